@@ -1,0 +1,46 @@
+# Torra: `make run` starts the desk, `make test` runs the suite; both make the environment first.
+PYTHON ?= python3
+PORT ?= 5000
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test nightly bench lint format lock clean
+
+$(VENV)/run.stamp: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	touch $@
+
+run: $(VENV)/run.stamp
+	$(BIN)/torra run --port $(PORT)
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q $(TESTS)
+
+nightly: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q --nightly --timeout 5400 $(TESTS)
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.report
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock:
+	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate -o requirements.txt
+	uv pip compile pyproject.toml --extra install --extra dev --universal --generate-hashes --no-header --no-annotate -c requirements.txt -o requirements-dev.txt
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

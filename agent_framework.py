@@ -1,0 +1,390 @@
+"""The debate: `run_debate()` takes the place of a single-model `score_chart()` call.
+
+    analysts (at once) -> bull || bear, 1 to 3 rounds -> risk gate -> synthesis
+
+`deliberate` is the same work with the whole record; `blend` is the host's last step, 0.80 L1 +
+0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
+raises; with nobody answering and no fallback the scores are L1 bit for bit; no blended score leaves
+L1 by more than 0.06. When a call fails its agent is skipped, when all opinions fail the `fallback`
+is asked, when that fails too L1 stands, and the rule vetoes hold in every case (design section 5,
+"When things fail"). ValueError is for a caller's mistake only: a desk that cannot be seated, L1
+scores that are no scores.
+
+Left to others: a stage (agents.sitting, agents.stages), asking (agents.asking), parsing
+(agents.replies), the arithmetic (agents.synthesis, agents.risk_gate), prompts (scoring_rubric).
+Provider, clock, ledger and listener are handed in: this module opens nothing and writes nothing.
+`reserve` and `on_event` are called on the caller's thread and must bound their own waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import agents as _agents
+
+if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().parent / "agents":
+    raise ImportError(
+        f"the package `agents` found at {_agents.__file__} is not Torra's. PyPI's openai-agents "
+        "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
+    )
+
+from agent_config import AgentSettings, DebateSettings
+from agents import risk_gate
+from agents.asking import Line, Stage
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    SCORE_DECIMALS,
+    VECTORS,
+    DebateContext,
+    Feature,
+    GateRuling,
+    ModelUnavailable,
+    Prompt,
+    Reserve,
+    SourceType,
+    Submit,
+)
+from agents.deliberation import Deliberation, score_chart_shape, with_bias
+from agents.evidence import with_scores
+from agents.registry import SCORER, Agent, seated
+from agents.replies import scores as read_scores
+from agents.sitting import OnEvent, Sitting, failure, result_of
+from agents.stages import crowded, run_together
+from agents.synthesis import Debate, adjust, blended, clamp, spread, synthesise
+
+__all__ = [
+    "Deliberation",
+    "Fallback",
+    "OnEvent",
+    "blend",
+    "check_desk",
+    "deliberate",
+    "run_debate",
+    "undebated",
+]
+
+Fallback = Callable[[DebateContext, Callable[[Prompt], Mapping[str, Any]]], Mapping[str, Any]]
+"""`score_chart(context, ask)`: `ask` puts one prompt to a model and returns the JSON object of its
+reply, or raises ModelUnavailable; a host's own scorer may ignore it.
+"""
+
+DESK_NAMES: Final = {"budget": SourceType.AGENT_BUDGET, "full": SourceType.AGENT_FULL}
+"""What a complete desk of each mode is called."""
+
+MARKOV: Final = ("current_markov_state", "state_duration", "recent_transitions", "next_")
+"""Beginnings of the memory keys that `include_markov_context` shows or hides."""
+MARKOV_FEATURES: Final = ("memory.markov_state", "memory.state_duration", "memory.next_")
+HISTORY: Final = ("sentiment_trend", "trend_direction", "recent_signals")
+"""Memory keys that `include_sentiment_history` shows or hides; their lists have the newest last."""
+HISTORY_FEATURES: Final = ("memory.consensus_last", "memory.trend_direction")
+NOTHING: Final = Debate(dict.fromkeys(VECTORS, 0.0), dict.fromkeys(VECTORS, 0.0))
+
+
+def run_debate(
+    context: DebateContext,
+    config: DebateSettings,
+    submit: Submit,
+    *,
+    monotonic: Callable[[], float],
+    deadline: float,
+    reserve: Reserve | None = None,
+    agents: Mapping[str, Agent] | None = None,
+    fallback: Fallback | None = None,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """Return what `score_chart()` would, before any blend.
+
+    Four vectors {score in [-1, +1], note} and composite_bias. Arguments and errors are those of
+    `deliberate`.
+    """
+    deliberation = deliberate(
+        context,
+        config,
+        submit,
+        monotonic=monotonic,
+        deadline=deadline,
+        reserve=reserve,
+        agents=agents,
+        fallback=fallback,
+        on_event=on_event,
+    )
+    return {name: dict(entry) for name, entry in deliberation.scores.items()}
+
+
+def deliberate(
+    context: DebateContext,
+    config: DebateSettings,
+    submit: Submit,
+    *,
+    monotonic: Callable[[], float],
+    deadline: float,
+    reserve: Reserve | None = None,
+    agents: Mapping[str, Agent] | None = None,
+    fallback: Fallback | None = None,
+    on_event: OnEvent | None = None,
+) -> Deliberation:
+    """Let the desk deliberate on one tick and return the full record.
+
+    `deadline` is a moment of `monotonic`, in seconds; `submit` sends a request to a provider;
+    `reserve(stage, worst_case)` grants or refuses the cost of a stage before it; `agents` replaces
+    the registry; `fallback` is asked when no opinion answered. Raises ValueError for a desk that
+    cannot be seated and for L1 scores outside [-1, +1], and nothing else.
+    """
+    desk = seated(config.agents, agents)
+    _check_scores(context)
+    if crowded():
+        return undebated(context, config, flags=("threads_exhausted",))
+    sitting = Sitting(
+        desk=desk,
+        line=Line(submit, monotonic, config.agents, _planned(desk, config.agents)),
+        began=monotonic(),
+        deadline=deadline,
+        reserve=reserve,
+        on_event=on_event,
+        keep_for_fallback=fallback is not None,
+    )
+    context = _as_configured(context, config.agents)
+    sitting.ask("analysts", 1, {seat.role.id: context for seat in sitting.seats("analyst")})
+    for number in range(1, config.agents.debate_rounds + 1):
+        _research(sitting, context, number)
+    apart = spread(sitting.heard("analyst"))
+    rules = risk_gate.rules(context.features, config.gate, apart)
+    sitting.flags += [f"silent:{name}" for name in rules.silent]
+    if not sitting.answers:
+        source, debate = _without_opinions(sitting, context, fallback)
+        ruling = rules.ruling
+    else:
+        debate = synthesise(sitting.answers.values())
+        ruling = _gate(sitting, context, rules.ruling, apart)
+        source = _source(sitting, config.agents)
+    return _record(sitting, context, source, debate, ruling=ruling, rule=rules.ruling)
+
+
+def undebated(
+    context: DebateContext,
+    config: DebateSettings,
+    source_type: SourceType = SourceType.L1_ONLY,
+    flags: tuple[str, ...] = (),
+) -> Deliberation:
+    """Return the record of a tick on which no agent is asked: L1, under the rules of the gate."""
+    _check_scores(context)
+    rules = risk_gate.rules(context.features, config.gate, 0.0)
+    scores = score_chart_shape(context, NOTHING.debate, source_type, _summary(0, 0, rules.ruling))
+    return Deliberation(
+        source_type=source_type,
+        scores=scores,
+        ungated=scores,
+        adjustments=dict(NOTHING.debate),
+        analyst_avg=dict(NOTHING.analyst_avg),
+        debate=dict(NOTHING.debate),
+        ruling=rules.ruling,
+        rule_ruling=rules.ruling,
+        flags=(*flags, *(f"silent:{name}" for name in rules.silent)),
+    )
+
+
+def blend(l1: Mapping[str, float], scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Blend L1 with what `run_debate` returned: L1 + 0.20 x (agent score - L1), rounded to 1e-8.
+
+    Returns the shape of score_chart, composite_bias recomputed. L1 is taken to be rounded to 1e-8,
+    as the calculator gives it; then no score leaves L1 by more than 0.06.
+    """
+    chart = {
+        vector: {
+            "score": blended(l1[vector], scores[vector]["score"]),
+            "note": scores[vector]["note"],
+        }
+        for vector in VECTORS
+    }
+    return with_bias(chart, scores["composite_bias"]["note"])
+
+
+def check_desk(
+    settings: AgentSettings, agents: Mapping[str, Agent] | None = None
+) -> tuple[str, ...]:
+    """Return the ids of the agents that would sit; raises ValueError as `deliberate` would."""
+    return tuple(seat.role.id for seat in seated(settings, agents))
+
+
+def _research(sitting: Sitting, context: DebateContext, number: int) -> None:
+    """Run one round: each side sees the analysts and, in a further round, the other's last case.
+
+    A further round is left out when no case was made that could be answered.
+    """
+    seats = [seat.role.id for seat in sitting.seats("researcher")]
+    cases = [answer.report for answer in sitting.heard("researcher")]
+    if not seats or (number > 1 and not cases):
+        return
+    analysts = tuple(answer.report for answer in sitting.heard("analyst"))
+    sitting.ask(
+        "research",
+        number,
+        {
+            name: replace(
+                context, reports=(*analysts, *(case for case in cases if case.agent_id != name))
+            )
+            for name in seats
+        },
+    )
+    answered = [answer.role.id for answer in sitting.heard("researcher")]
+    sitting.tell("debate_round", round=number, answered=answered)
+
+
+def _gate(sitting: Sitting, context: DebateContext, rule: GateRuling, apart: float) -> GateRuling:
+    """Ask the gate's model, which sees everything, and return the stricter of it and the rules."""
+    (seat,) = sitting.seats("gate")
+    heard = (*sitting.heard("analyst"), *sitting.heard("researcher"))
+    gate_context = replace(
+        context,
+        features={**context.features, **risk_gate.as_features(rule, apart, context.as_of)},
+        reports=tuple(answer.report for answer in heard),
+    )
+    sitting.ask("gate", 1, {seat.role.id: gate_context})
+    answer = sitting.answers.get(seat.role.id)
+    return risk_gate.merged(rule, None if answer is None else answer.report.ruling)
+
+
+def _without_opinions(
+    sitting: Sitting, context: DebateContext, fallback: Fallback | None
+) -> tuple[SourceType, Debate]:
+    """Ask the fallback; L1 stands when there is none, no leave to spend, or it fails too."""
+    if fallback is None:
+        return SourceType.L1_ONLY, NOTHING
+    started = sitting.line.monotonic()
+    stage = Stage("fallback", 1, sitting.deadline)
+    try:
+        scores = _ask_fallback(sitting, stage, context, fallback)
+    except ModelUnavailable as error:
+        reason = failure(error)
+        sitting.flags.append(f"fallback_failed:{reason}")
+        sitting.note(stage, started, "failed", {SCORER.id: reason})
+        return SourceType.L1_ONLY, NOTHING
+    sitting.note(stage, started, "ok", {SCORER.id: "answered"})
+    moves = {v: clamp(scores[v] - context.scores[v], ADJUSTMENT_BOUND) for v in VECTORS}
+    return SourceType.LEGACY, Debate(NOTHING.analyst_avg, moves)
+
+
+def _ask_fallback(
+    sitting: Sitting, stage: Stage, context: DebateContext, fallback: Fallback
+) -> dict[str, float]:
+    if refused := sitting.refusal(stage, (SCORER,)):
+        raise ModelUnavailable(refused)
+    ask = sitting.line.ask_once(SCORER, context, stage)
+    found: list[Future[Mapping[str, Any]]] = []
+    run_together(
+        {SCORER.id: lambda: fallback(context, ask)},
+        stage.until,
+        sitting.line.monotonic,
+        lambda _, future: found.append(future),
+    )
+    stage.closed = True
+    if not found:
+        raise ModelUnavailable("timeout")
+    return read_scores(result_of(found[0]))
+
+
+def _source(sitting: Sitting, settings: AgentSettings) -> SourceType:
+    if sitting.failures:
+        return SourceType.AGENT_PARTIAL
+    return SourceType.AGENT_CUSTOM if settings.active_agents else DESK_NAMES[settings.mode]
+
+
+def _record(
+    sitting: Sitting,
+    context: DebateContext,
+    source: SourceType,
+    debate: Debate,
+    *,
+    ruling: GateRuling,
+    rule: GateRuling,
+) -> Deliberation:
+    gated = adjust(debate.debate, ruling.multiplier)
+    opinions = [seat.role.id for seat in sitting.desk if seat.role.kind != "gate"]
+    heard = [answer for answer in sitting.answers.values() if not answer.report.abstained]
+    summary = _summary(sum(answer.role.id in opinions for answer in heard), len(opinions), ruling)
+    sitting.tell(
+        "decision",
+        source_type=str(source),
+        adjustments=dict(gated),
+        multiplier=ruling.multiplier,
+        veto=ruling.veto,
+    )
+    calls = sitting.line.records()
+    late = [f"late:{call.role_id}" for call in calls if call.status == "late"]
+    return Deliberation(
+        source_type=source,
+        scores=score_chart_shape(context, gated, source, summary),
+        ungated=score_chart_shape(context, adjust(debate.debate, 1.0), source, summary),
+        adjustments=gated,
+        analyst_avg=dict(debate.analyst_avg),
+        debate=dict(debate.debate),
+        ruling=ruling,
+        rule_ruling=rule,
+        reports=tuple(
+            sitting.answers[seat.role.id].report
+            for seat in sitting.desk
+            if seat.role.id in sitting.answers
+        ),
+        earlier=tuple(sitting.earlier),
+        failures=dict(sitting.failures),
+        calls=calls,
+        stages=tuple(sitting.stages),
+        flags=tuple(dict.fromkeys((*sitting.flags, *late))),
+        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        elapsed_ms=round((sitting.line.monotonic() - sitting.began) * 1000, 3),
+    )
+
+
+def _summary(heard: int, seats: int, ruling: GateRuling) -> str:
+    veto = ", openings vetoed" if ruling.veto else ""
+    return f"{heard} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
+
+
+def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
+    """Return how many requests a desk makes when none is repeated.
+
+    The gate and the fallback exclude each other.
+    """
+    kinds = [seat.role.kind for seat in desk]
+    return kinds.count("analyst") + kinds.count("researcher") * settings.debate_rounds + 1
+
+
+def _check_scores(context: DebateContext) -> None:
+    for vector in VECTORS:
+        score = context.scores.get(vector)
+        real = isinstance(score, int | float) and not isinstance(score, bool)
+        if score is None or not real or not abs(score) <= 1.0:
+            raise ValueError(f"the L1 score {vector} is {score!r}, not a number in [-1, +1]")
+
+
+def _as_configured(context: DebateContext, settings: AgentSettings) -> DebateContext:
+    """Return the context as the profile lets agents see it, with the four scores as evidence."""
+    hidden: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    if not settings.include_markov_context:
+        hidden, names = MARKOV, MARKOV_FEATURES
+    if not settings.include_sentiment_history:
+        hidden, names = (*hidden, *HISTORY), (*names, *HISTORY_FEATURES)
+    return replace(
+        context,
+        features=_without(with_scores(context.features, context), names),
+        memory={
+            key: value[-settings.history_lookback :] if _is_history(key, value) else value
+            for key, value in context.memory.items()
+            if not key.startswith(hidden)
+        },
+        picture=None if settings.picture == "off" else context.picture,
+    )
+
+
+def _without(features: Mapping[str, Feature], names: tuple[str, ...]) -> dict[str, Feature]:
+    return {name: feature for name, feature in features.items() if not name.startswith(names)}
+
+
+def _is_history(key: str, value: Any) -> bool:
+    return key in HISTORY and isinstance(value, list | tuple)

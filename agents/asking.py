@@ -1,0 +1,301 @@
+"""How an agent reaches a model: the one place that holds deadline, request cap, retry and log.
+
+`Line.ask` makes the `ask` that an agent is handed. It turns a prompt into a request, waits for the
+answer no longer than its stage lasts, parses it strictly and holds it to the role. Whatever goes
+wrong becomes `ModelUnavailable`. An error or a garbage reply, never a timeout, is asked once more
+if as much time remains as the first attempt took and the request cap leaves room: the first
+requests of the later stages are set aside, so a retry cannot starve the gate.
+
+Every request is kept as a `CallRecord`, also when its answer came late or never: a late answer is
+recorded and not used. Of a foreign exception only the type is kept, because its text may hold a
+key.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from agent_config import MAX_PROMPT_CHARS, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
+from scoring_rubric import request_hash, visible, without_nonce
+
+from . import replies
+from .contracts import (
+    AgentReport,
+    Ask,
+    CallRecord,
+    Completion,
+    DebateContext,
+    ModelUnavailable,
+    Prompt,
+    Request,
+    Role,
+    Submit,
+)
+
+REASONS: Final = frozenset(
+    ("timeout", "error", "garbage", "refused", "budget", "deadline", "wrong_symbol", "miss")
+)
+"""The words of `ModelUnavailable.reason`; any other is recorded as error."""
+
+RETRIED: Final = frozenset(("error", "garbage"))
+"""Failures that are worth one more attempt."""
+
+REQUESTS_PER_AGENT: Final = 2
+"""Requests of one agent in one stage: the first, and one retry or second look."""
+
+DETAIL_KEPT: Final = 200
+"""Characters kept of a failure's detail."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Stage:
+    """A stretch of a deliberation: until when its answers count, in monotonic seconds."""
+
+    name: str
+    round: int
+    until: float
+    closed: bool = False
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that was sent, and what is known of it so far."""
+
+    request: Request
+    stage: str
+    started: float
+    status: str = "timeout"
+    detail: str = ""
+    ended: float | None = None
+    completion: Completion | None = None
+    future: Future[Completion] | None = None
+
+
+@dataclass(slots=True)
+class Line:
+    """The line from one desk to its provider, for one deliberation.
+
+    `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
+    leaves above it serves retries and second looks.
+    """
+
+    submit: Submit
+    monotonic: Callable[[], float]
+    settings: AgentSettings
+    planned: int
+    calls: list[Call] = field(default_factory=list)
+    _extra: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, role: Role, context: DebateContext, stage: Stage) -> Ask:
+        """Return the `ask` of one agent in one stage: a prompt in, a checked report out."""
+        exchange = _Exchange(self, role, context, stage)
+
+        def parse(reply: Mapping[str, Any], prompt: Prompt) -> AgentReport:
+            if prompt.shape == "ruling":
+                return replies.ruling(reply, role, context.features)
+            return replies.report(reply, role, context.features)
+
+        return lambda prompt: exchange.retried(prompt, parse)
+
+    def ask_once(
+        self, role: Role, context: DebateContext, stage: Stage
+    ) -> Callable[[Prompt], Mapping[str, Any]]:
+        """Return how the fallback asks: one attempt a prompt, the JSON object of the reply out."""
+        exchange = _Exchange(self, role, context, stage)
+        return lambda prompt: exchange.once(prompt, lambda reply, _: reply)
+
+    def open(self, request: Request, stage: str) -> Call:
+        """Enter a request into the log; raises ModelUnavailable("budget") above the cap."""
+        with self._lock:
+            extra = int(request.attempt > 1)
+            spare = MAX_REQUESTS - self.planned
+            if len(self.calls) >= MAX_REQUESTS or (extra and self._extra >= spare):
+                raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")
+            self._extra += extra
+            call = Call(request, stage, self.monotonic())
+            self.calls.append(call)
+            return call
+
+    def records(self) -> tuple[CallRecord, ...]:
+        """Return what is known of every request by now, in a stable order."""
+        with self._lock:
+            calls = list(self.calls)
+        now = self.monotonic()
+        order = {name: place for place, name in enumerate(dict.fromkeys(c.stage for c in calls))}
+        calls.sort(
+            key=lambda call: (
+                order[call.stage],
+                call.request.round,
+                call.request.role.id,
+                call.request.attempt,
+            )
+        )
+        return tuple(_record(call, now) for call in calls)
+
+
+class _Exchange:
+    """The conversation of one agent in one stage."""
+
+    def __init__(self, line: Line, role: Role, context: DebateContext, stage: Stage) -> None:
+        self._line = line
+        self._role = role
+        self._context = context
+        self._stage = stage
+        self._attempts = 0
+
+    def retried(self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], T]) -> T:
+        """Ask, and once more after an error or garbage if there is time and room."""
+        started = self._line.monotonic()
+        try:
+            return self.once(prompt, parse)
+        except ModelUnavailable as first:
+            now = self._line.monotonic()
+            if first.reason not in RETRIED or self._stage.until - now <= now - started:
+                raise
+            try:
+                return self.once(prompt, parse)
+            except ModelUnavailable as second:
+                raise first if second.reason == "budget" else second from None
+
+    def once(self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], T]) -> T:
+        """Ask one model once; raises ModelUnavailable and only that."""
+        request = self._request(prompt)
+        call = self._line.open(request, self._stage.name)
+        try:
+            call.completion = self._completion(call, request)
+            result = parse(self._reply(call.completion, request), prompt)
+        except ModelUnavailable as error:
+            self._settle(call, error.reason if error.reason in REASONS else "error", error.detail)
+            raise
+        self._settle(call, "ok", "")
+        return result
+
+    def _request(self, prompt: Prompt) -> Request:
+        if not isinstance(prompt, Prompt):
+            raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
+        if len(prompt.system) + len(prompt.user) > MAX_PROMPT_CHARS:
+            raise ModelUnavailable(
+                "refused", f"a prompt of more than {MAX_PROMPT_CHARS} characters"
+            )
+        if self._over():
+            raise ModelUnavailable("deadline", "no time is left")
+        if self._attempts >= REQUESTS_PER_AGENT:
+            raise ModelUnavailable("budget", f"more than {REQUESTS_PER_AGENT} requests an agent")
+        context, role = self._context, self._role
+        self._attempts += 1
+        return Request(
+            role=role,
+            round=self._stage.round,
+            attempt=self._attempts,
+            symbol=context.symbol,
+            timeframe=context.timeframe,
+            bar_time=context.bar_time,
+            model=self._line.settings.model(role.tier),
+            system=prompt.system,
+            user=prompt.user,
+            schema=replies.SCHEMAS[prompt.shape],
+            features={
+                name: context.features[name] for name in prompt.evidence if name in context.features
+            },
+            reports=tuple(visible(report, context) for report in context.reports),
+            scores=context.scores,
+            max_output_tokens=OUTPUT_TOKENS[role.tier],
+            limit_s=self._stage.until - self._line.monotonic(),
+            nonce=context.nonce,
+            picture=context.picture if role.picture else None,
+        )
+
+    def _completion(self, call: Call, request: Request) -> Completion:
+        try:
+            call.future = self._line.submit(request)
+            left = max(0.0, self._stage.until - self._line.monotonic())
+            completion = call.future.result(timeout=left)
+        except ModelUnavailable:
+            raise
+        except TimeoutError:
+            raise ModelUnavailable("timeout") from None
+        except BaseException as error:  # noqa: BLE001 - any exception means that the agent failed
+            raise ModelUnavailable("error", type(error).__name__) from None
+        if not isinstance(completion, Completion):
+            raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
+        return completion
+
+    def _reply(self, completion: Completion, request: Request) -> Mapping[str, Any]:
+        if self._over():
+            raise ModelUnavailable("timeout", "the answer came late")
+        text = completion.text
+        if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
+            text = without_nonce(text, request.nonce)
+        return replies.load(text, request.symbol)
+
+    def _over(self) -> bool:
+        return self._stage.closed or self._line.monotonic() >= self._stage.until
+
+    def _settle(self, call: Call, status: str, detail: str) -> None:
+        call.status, call.detail = status, detail[:DETAIL_KEPT]
+        call.ended = self._line.monotonic()
+
+
+def _record(call: Call, now: float) -> CallRecord:
+    request = call.request
+    completion = call.completion or _late(call.future)
+    late = call.status == "timeout" and completion is not None
+    return CallRecord(
+        role_id=request.role.id,
+        stage=call.stage,
+        round=request.round,
+        attempt=request.attempt,
+        status="late" if late else call.status,
+        model=_word(completion.model) if completion else request.model,
+        provider=_word(completion.provider) if completion else "",
+        system=without_nonce(request.system, request.nonce),
+        user=without_nonce(request.user, request.nonce),
+        reply=_storable(completion.text, request.nonce) if completion else "",
+        input_tokens=_count(completion.input_tokens) if completion else 0,
+        output_tokens=_count(completion.output_tokens) if completion else 0,
+        cost_usd=_cost(completion.cost_usd) if completion else 0.0,
+        elapsed_ms=round(((now if call.ended is None else call.ended) - call.started) * 1000, 3),
+        request_hash=request_hash(request),
+        detail=_storable(call.detail, request.nonce),
+    )
+
+
+def _late(future: Future[Completion] | None) -> Completion | None:
+    """Return the answer of a call that nobody waited for, if it has come by now."""
+    try:
+        if future is None or not future.done() or future.exception(timeout=0) is not None:
+            return None
+        completion = future.result(timeout=0)
+    except BaseException:  # noqa: BLE001 - a provider's future may be anything
+        return None
+    return completion if isinstance(completion, Completion) else None
+
+
+def _storable(text: object, nonce: str) -> str:
+    """Return text that any file and database can hold, the nonce as its placeholder."""
+    if not isinstance(text, str):
+        return ""
+    kept = text[: replies.MAX_REPLY_CHARS].encode("utf-8", "backslashreplace").decode()
+    return without_nonce(kept, nonce)
+
+
+def _word(value: object) -> str:
+    return _storable(value, "")[:DETAIL_KEPT]
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _cost(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    return max(0.0, float(value))

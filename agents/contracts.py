@@ -1,0 +1,289 @@
+"""The words that the debate speaks: what goes in, what a model is asked, what comes back.
+
+Every value that passes between the stages of a deliberation is declared here, and nothing else is.
+The module imports only the standard library, so that `agents/`, `agent_framework`, `agent_config`
+and `scoring_rubric` lift out into another program. Nothing here performs I/O or reads a clock.
+
+A report is a value: an agent that has nothing to say abstains with a reason. Only broken machinery
+raises, and the single exception is `ModelUnavailable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+VECTORS: Final = ("price_action", "key_levels", "momentum", "structure")
+"""The four scores, in the order in which they are shown and stored."""
+
+ADJUSTMENT_BOUND: Final = 0.30
+"""No report and no synthesis moves a score further than this (document 001, "Debate Synthesis
+Logic").
+"""
+
+RESEARCHER_BOUND: Final = 0.15
+"""No researcher, and so no debate, shifts a score further than this (document 001)."""
+
+BLEND_WEIGHT: Final = 0.20
+"""Share of layer 2 in the blended score; the deterministic layer keeps 0.80 (document 001)."""
+
+SCORE_DECIMALS: Final = 8
+"""Scores are rounded to this many decimals before they are compared, stored or hashed."""
+
+Confidence = Literal["high", "medium", "low"]
+Tier = Literal["quick", "deep"]
+Focus = Literal["primary", "secondary"]
+Kind = Literal["analyst", "researcher", "gate", "scorer"]
+
+
+class ModelUnavailable(Exception):
+    """A model gave no usable answer; the agent that asked is skipped.
+
+    `reason` is one word for the record: timeout, error, garbage, refused, budget, deadline,
+    wrong_symbol, miss.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class SourceType(StrEnum):
+    """Who stands behind the scores of a tick (design: "When things fail")."""
+
+    AGENT_FULL = "AGENT_FULL"
+    AGENT_BUDGET = "AGENT_BUDGET"
+    AGENT_CUSTOM = "AGENT_CUSTOM"
+    AGENT_PARTIAL = "AGENT_PARTIAL"
+    AGENT_SKIPPED = "AGENT_SKIPPED"
+    LEGACY = "LEGACY"
+    L1_ONLY = "L1_ONLY"
+
+
+class GateReason(StrEnum):
+    """Why the gate lowered a multiplier or vetoed an opening."""
+
+    NONE = "NONE"
+    STALE_DATA = "STALE_DATA"
+    THIN_DATA = "THIN_DATA"
+    WIDE_SPREAD = "WIDE_SPREAD"
+    HIGH_VOLATILITY = "HIGH_VOLATILITY"
+    LOSING_STREAK = "LOSING_STREAK"
+    OPEN_EXPOSURE = "OPEN_EXPOSURE"
+    DISAGREEMENT = "DISAGREEMENT"
+    SESSION_END = "SESSION_END"
+    SCHEDULED_EVENT = "SCHEDULED_EVENT"
+    WEAK_CASE = "WEAK_CASE"
+    MODEL_JUDGEMENT = "MODEL_JUDGEMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One number or word of evidence, computed by code, that an agent may cite by its `id`."""
+
+    id: str
+    value: float | str | None
+    unit: str = ""
+    as_of: str = ""
+    note: str = ""
+
+    @property
+    def block(self) -> str:
+        """The part of the id before the first dot: scores, technical, memory and so on."""
+        return self.id.split(".", 1)[0]
+
+
+class Evidence(NamedTuple):
+    """A feature as a report cites it."""
+
+    id: str
+    value: float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateRuling:
+    """What the gate decided: a multiplier in [0, 1] and a veto of openings, with reason codes."""
+
+    multiplier: float = 1.0
+    veto: bool = False
+    reasons: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """What one agent said.
+
+    `adjustments` maps a vector to a number in [-0.3, +0.3] or to None (not scored; 0.0 is a neutral
+    vote). A gate's report carries a `ruling` and scores nothing. `ungrounded` and `clamped` appear
+    in `flags`.
+    """
+
+    agent_id: str
+    adjustments: Mapping[str, float | None] = field(default_factory=dict)
+    confidence: Confidence = "low"
+    reasoning: str = ""
+    key_points: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    flags: tuple[str, ...] = ()
+    abstained: bool = False
+    reason: str = ""
+    ruling: GateRuling | None = None
+
+    @classmethod
+    def abstain(cls, agent_id: str, reason: str) -> AgentReport:
+        """Return the report of an agent that has nothing to go on."""
+        return cls(agent_id, dict.fromkeys(VECTORS), abstained=True, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One seat at the desk.
+
+    `focus` names the vectors that the agent may touch and how much its word weighs there; `needs`
+    names the feature blocks without which it abstains; `evidence` the id prefixes that its prompt
+    shows; `rubric` names its template in scoring_rubric.
+    """
+
+    id: str
+    title: str
+    kind: Kind
+    tier: Tier
+    focus: Mapping[str, Focus]
+    needs: tuple[str, ...]
+    evidence: tuple[str, ...]
+    bound: float = ADJUSTMENT_BOUND
+    picture: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DebateContext:
+    """Everything that a deliberation may know about one tick. Times are ISO 8601 in UTC.
+
+    `scores` are the four L1 scores in [-1, +1]; `notes` one line about each; `features` the
+    evidence by id; `memory` the memory context of document 001. `reports` is empty at first: the
+    framework fills it for the later stages. `nonce` is fresh random text for this tick that fences
+    quoted prose; without it no prose of one agent is shown to another.
+    """
+
+    symbol: str
+    timeframe: str
+    bar_time: str
+    as_of: str
+    scores: Mapping[str, float]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, Feature] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    reports: tuple[AgentReport, ...] = ()
+    picture: bytes | None = None
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What an agent wants to ask; the framework turns it into a `Request`.
+
+    `shape` names the reply that is expected: report, ruling or scores.
+    """
+
+    system: str
+    user: str
+    shape: Literal["report", "ruling", "scores"]
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call to a model. A provider reads it and needs nothing else.
+
+    `schema` is the JSON schema of the reply, every field required. `features` and `reports` hold,
+    as values, just what the prompt shows as text: a provider that is no language model reads them
+    instead of the prose. `limit_s` is how long, in seconds, anyone will wait for the answer.
+    """
+
+    role: Role
+    round: int
+    attempt: int
+    symbol: str
+    timeframe: str
+    bar_time: str
+    model: str
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+    features: Mapping[str, Feature]
+    reports: tuple[AgentReport, ...]
+    scores: Mapping[str, float]
+    max_output_tokens: int
+    limit_s: float
+    nonce: str = ""
+    picture: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a provider brought back: the text as it came, and what it cost."""
+
+    text: str
+    model: str
+    provider: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    stop_reason: str = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class CallBound:
+    """The most that one agent of a stage can use: `reserve` grants it before any call."""
+
+    role_id: str
+    model: str
+    prompt_chars: int
+    output_tokens: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One request and what became of it. `status` is ok, late, or a `ModelUnavailable` reason.
+
+    `system` and `user` carry the placeholder {NONCE} where the fence's random text stood.
+    """
+
+    role_id: str
+    stage: str
+    round: int
+    attempt: int
+    status: str
+    model: str
+    provider: str
+    system: str
+    user: str
+    reply: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    elapsed_ms: float
+    request_hash: str
+    detail: str = ""
+
+
+Ask = Callable[[Prompt], AgentReport]
+"""How an agent asks: raises `ModelUnavailable`, and only that."""
+
+Submit = Callable[[Request], "Future[Completion]"]
+"""How the framework reaches a provider."""
+
+Reserve = Callable[[str, tuple[CallBound, ...]], bool]
+"""`reserve(stage, worst_case)`: False means that the stage makes no call."""
+
+Analyze = Callable[[DebateContext, Ask], AgentReport]
+"""The one function of an agent file."""
+
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})

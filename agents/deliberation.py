@@ -1,0 +1,118 @@
+"""The record of one debate, and the score_chart shape in which its scores leave the desk.
+
+Values only: nothing here asks, waits or fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import fsum
+from typing import Any
+
+from .contracts import (
+    SCORE_DECIMALS,
+    VECTORS,
+    AgentReport,
+    CallRecord,
+    DebateContext,
+    GateRuling,
+    SourceType,
+)
+from .synthesis import moved
+
+
+@dataclass(frozen=True, slots=True)
+class Deliberation:
+    """Everything that one debate said and cost.
+
+    `scores` (gated) and `ungated` (multiplier 1) have the shape of score_chart; `adjustments`
+    (gated), `analyst_avg` and `debate` hold a number per vector. `reports` are those that count,
+    `earlier` the cases that a later round replaced, `failures` why an agent gave no report.
+    """
+
+    source_type: SourceType
+    scores: Mapping[str, Mapping[str, Any]]
+    ungated: Mapping[str, Mapping[str, Any]]
+    adjustments: Mapping[str, float]
+    analyst_avg: Mapping[str, float]
+    debate: Mapping[str, float]
+    ruling: GateRuling
+    rule_ruling: GateRuling
+    reports: tuple[AgentReport, ...] = ()
+    earlier: tuple[AgentReport, ...] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
+    calls: tuple[CallRecord, ...] = ()
+    stages: tuple[dict[str, Any], ...] = ()
+    flags: tuple[str, ...] = ()
+    cost_usd: float = 0.0
+    elapsed_ms: float = 0.0
+
+    @property
+    def veto(self) -> bool:
+        """Whether no opening may be made on these scores."""
+        return self.ruling.veto
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as JSON values, for the `agent_deliberation` column."""
+        return {
+            "source_type": str(self.source_type),
+            "analyst_avg": dict(self.analyst_avg),
+            "debate": dict(self.debate),
+            "adjustments": dict(self.adjustments),
+            "ruling": _ruling_json(self.ruling),
+            "rule_ruling": _ruling_json(self.rule_ruling),
+            "reports": [_report_json(report) for report in self.reports],
+            "earlier": [_report_json(report) for report in self.earlier],
+            "failures": dict(self.failures),
+            "calls": [asdict(call) for call in self.calls],
+            "stages": [dict(stage) for stage in self.stages],
+            "flags": list(self.flags),
+            "cost_usd": self.cost_usd,
+            "elapsed_ms": self.elapsed_ms,
+        }
+
+
+def score_chart_shape(
+    context: DebateContext, adjustments: Mapping[str, float], source: SourceType, summary: str
+) -> dict[str, dict[str, Any]]:
+    """Return L1 plus adjustments as a score_chart dict, composite_bias included."""
+    scores = moved(context.scores, adjustments)
+    chart = {
+        vector: {
+            "score": scores[vector],
+            "note": _note(context.notes.get(vector, ""), adjustments[vector]),
+        }
+        for vector in VECTORS
+    }
+    return with_bias(chart, f"{source}: {summary}")
+
+
+def with_bias(chart: dict[str, dict[str, Any]], note: str) -> dict[str, dict[str, Any]]:
+    """Return the chart with composite_bias, the plain mean of its four scores."""
+    mean = fsum(chart[vector]["score"] for vector in VECTORS) / len(VECTORS)
+    return {**chart, "composite_bias": {"score": round(mean, SCORE_DECIMALS), "note": note}}
+
+
+def _note(note: str, adjustment: float) -> str:
+    moved_by = f"agents {adjustment:+.3f}" if adjustment else ""
+    return "; ".join(part for part in (note, moved_by) if part)
+
+
+def _ruling_json(ruling: GateRuling) -> dict[str, Any]:
+    return {**asdict(ruling), "reasons": list(ruling.reasons)}
+
+
+def _report_json(report: AgentReport) -> dict[str, Any]:
+    return {
+        "agent_id": report.agent_id,
+        "adjustments": dict(report.adjustments),
+        "confidence": report.confidence,
+        "reasoning": report.reasoning,
+        "key_points": list(report.key_points),
+        "evidence": [cited._asdict() for cited in report.evidence],
+        "flags": list(report.flags),
+        "abstained": report.abstained,
+        "reason": report.reason,
+        "ruling": None if report.ruling is None else _ruling_json(report.ruling),
+    }

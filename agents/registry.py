@@ -1,0 +1,79 @@
+"""Who can sit at the desk: one row per agent, and who sits there under given settings.
+
+A later agent is one more file and one more row of `AGENTS`. A desk that cannot be seated raises
+ValueError with a message for a person; a host turns it into its own configuration error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agent_config import GATE_ID, MAX_AGENTS, AgentSettings
+
+from . import bear_researcher, bull_researcher, risk_gate, technical_agent
+from .contracts import VECTORS, Analyze, Role
+from .synthesis import SIDES
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One seat: who it is and the one function that it has."""
+
+    role: Role
+    analyze: Analyze
+
+
+AGENTS: Final[Mapping[str, Agent]] = {
+    part.ROLE.id: Agent(part.ROLE, part.analyze)
+    for part in (technical_agent, bull_researcher, bear_researcher, risk_gate)
+}
+
+SCORER: Final = Role(
+    id="chart_scorer",
+    title="chart scorer",
+    kind="scorer",
+    tier="deep",
+    focus=dict.fromkeys(VECTORS, "primary"),
+    needs=(),
+    evidence=("",),
+    picture=True,
+)
+"""The role of the single-model fallback; it has no seat at a desk."""
+
+
+def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> tuple[Agent, ...]:
+    """Return the desk in asking order, the gate last. Raises ValueError for a desk that cannot be.
+
+    `agents` replaces the registry; Torra's own gate sits where it brings none.
+    """
+    known = AGENTS if agents is None else {GATE_ID: AGENTS[GATE_ID], **agents}
+    names = settings.desk()
+    if strangers := [name for name in names if name not in known]:
+        asked = "active_agents" if settings.active_agents else f"mode {settings.mode!r}"
+        raise ValueError(
+            f"{asked} names agents that are not there: {', '.join(strangers)}; "
+            f"known are {', '.join(sorted(known))}"
+        )
+    if len(names) > MAX_AGENTS:
+        raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
+    if len(names) == 1:
+        raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
+    for name in names:
+        _check(name, known[name].role)
+    return tuple(known[name] for name in names)
+
+
+def _check(name: str, role: Role) -> None:
+    if role.id != name or not _NAME.fullmatch(name):
+        raise ValueError(f"agent {name!r} has the role id {role.id!r}; use one lower-case name")
+    if role.kind == "scorer" or (role.kind == "gate") != (name == GATE_ID):
+        raise ValueError(f"agent {name!r} cannot sit at a desk as {role.kind}")
+    if role.kind == "researcher" and name not in SIDES:
+        raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")
+    if unknown := [vector for vector in role.focus if vector not in VECTORS]:
+        raise ValueError(f"agent {name!r} may touch unknown vectors: {', '.join(unknown)}")

@@ -1,0 +1,137 @@
+"""The risk gate: arithmetic that always holds, and a model that may only be stricter.
+
+`rules` turns features and the analysts' spread into a multiplier and a veto of openings. A feature
+that the host does not supply leaves its rule silent, which is flagged. `analyze` asks a model, and
+`merged` lets its ruling lower the multiplier or add a veto, never raise or lift; when it does not
+answer, the rules stand. A veto acts on the action, never on the scores, and never on a close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from agent_config import GateSettings
+from scoring_rubric import build_interpretive_prompt
+
+from .contracts import (
+    SCORE_DECIMALS,
+    AgentReport,
+    Ask,
+    DebateContext,
+    Feature,
+    GateReason,
+    GateRuling,
+    Role,
+)
+from .evidence import number
+
+VOLATILITY: Final = "technical.volatility_percentile"
+
+ROLE: Final = Role(
+    id="risk_gate",
+    title="risk gate",
+    kind="gate",
+    tier="quick",
+    focus={},
+    needs=(),
+    evidence=(
+        "scores.",
+        "gate.",
+        "market.",
+        "memory.",
+        "forecast.",
+        VOLATILITY,
+        "technical.adx14",
+    ),
+)
+
+
+class Rules(NamedTuple):
+    """The ruling of the arithmetic, and the features that it would have needed."""
+
+    ruling: GateRuling
+    silent: tuple[str, ...]
+
+
+def analyze(context: DebateContext, ask: Ask) -> AgentReport:
+    """Return the model's ruling; raises ModelUnavailable when no model answers."""
+    return ask(build_interpretive_prompt(context, ROLE))
+
+
+def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float) -> Rules:
+    """Rule on the evidence and on the spread of the analysts' adjustments (0 to 0.6)."""
+    seen = _Seen(features)
+    vetoes = (
+        seen.above("market.spread_atr", settings.max_spread_atr, GateReason.WIDE_SPREAD),
+        seen.below("market.valid_bars", settings.min_valid_bars, GateReason.THIN_DATA),
+        seen.above("market.bar_age", settings.max_bar_age, GateReason.STALE_DATA),
+    )
+    percentile = settings.volatility_percentile
+    volatile = seen.above(VOLATILITY, percentile, GateReason.HIGH_VOLATILITY)
+    losing = seen.reaches("memory.losing_streak", settings.losing_streak, GateReason.LOSING_STREAK)
+    exposed = seen.above("memory.open_elsewhere", 0, GateReason.OPEN_EXPOSURE)
+    agreement = max(settings.disagreement_floor, 1.0 - spread / settings.disagreement_scale)
+    multiplier = (
+        (settings.volatility_multiplier if volatile else 1.0)
+        * (settings.losing_streak_multiplier if losing else 1.0)
+        * (settings.exposure_multiplier if exposed else 1.0)
+        * min(1.0, agreement)
+    )
+    disagreeing = GateReason.DISAGREEMENT if agreement < 1.0 else None
+    reasons = [str(code) for code in (*vetoes, volatile, losing, exposed, disagreeing) if code]
+    ruling = GateRuling(round(multiplier, SCORE_DECIMALS), any(vetoes), tuple(reasons))
+    return Rules(ruling, tuple(seen.silent))
+
+
+def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feature]:
+    """Return the rules' ruling as evidence for the model that may sharpen it."""
+    values: dict[str, float | str] = {
+        "gate.multiplier": ruling.multiplier,
+        "gate.veto": float(ruling.veto),
+        "gate.reasons": " ".join(ruling.reasons) or str(GateReason.NONE),
+        "gate.analyst_spread": round(spread, SCORE_DECIMALS),
+    }
+    return {name: Feature(name, value, "", as_of) for name, value in values.items()}
+
+
+def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
+    """Return the stricter of two rulings; the model's reason counts only where it added something.
+
+    A model that is stricter without naming a reason is recorded as MODEL_JUDGEMENT.
+    """
+    if model is None:
+        return rule
+    multiplier = min(rule.multiplier, model.multiplier)
+    veto = rule.veto or model.veto
+    if (multiplier, veto) == (rule.multiplier, rule.veto):
+        return rule
+    named = [code for code in model.reasons if code != GateReason.NONE]
+    reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
+    return GateRuling(multiplier, veto, tuple(reasons), model.detail)
+
+
+class _Seen:
+    """Reads limits against features and remembers which features were not there."""
+
+    def __init__(self, features: Mapping[str, Feature]) -> None:
+        self._features = features
+        self.silent: list[str] = []
+
+    def above(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
+        value = self._value(name)
+        return reason if value is not None and value > limit else None
+
+    def below(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
+        value = self._value(name)
+        return reason if value is not None and value < limit else None
+
+    def reaches(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
+        value = self._value(name)
+        return reason if value is not None and value >= limit else None
+
+    def _value(self, name: str) -> float | None:
+        value = number(self._features, name)
+        if value is None:
+            self.silent.append(name)
+        return value

@@ -1,0 +1,212 @@
+"""One sitting of the desk: asking the agents of a stage, and keeping who said what.
+
+A stage has a share of the time that remains, asks leave to spend once, runs its agents at once and
+leaves every one of them with an answer or a failure, whatever they do. After each stage the answers
+that were heard are a valid basis for a result. Nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from agent_config import FALLBACK_SHARE, MAX_PROMPT_CHARS, OUTPUT_TOKENS, STAGE_SHARE
+
+from . import replies
+from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
+from .contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
+from .registry import Agent
+from .stages import run_together
+from .synthesis import Answer
+
+OnEvent = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Sitting:
+    """What a deliberation knows while it lasts. Times are monotonic seconds."""
+
+    desk: tuple[Agent, ...]
+    line: Line
+    began: float
+    deadline: float
+    reserve: Reserve | None
+    on_event: OnEvent | None
+    keep_for_fallback: bool
+    answers: dict[str, Answer] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    earlier: list[AgentReport] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+
+    def seats(self, kind: str) -> tuple[Agent, ...]:
+        """Return the agents of a kind, in asking order."""
+        return tuple(seat for seat in self.desk if seat.role.kind == kind)
+
+    def heard(self, kind: str) -> list[Answer]:
+        """Return the answers of a kind that count, in one order whatever the order of the desk."""
+        found = [answer for answer in self.answers.values() if answer.role.kind == kind]
+        return sorted(found, key=lambda answer: answer.role.id)
+
+    def ask(self, name: str, number: int, contexts: Mapping[str, DebateContext]) -> None:
+        """Ask the named agents at once and keep what they say; return when the stage is over."""
+        if not contexts:
+            return
+        started = self.line.monotonic()
+        stage = Stage(name, number, self._until(name, started))
+        seats = {seat.role.id: seat for seat in self.desk if seat.role.id in contexts}
+        refused = self.refusal(stage, tuple(seat.role for seat in seats.values()))
+        outcome: dict[str, Answer | str] = dict.fromkeys(seats, refused or "timeout")
+        if not refused:
+            self._run(stage, seats, contexts, outcome)
+        stage.closed = True
+        for role_id, result in outcome.items():
+            self._keep(role_id, result, stage)
+        self._log(stage, outcome, started)
+
+    def refusal(self, stage: Stage, roles: tuple[Role, ...]) -> str:
+        """Return why a stage makes no call, "" when it may: no time, or no leave to spend."""
+        if self.line.monotonic() >= stage.until:
+            return "deadline"
+        if self.reserve is None:
+            return ""
+        bounds = tuple(
+            CallBound(
+                role_id=role.id,
+                model=self.line.settings.model(role.tier),
+                prompt_chars=MAX_PROMPT_CHARS,
+                output_tokens=OUTPUT_TOKENS[role.tier],
+                requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+            )
+            for role in roles
+        )
+        try:
+            granted = self.reserve(stage.name, bounds)
+        except Exception:  # noqa: BLE001 - a ledger that cannot be written grants nothing
+            self.flags.append(f"reserve_failed:{stage.name}")
+            return "budget"
+        return "" if granted is True else "budget"
+
+    def note(self, stage: Stage, started: float, status: str, agents: Mapping[str, str]) -> None:
+        """Enter a stage into the record."""
+        took = round((self.line.monotonic() - started) * 1000, 3)
+        self.stages.append(
+            {
+                "name": stage.name,
+                "round": stage.round,
+                "agents": dict(agents),
+                "ms": took,
+                "status": status,
+            }
+        )
+
+    def tell(self, kind: str, **payload: Any) -> None:
+        """Tell whoever listens; a listener that fails is flagged and otherwise ignored."""
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(kind, payload)
+        except Exception:  # noqa: BLE001 - whoever listens must not break a tick
+            self.flags.append("event_failed")
+
+    def _until(self, name: str, now: float) -> float:
+        kept = 0.0
+        if self.keep_for_fallback and not self.answers:
+            kept = FALLBACK_SHARE * max(0.0, self.deadline - self.began)
+        return min(now + STAGE_SHARE[name] * (self.deadline - now), self.deadline - kept)
+
+    def _run(
+        self,
+        stage: Stage,
+        seats: Mapping[str, Agent],
+        contexts: Mapping[str, DebateContext],
+        outcome: dict[str, Answer | str],
+    ) -> None:
+        started = self.line.monotonic()
+
+        def finished(role_id: str, future: Future[AgentReport]) -> None:
+            role = seats[role_id].role
+            try:
+                outcome[role_id] = Answer(role, replies.held_to(result_of(future), role))
+            except ModelUnavailable as error:
+                outcome[role_id] = failure(error)
+            except Exception:  # noqa: BLE001 - a handed-in agent may return anything
+                outcome[role_id] = "garbage"
+            self._tell_outcome(role_id, outcome[role_id], stage, started)
+
+        for role_id in seats:
+            self.tell("agent_start", agent=role_id, stage=stage.name, round=stage.round)
+        jobs: dict[str, Callable[[], AgentReport]] = {
+            role_id: partial(
+                seat.analyze,
+                contexts[role_id],
+                self.line.ask(seat.role, contexts[role_id], stage),
+            )
+            for role_id, seat in seats.items()
+        }
+        unfinished = run_together(jobs, stage.until, self.line.monotonic, finished)
+        for role_id in unfinished:
+            self._tell_outcome(role_id, outcome[role_id], stage, started)
+
+    def _keep(self, role_id: str, result: Answer | str, stage: Stage) -> None:
+        """Keep an answer or a failure; of several rounds the last answered one counts."""
+        former = self.answers.get(role_id)
+        abstained = isinstance(result, Answer) and result.report.abstained
+        if former is not None and (
+            isinstance(result, str) or (abstained and not former.report.abstained)
+        ):
+            self.flags.append(f"round_{stage.round}_without:{role_id}")
+        elif isinstance(result, str):
+            self.failures[role_id] = result
+        else:
+            if former is not None:
+                self.earlier.append(former.report)
+            self.failures.pop(role_id, None)
+            self.answers[role_id] = result
+
+    def _log(self, stage: Stage, outcome: Mapping[str, Answer | str], started: float) -> None:
+        words = {
+            role_id: result
+            if isinstance(result, str)
+            else ("abstained" if result.report.abstained else "answered")
+            for role_id, result in outcome.items()
+        }
+        good = sum(isinstance(result, Answer) for result in outcome.values())
+        status = "ok" if good == len(outcome) else "partial" if good else "failed"
+        self.note(stage, started, status, words)
+
+    def _tell_outcome(
+        self, role_id: str, result: Answer | str, stage: Stage, started: float
+    ) -> None:
+        where = {"agent": role_id, "stage": stage.name, "round": stage.round}
+        ms = round((self.line.monotonic() - started) * 1000, 3)
+        if isinstance(result, str):
+            self.tell("agent_error", **where, reason=result, ms=ms)
+            return
+        report = result.report
+        self.tell(
+            "agent_complete",
+            **where,
+            abstained=report.abstained,
+            confidence=report.confidence,
+            adjustments=dict(report.adjustments),
+            ms=ms,
+        )
+
+
+def result_of(future: Future[Any]) -> Any:
+    """Return what a finished job returned; raises ModelUnavailable for whatever it raised."""
+    error = future.exception(timeout=0)
+    if error is None:
+        return future.result(timeout=0)
+    if isinstance(error, ModelUnavailable):
+        raise error
+    raise ModelUnavailable("error", type(error).__name__)
+
+
+def failure(error: ModelUnavailable) -> str:
+    """Return the reason of a failure as one of the known words."""
+    return error.reason if error.reason in REASONS else "error"

@@ -1,0 +1,91 @@
+"""Running the agents of a stage at once, on threads that can be left behind.
+
+A call that hangs cannot be cancelled, and a thread that waits for it cannot be killed. So each
+agent of a stage gets a daemon thread: it never blocks the end of the process, and when the stage's
+time is up the desk goes on without it. Threads left behind are counted until they finish; while
+there are more than `MAX_ABANDONED`, `crowded` says so and no further agent is started.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Any, Final, ParamSpec, TypeVar
+
+MAX_ABANDONED: Final = 32
+"""Threads left behind, over the whole process, above which no agent is asked: four ticks of eight
+agents.
+"""
+
+GRACE_SECONDS: Final = 0.05
+"""How long past the end of a stage its threads may take to notice it."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_left_behind: set[Future[Any]] = set()
+
+
+class DaemonExecutor(Executor):
+    """An executor of one daemon thread per job, so that nothing waits for a job at exit."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Start the job at once; its future carries whatever it returns or raises."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        try:
+            threading.Thread(target=run, name="torra-agent", daemon=True).start()
+        except RuntimeError as error:
+            future.set_exception(error)
+        return future
+
+
+def run_together(
+    jobs: Mapping[str, Callable[[], T]],
+    until: float,
+    monotonic: Callable[[], float],
+    finished: Callable[[str, Future[T]], None],
+) -> tuple[str, ...]:
+    """Run the jobs at once and report each as it finishes; return when all have or the time is up.
+
+    `until` is a moment of `monotonic`, in seconds. Returns the names of the jobs that were still
+    running then: they are left behind and never reported.
+    """
+    executor = DaemonExecutor()
+    names = {executor.submit(job): name for name, job in jobs.items()}
+    running = set(names)
+    while running:
+        left = max(0.0, until + GRACE_SECONDS - monotonic())
+        done, running = wait(running, timeout=left, return_when=FIRST_COMPLETED)
+        if not done:
+            break
+        for future in sorted(done, key=lambda one: list(names).index(one)):
+            finished(names[future], future)
+    _leave_behind(running)
+    return tuple(name for future, name in names.items() if future in running)
+
+
+def abandoned() -> int:
+    """Return how many threads that were left behind are still running."""
+    return len(_left_behind)
+
+
+def crowded() -> bool:
+    """Tell whether so many threads were left behind that no agent should be asked."""
+    return abandoned() > MAX_ABANDONED
+
+
+def _leave_behind(running: set[Future[Any]]) -> None:
+    for future in running:
+        _left_behind.add(future)
+        future.add_done_callback(_left_behind.discard)

@@ -1,0 +1,130 @@
+"""From reports to four adjustments: pure arithmetic, no prompt, no clock, nothing that fails.
+
+    f_i          focus weight of analyst i on the vector: primary 1.0, secondary 0.5
+    k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5), x 0.3 if ungrounded
+    analyst_avg  sum(f_i k_i a_i) / sum(f_i) over the analysts that scored the vector, else 0
+    debate       analyst_avg + (k_bull bull + k_bear bear) / 2, each side clamped to +-0.15
+    adjustment   clamp(debate x multiplier, -0.3, +0.3)
+
+Trust is in the numerator only, so it shrinks an adjustment towards L1, also at a desk of one
+analyst. Abstainers and failures leave both sums. A missing side removes both, and a researcher's
+null is a missing side on that vector; only when a single opinion answered at the whole desk is it
+used alone, times its trust, within its role's bound. Sums are exact (fsum), so the order and the
+names of the agents change nothing. (Design section 5, "Synthesis"; document 001.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
+from typing import Final, NamedTuple
+
+from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
+
+from .contracts import (
+    ADJUSTMENT_BOUND,
+    BLEND_WEIGHT,
+    RESEARCHER_BOUND,
+    SCORE_DECIMALS,
+    VECTORS,
+    AgentReport,
+    Role,
+)
+
+SIDES: Final = ("bull_researcher", "bear_researcher")
+"""The two seats of the debate."""
+
+
+class Answer(NamedTuple):
+    """A report that counts, with the role of its author."""
+
+    role: Role
+    report: AgentReport
+
+
+class Debate(NamedTuple):
+    """What the desk thinks of each vector, before the gate."""
+
+    analyst_avg: dict[str, float]
+    debate: dict[str, float]
+
+
+def synthesise(answers: Iterable[Answer]) -> Debate:
+    """Reconcile the reports of analysts and researchers; abstaining ones are left out."""
+    heard = [answer for answer in answers if not answer.report.abstained]
+    analysts = [answer for answer in heard if answer.role.kind == "analyst"]
+    sides = [answer for answer in heard if answer.role.kind == "researcher"]
+    average = {vector: _average(analysts, vector) for vector in VECTORS}
+    shift = {vector: _shift(sides, vector, sole=len(heard) == 1) for vector in VECTORS}
+    return Debate(average, {vector: average[vector] + shift[vector] for vector in VECTORS})
+
+
+def adjust(debate: Mapping[str, float], multiplier: float) -> dict[str, float]:
+    """Return the adjustment of each vector under a multiplier in [0, 1], rounded to 1e-8."""
+    return {
+        vector: round(clamp(debate[vector] * multiplier, ADJUSTMENT_BOUND), SCORE_DECIMALS)
+        for vector in VECTORS
+    }
+
+
+def moved(l1: Mapping[str, float], adjustments: Mapping[str, float]) -> dict[str, float]:
+    """Return L1 plus adjustment, within [-1, +1]; an adjustment of 0 leaves L1 bit for bit."""
+    return {
+        vector: clamp(l1[vector] + adjustments[vector], 1.0) if adjustments[vector] else l1[vector]
+        for vector in VECTORS
+    }
+
+
+def blended(l1: float, agent_score: float) -> float:
+    """Return 0.80 L1 + 0.20 agent score, rounded to 1e-8; L1 bit for bit where the two agree."""
+    if agent_score == l1:
+        return l1
+    return round(l1 + BLEND_WEIGHT * (agent_score - l1), SCORE_DECIMALS)
+
+
+def spread(answers: Iterable[Answer]) -> float:
+    """Return how far the analysts lie apart: the widest range of a vector, 0 to 0.6."""
+    heard = [
+        answer.report.adjustments
+        for answer in answers
+        if answer.role.kind == "analyst" and not answer.report.abstained
+    ]
+    return max((_range([given.get(vector) for given in heard]) for vector in VECTORS), default=0.0)
+
+
+def trust(report: AgentReport) -> float:
+    """Return the weight of a report's word, in [0, 1]."""
+    weight = CONFIDENCE_WEIGHT[report.confidence]
+    return weight * UNGROUNDED_WEIGHT if "ungrounded" in report.flags else weight
+
+
+def clamp(value: float, bound: float) -> float:
+    """Return a finite value within [-bound, +bound]."""
+    return max(-bound, min(bound, value))
+
+
+def _average(analysts: Sequence[Answer], vector: str) -> float:
+    scored = [
+        (FOCUS_WEIGHT[role.focus[vector]], trust(report), value)
+        for role, report in analysts
+        if (value := report.adjustments.get(vector)) is not None
+    ]
+    if not scored:
+        return 0.0
+    return fsum(f * k * a for f, k, a in scored) / fsum(f for f, _, _ in scored)
+
+
+def _shift(sides: Sequence[Answer], vector: str, *, sole: bool) -> float:
+    words = [
+        trust(report) * clamp(value, RESEARCHER_BOUND)
+        for _, report in sides
+        if (value := report.adjustments.get(vector)) is not None
+    ]
+    if len(words) == len(SIDES):
+        return fsum(words) / len(SIDES)
+    return words[0] if sole and words else 0.0
+
+
+def _range(values: Sequence[float | None]) -> float:
+    given = [value for value in values if value is not None]
+    return max(given) - min(given) if given else 0.0

@@ -1,0 +1,145 @@
+// Keeps the figures of a page up to date: asks the desk for the page's cells every few seconds and
+// writes them as text and attributes. Says so when the desk does not answer, counts down to the next
+// tick, and stops all of it while updates are paused. Without this module a page shows the figures
+// of its load.
+
+const main = document.getElementById("main");
+const state = document.getElementById("live-state");
+const pause = document.getElementById("live-pause");
+const source = main.dataset.liveSource;
+const period = Number(main.dataset.liveSeconds) * 1000;
+const PAUSED = "torra-paused";
+const ATTRIBUTES = new Set(["x", "width", "x1", "x2", "d", "opacity", "data-countdown"]);
+
+let paused = readPaused();
+let lastAnswer = performance.now();
+let asking = false;
+let failures = 0;
+
+function readPaused() {
+  try {
+    return sessionStorage.getItem(PAUSED) === "1";
+  } catch {
+    return false;
+  }
+}
+
+function keepPaused() {
+  try {
+    sessionStorage.setItem(PAUSED, paused ? "1" : "0");
+  } catch {
+    // A browser without storage forgets the choice with the page.
+  }
+}
+
+function say(text, tone) {
+  if (state.textContent !== text) state.textContent = text;
+  state.dataset.tone = tone;
+  document.body.dataset.connection = tone === "warn" ? "lost" : paused ? "paused" : "live";
+}
+
+function apply(cells) {
+  for (const element of document.querySelectorAll("[data-live]")) {
+    const cell = cells[element.dataset.live];
+    if (cell) write(element, cell);
+  }
+}
+
+function write(element, cell) {
+  if (cell.hidden !== undefined) element.hidden = cell.hidden;
+  if (cell.text && element.textContent !== cell.text) element.textContent = cell.text;
+  if (cell.tone) element.dataset.tone = cell.tone;
+  else delete element.dataset.tone;
+  if (cell.title) element.title = cell.title;
+  else element.removeAttribute("title");
+  for (const [name, value] of Object.entries(cell.set ?? {})) {
+    const ownPage = name === "href" && String(value).startsWith("/");
+    if (ATTRIBUTES.has(name) || ownPage) element.setAttribute(name, String(value));
+  }
+  if (element.dataset.countdown !== undefined) element.dataset.seen = String(performance.now());
+}
+
+function growTicks(rows) {
+  const body = document.getElementById("ticks");
+  const blank = document.getElementById("tick-row");
+  if (!body || !blank) return;
+  for (let place = body.rows.length; place < rows; place += 1) {
+    const row = blank.content.cloneNode(true);
+    for (const element of row.querySelectorAll("[data-live]")) {
+      element.dataset.live = element.dataset.live.replace("#", String(place));
+    }
+    body.append(row);
+  }
+}
+
+function countDown() {
+  for (const element of document.querySelectorAll("[data-countdown]")) {
+    const seen = Number(element.dataset.seen ?? 0);
+    const left = Number(element.dataset.countdown) - (performance.now() - seen) / 1000;
+    const text = clockText(Math.ceil(left));
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+function clockText(seconds) {
+  if (seconds <= 0) return "due";
+  const two = (value) => String(value).padStart(2, "0");
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  const rest = two(seconds % 60);
+  return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+}
+
+async function ask() {
+  if (paused || asking || document.hidden) return;
+  asking = true;
+  try {
+    const answer = await fetch(source, {
+      headers: { Accept: "application/json" },
+      signal: AbortSignal.timeout(period * 3),
+    });
+    if (!answer.ok) throw new Error(String(answer.status));
+    take(await answer.json());
+  } catch {
+    failures += 1;
+    const silent = Math.round((performance.now() - lastAnswer) / 1000);
+    if (failures > 1) say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
+  } finally {
+    asking = false;
+  }
+}
+
+function take(data) {
+  if (paused) return;
+  failures = 0;
+  lastAnswer = performance.now();
+  if (data.shape !== main.dataset.liveShape) {
+    say("the desk has changed: load this page again", "warn");
+    return;
+  }
+  growTicks(data.rows ?? 0);
+  apply(data.cells);
+  document.dispatchEvent(new CustomEvent("torra:data", { detail: data }));
+  say("● live", "");
+}
+
+function showPause() {
+  pause.setAttribute("aria-pressed", String(paused));
+  pause.textContent = paused ? "Resume live updates" : "Pause live updates";
+  if (paused) say("‖ paused", "");
+}
+
+pause.addEventListener("click", () => {
+  paused = !paused;
+  keepPaused();
+  showPause();
+  ask();
+});
+document.addEventListener("visibilitychange", ask);
+pause.hidden = false;
+showPause();
+ask();
+setInterval(ask, period);
+setInterval(() => {
+  if (!paused && failures < 2) countDown();
+}, 250);

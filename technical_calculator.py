@@ -1,0 +1,503 @@
+"""Layer 1: from bars to indicators, components and the four scores, in one causal pass.
+
+`score_frame` is pure: row t depends on the bars up to t and on nothing else, so the live tick is
+the last row of the newest `HISTORY` bars and a replay is one pass over all of them. A row is
+either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
+Indicators are pandas-ta-classic's; what it leaves undefined in a flat market is defined here.
+docs/scores.md has every formula.
+
+Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars
+are no error: the rows are not valid. The all-time high is ath_calculator's; weighing the vectors
+into a composite is the brain's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from agents.contracts import SCORE_DECIMALS, VECTORS
+from torra import market_structure
+
+with warnings.catch_warnings():
+    # It stamps its presets with the date when it is imported, in a way pandas 3 deprecates.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import pandas_ta_classic as ta
+
+Array = NDArray[np.float64]
+Columns = dict[str, Array]
+
+BAR_COLUMNS: Final = ("open", "high", "low", "close", "volume")
+
+HISTORY: Final = 750
+"""Bars that a live tick computes from: from here on the last row is that of the whole history."""
+
+WARM_UP: Final = 210
+"""Bars, counted from 1, before which no row is valid: by then every recursion has forgotten its
+seed to 1e-6 and SMA200 exists.
+"""
+
+FLAT: Final = 1e-8
+"""A range below this share of the price is no movement at all: far below any symbol's tick, far
+above rounding noise.
+"""
+
+VOLATILITY_BARS: Final = 500
+"""Bars among which volatility_percentile ranks the newest ATR/close."""
+
+SLOPE_BARS: Final = 5
+"""Bars over which pa_slope measures EMA20."""
+
+THRUST_BARS: Final = 3
+"""Bars over which pa_thrust measures the close."""
+
+HAMMER_WICK: Final = 0.60
+"""Least share of the range that the long wick of a hammer takes (its body then is at most 0.40)."""
+
+HAMMER_OTHER_WICK: Final = 0.15
+"""Largest share of the range that the other wick of a hammer takes."""
+
+TIE: Final = 1e-9
+"""Shares this close count as equal, so that rounding noise decides nothing."""
+
+TOLD: Final = 0.005
+"""A contribution to a score below this is not worth a word in its note."""
+
+INDICATORS: Final = (
+    *("rsi14", "macd", "macd_signal", "macd_hist", "stoch_k", "stoch_d", "cci20"),
+    *("adx14", "plus_di", "minus_di", "ema20", "sma20", "sma50", "sma200", "atr14"),
+    *("bb_lower", "bb_mid", "bb_upper", "tenkan", "kijun", "span_a", "span_b"),
+    *("volume_sma20", "volume_ratio"),
+    *("swing_high", "swing_low", "prev_swing_high", "prev_swing_low"),
+    *("support", "resistance", "support_distance_atr", "resistance_distance_atr"),
+    *("fib_382", "fib_500", "fib_618"),
+    *("gap_atr", "body_atr", "upper_wick", "lower_wick", "engulfing", "hammer"),
+    *("trend_state", "bos", "volatility_percentile", "close"),
+)
+"""Columns of `score_frame` that describe the market; docs/scores.md defines each."""
+
+COMPONENTS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
+    {
+        "price_action": MappingProxyType(
+            {
+                "pa_trend": 0.20,
+                "pa_slope": 0.15,
+                "pa_thrust": 0.20,
+                "pa_body": 0.15,
+                "pa_wicks": 0.10,
+                "pa_pattern": 0.05,
+                "pa_gap": 0.05,
+                "pa_volume": 0.10,
+            }
+        ),
+        "key_levels": MappingProxyType(
+            {
+                "kl_bollinger": 0.20,
+                "kl_cloud": 0.25,
+                "kl_fibonacci": 0.20,
+                "kl_levels": 0.25,
+                "kl_lines": 0.10,
+            }
+        ),
+        "momentum": MappingProxyType(
+            {
+                "mo_rsi": 0.25,
+                "mo_macd": 0.20,
+                "mo_histogram": 0.15,
+                "mo_stochastic": 0.15,
+                "mo_cci": 0.10,
+                "mo_direction": 0.15,
+            }
+        ),
+        "structure": MappingProxyType(
+            {
+                "st_swings": 0.20,
+                "st_state": 0.15,
+                "st_break": 0.20,
+                "st_medium": 0.25,
+                "st_long": 0.20,
+            }
+        ),
+    }
+)
+"""Components of each vector with their weights, which sum to 1. A component is in [-1, +1]."""
+
+WIDTHS: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "pa_trend": 1.0,
+        "pa_slope": 0.75,
+        "pa_thrust": 1.0,
+        "pa_body": 0.5,
+        "pa_gap": 0.5,
+        "kl_bollinger": 1.0,
+        "kl_cloud": 2.0,
+        "kl_fibonacci": 2.0,
+        "kl_levels": 1.0,
+        "kl_lines": 1.0,
+        "mo_rsi": 15.0,
+        "mo_macd": 1.0,
+        "mo_histogram": 0.25,
+        "mo_cci": 100.0,
+        "mo_direction": 25.0,
+        "st_swings": 4.0,
+        "st_medium": 3.0,
+        "st_long": 5.0,
+    }
+)
+"""The amount at which a component reaches tanh(1) = 0.76: in ATR, except kl_bollinger (half band
+widths), mo_rsi and mo_direction (points of RSI and ADX) and mo_cci; for kl_levels the distance in
+ATR at which a level counts 1/e.
+"""
+
+SCALES: Final[Mapping[str, float]] = MappingProxyType(
+    {"price_action": 0.94, "key_levels": 0.83, "momentum": 0.75, "structure": 0.82}
+)
+"""score = scale x weighted mean. Each brings its score to a standard deviation of 0.35, pooled over
+BTCUSD and XAUUSD M15 and H1 and EURUSD H1; at most 1, so that a score stays in [-1, +1].
+"""
+
+COLUMNS: Final = (
+    *INDICATORS,
+    *(name for weights in COMPONENTS.values() for name in weights),
+    *VECTORS,
+)
+"""Every float column of `score_frame`, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of a score: its value in [-1, +1], its weight and what was seen, in words."""
+
+    name: str
+    value: float
+    weight: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEvidence:
+    """A score, its components, and in one line the largest of them for and against it."""
+
+    score: float
+    note: str
+    components: tuple[Component, ...]
+
+
+def score_frame(bars: pd.DataFrame) -> pd.DataFrame:
+    """Return indicators, components, the four scores and `valid` for every bar.
+
+    `bars` has the columns BAR_COLUMNS; others are ignored. The result has the same index and always
+    the same columns: COLUMNS (float64, NaN on rows that are not valid) and `valid` (bool, True from
+    bar WARM_UP on, counted from 1). Components and scores are rounded to 1e-8. On a valid row only
+    what comes from swings can be NaN: their levels, where there are none in memory.
+    """
+    valid = np.arange(1, len(bars) + 1) >= WARM_UP
+    columns = dict.fromkeys(COLUMNS, np.full(len(bars), np.nan))
+    if valid.any():
+        # A plain index: the library is slower, and stumbles, on times.
+        plain = bars[list(BAR_COLUMNS)].astype(np.float64).reset_index(drop=True)
+        found = _indicators(plain)
+        found |= _components(found)
+        found |= _scores(found)
+        columns = {name: np.where(valid, found[name], np.nan) for name in COLUMNS}
+    return pd.DataFrame({**columns, "valid": valid}, index=bars.index)
+
+
+def explain(row: Mapping[str, Any] | pd.Series[Any]) -> Mapping[str, VectorEvidence]:
+    """Return the evidence behind the four scores of one valid row of `score_frame`.
+
+    Raises ValueError for a row that is not valid.
+    """
+    if not row["valid"]:
+        raise ValueError("the row lies in the warm-up: it has no scores to explain")
+    return {vector: _evidence(vector, row) for vector in VECTORS}
+
+
+# --- evidence -------------------------------------------------------------------------------
+
+NOTES: Final = {
+    "pa_trend": "close {close:.6g}, EMA20 {ema20:.6g}",
+    "pa_slope": f"EMA20 over {SLOPE_BARS} bars",
+    "pa_thrust": f"close over {THRUST_BARS} bars",
+    "pa_body": "body {body_atr:+.2f} ATR",
+    "pa_wicks": "lower wick {lower_wick:.0%}, upper {upper_wick:.0%} of the range",
+    "pa_pattern": "engulfing {engulfing:+.0f}, hammer {hammer:+.0f}",
+    "pa_gap": "gap {gap_atr:+.2f} ATR",
+    "pa_volume": "volume {volume_ratio:.1f} x average behind the body",
+    "kl_bollinger": "Bollinger {bb_lower:.6g} to {bb_upper:.6g}",
+    "kl_cloud": "cloud edges {span_a:.6g} and {span_b:.6g}",
+    "kl_fibonacci": "retracements {fib_382:.6g} and {fib_618:.6g}",
+    "kl_levels": "support {support:.6g}, resistance {resistance:.6g}",
+    "kl_lines": "tenkan {tenkan:.6g}, kijun {kijun:.6g}",
+    "mo_rsi": "RSI14 {rsi14:.1f}",
+    "mo_macd": "MACD {macd:+.4g}",
+    "mo_histogram": "MACD histogram {macd_hist:+.4g}",
+    "mo_stochastic": "stochastic {stoch_k:.1f}",
+    "mo_cci": "CCI20 {cci20:+.0f}",
+    "mo_direction": "+DI {plus_di:.1f}, -DI {minus_di:.1f}, ADX {adx14:.1f}",
+    "st_swings": "swings {prev_swing_high:.6g} to {swing_high:.6g}, "
+    "{prev_swing_low:.6g} to {swing_low:.6g}",
+    "st_state": "trend state {trend_state:+.0f}",
+    "st_break": "break of structure {bos:+.0f}",
+    "st_medium": "close {close:.6g}, SMA50 {sma50:.6g}",
+    "st_long": "SMA50 {sma50:.6g}, SMA200 {sma200:.6g}",
+}
+"""What each component saw, from the columns of its row."""
+
+
+def _evidence(vector: str, row: Mapping[str, Any] | pd.Series[Any]) -> VectorEvidence:
+    values = {name: float(row[name]) for name in COLUMNS}
+    components = tuple(
+        Component(name, values[name], weight, NOTES[name].format_map(values).replace("nan", "none"))
+        for name, weight in COMPONENTS[vector].items()
+    )
+    score = values[vector]
+    return VectorEvidence(score, _headline(score, SCALES[vector], components), components)
+
+
+def _headline(score: float, scale: float, components: tuple[Component, ...]) -> str:
+    """Name the two largest contributions for the score and the largest against it."""
+    shares = [(scale * part.weight * part.value, part.note) for part in components]
+    shares.sort(key=lambda share: -abs(share[0]))
+    told = [(share, f"{note} ({share:+.2f})") for share, note in shares if abs(share) >= TOLD]
+    behind = [text for share, text in told if (share > 0.0) == (score >= 0.0)]
+    against = [text for share, text in told if (share > 0.0) != (score >= 0.0)]
+    text = f"{score:+.2f}: {'; '.join(behind[:2]) or 'nothing moves'}"
+    return f"{text}; against: {against[0]}" if against else text
+
+
+# --- scores and components ------------------------------------------------------------------
+
+
+def _scores(columns: Columns) -> Columns:
+    return {
+        vector: _rounded(
+            SCALES[vector] * sum(weight * columns[name] for name, weight in weights.items())
+        )
+        for vector, weights in COMPONENTS.items()
+    }
+
+
+def _rounded(values: Any) -> Array:
+    """Round to the decimals of a score, without negative zeros."""
+    return np.asarray(np.round(values, SCORE_DECIMALS) + 0.0, dtype=np.float64)
+
+
+def _components(ind: Columns) -> Columns:
+    found = _price_action(ind) | _key_levels(ind) | _momentum(ind) | _structure(ind)
+    return {name: _rounded(values) for name, values in found.items()}
+
+
+def _price_action(ind: Columns) -> Columns:
+    close, ema, atr = ind["close"], ind["ema20"], ind["atr14"]
+    body = np.tanh(ind["body_atr"] / WIDTHS["pa_body"])
+    return {
+        "pa_trend": _squash("pa_trend", close - ema, atr),
+        "pa_slope": _squash("pa_slope", ema - _before(ema, SLOPE_BARS), atr),
+        "pa_thrust": _squash("pa_thrust", close - _before(close, THRUST_BARS), atr),
+        "pa_body": body,
+        "pa_wicks": ind["lower_wick"] - ind["upper_wick"],
+        "pa_pattern": (ind["engulfing"] + ind["hammer"]) / 2.0,
+        "pa_gap": np.tanh(ind["gap_atr"] / WIDTHS["pa_gap"]),
+        "pa_volume": body * np.tanh(np.maximum(ind["volume_ratio"] - 1.0, 0.0)),
+    }
+
+
+def _key_levels(ind: Columns) -> Columns:
+    close, atr = ind["close"], ind["atr14"]
+    half_band = (ind["bb_upper"] - ind["bb_lower"]) / 2.0
+    return {
+        "kl_bollinger": _squash("kl_bollinger", close - ind["bb_mid"], half_band),
+        "kl_cloud": _squash("kl_cloud", _outside(close, ind["span_a"], ind["span_b"]), atr),
+        "kl_fibonacci": _squash(
+            "kl_fibonacci", _outside(close, ind["fib_382"], ind["fib_618"]), atr
+        ),
+        "kl_levels": _nearness(ind["support_distance_atr"])
+        - _nearness(ind["resistance_distance_atr"]),
+        "kl_lines": _squash("kl_lines", ind["tenkan"] - ind["kijun"], atr),
+    }
+
+
+def _momentum(ind: Columns) -> Columns:
+    atr, points = ind["atr14"], np.ones_like(ind["atr14"])
+    direction = _per(ind["plus_di"] - ind["minus_di"], ind["plus_di"] + ind["minus_di"])
+    return {
+        "mo_rsi": _squash("mo_rsi", ind["rsi14"] - 50.0, points),
+        "mo_macd": _squash("mo_macd", ind["macd"], atr),
+        "mo_histogram": _squash("mo_histogram", ind["macd_hist"], atr),
+        "mo_stochastic": (ind["stoch_k"] - 50.0) / 50.0,
+        "mo_cci": _squash("mo_cci", ind["cci20"], points),
+        "mo_direction": direction * _squash("mo_direction", ind["adx14"], points),
+    }
+
+
+def _structure(ind: Columns) -> Columns:
+    atr = ind["atr14"]
+    moved = ind["swing_high"] - ind["prev_swing_high"] + ind["swing_low"] - ind["prev_swing_low"]
+    return {
+        "st_swings": _squash("st_swings", moved, atr),
+        "st_state": ind["trend_state"],
+        "st_break": ind["bos"],
+        "st_medium": _squash("st_medium", ind["close"] - ind["sma50"], atr),
+        "st_long": _squash("st_long", ind["sma50"] - ind["sma200"], atr),
+    }
+
+
+def _squash(component: str, amount: Array, unit: Array) -> Array:
+    """Bring an amount into (-1, +1), smoothly, by the component's width."""
+    return np.tanh(_per(amount, WIDTHS[component] * unit))
+
+
+def _per(amount: Array, unit: Array) -> Array:
+    """Divide; 0 where the unit is 0 (a flat market) or the amount is unknown (no swing)."""
+    usable = (unit > 0.0) & ~np.isnan(amount)
+    return np.divide(amount, unit, out=np.zeros_like(amount), where=usable)
+
+
+def _outside(price: Array, one: Array, other: Array) -> Array:
+    """Return how far the price is above both edges of a zone, or (negative) below; 0 inside."""
+    above = np.maximum(price - np.maximum(one, other), 0.0)
+    return above - np.maximum(np.minimum(one, other) - price, 0.0)
+
+
+def _nearness(distance_atr: Array) -> Array:
+    """Return 1 at a level, falling to 1/e at its width; 0 where there is no level."""
+    return np.nan_to_num(np.exp(-distance_atr / WIDTHS["kl_levels"]))
+
+
+def _before(values: Array, bars: int) -> Array:
+    """Return the values `bars` bars ago; NaN where there were none."""
+    return np.concatenate([np.full(bars, np.nan), values[:-bars]])
+
+
+# --- indicators -----------------------------------------------------------------------------
+
+LIBRARY_COLUMNS: Final = {
+    "macd": "MACD_12_26_9",
+    "macd_signal": "MACDs_12_26_9",
+    "macd_hist": "MACDh_12_26_9",
+    "stoch_k": "STOCHk_14_3_3",
+    "stoch_d": "STOCHd_14_3_3",
+    "adx14": "ADX_14",
+    "plus_di": "DMP_14",
+    "minus_di": "DMN_14",
+    "bb_lower": "BBL_20_2.0",
+    "bb_mid": "BBM_20_2.0",
+    "bb_upper": "BBU_20_2.0",
+    "sma20": "BBM_20_2.0",
+    "tenkan": "ITS_9",
+    "kijun": "IKS_26",
+    "span_a": "ISA_9",
+    "span_b": "ISB_26",
+}
+"""Our names of the columns of the library's frames (its SMA20 is the middle Bollinger band)."""
+
+
+def _indicators(bars: pd.DataFrame) -> Columns:
+    found = _from_library(bars)
+    found["close"] = close = bars["close"].to_numpy()
+    _define_flat(found, bars)
+    atr, average = found["atr14"], found["volume_sma20"]
+    found |= _candles(bars, atr)
+    found |= market_structure.structure(bars["high"].to_numpy(), bars["low"].to_numpy(), close)
+    found["support_distance_atr"] = _distance(close - found["support"], atr)
+    found["resistance_distance_atr"] = _distance(found["resistance"] - close, atr)
+    # No volume for 20 bars says nothing: it counts as the average.
+    found["volume_ratio"] = np.divide(
+        bars["volume"].to_numpy(), average, out=np.ones_like(average), where=average > 0.0
+    )
+    volatility = pd.Series(atr / close).rolling(VOLATILITY_BARS, min_periods=1).rank(pct=True)
+    found["volatility_percentile"] = 100.0 * volatility.to_numpy()
+    return found
+
+
+def _from_library(bars: pd.DataFrame) -> Columns:
+    """Return the library's columns under our names: by name, never by place, and never by TA-Lib.
+
+    It answers None for a frame shorter than a length; `score_frame` asks for WARM_UP bars at least.
+    """
+    high, low, close = bars["high"], bars["low"], bars["close"]
+    frames = (
+        ta.macd(close, fast=12, slow=26, signal=9, talib=False),
+        ta.stoch(high, low, close, k=14, d=3, smooth_k=3, talib=False),
+        ta.adx(high, low, close, length=14, talib=False),
+        ta.bbands(close, length=20, std=2.0, ddof=0, talib=False),
+        ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True),
+    )
+    series = {
+        "rsi14": ta.rsi(close, length=14, talib=False),
+        "cci20": ta.cci(high, low, close, length=20, talib=False),
+        "ema20": ta.ema(close, length=20, talib=False),
+        "sma50": ta.sma(close, length=50, talib=False),
+        "sma200": ta.sma(close, length=200, talib=False),
+        "atr14": ta.atr(high, low, close, length=14, talib=False),
+        "volume_sma20": ta.sma(bars["volume"], length=20, talib=False),
+    }
+    named = {str(name): frame[name] for frame in frames for name in frame}
+    series |= {ours: named[theirs] for ours, theirs in LIBRARY_COLUMNS.items()}
+    return {name: np.array(values, dtype=np.float64) for name, values in series.items()}
+
+
+def _define_flat(found: Columns, bars: pd.DataFrame) -> None:
+    """Give the indicators their value where nothing moves: no information, score 0."""
+    floor = FLAT * found["close"]
+    still = found["atr14"] <= floor
+    found["atr14"][still] = 0.0
+    for name, value in (("rsi14", 50.0), ("adx14", 0.0), ("plus_di", 0.0), ("minus_di", 0.0)):
+        found[name][still | np.isnan(found[name])] = value
+    found["cci20"][~(_range(bars, 20) > floor)] = 0.0
+    narrow = ~(found["bb_upper"] - found["bb_lower"] > floor)
+    found["bb_upper"][narrow] = found["bb_lower"][narrow] = found["bb_mid"][narrow]
+    # The library takes a window without range for its own lowest point, raw %K 0. Its averages are
+    # linear, so 50 points for each such bar make that 50.
+    empty = _range(bars, 14) == 0.0
+    if empty.any():
+        lift = pd.Series(50.0 * empty).rolling(3).mean()
+        found["stoch_k"] += lift.to_numpy()
+        found["stoch_d"] += lift.rolling(3).mean().to_numpy()
+
+
+def _range(bars: pd.DataFrame, length: int) -> Array:
+    """Return highest high less lowest low of the newest `length` bars; NaN before there are."""
+    high, low = (
+        np.lib.stride_tricks.sliding_window_view(bars[name].to_numpy(), length)
+        for name in ("high", "low")
+    )
+    return np.concatenate([np.full(length - 1, np.nan), high.max(axis=1) - low.min(axis=1)])
+
+
+def _candles(bars: pd.DataFrame, atr: Array) -> Columns:
+    opened, high, low, close = (bars[n].to_numpy() for n in ("open", "high", "low", "close"))
+    before_open, before_close = _before(opened, 1), _before(close, 1)
+    body, before, span = close - opened, before_close - before_open, high - low
+    upper = _per(high - np.maximum(opened, close), span)
+    lower = _per(np.minimum(opened, close) - low, span)
+    top, bottom = np.maximum(opened, close), np.minimum(opened, close)
+    covers = (top >= before_open) & (bottom <= before_close)
+    covers_down = (top >= before_close) & (bottom <= before_open)
+    swallows = np.where(body > 0.0, covers, covers_down)
+    return {
+        "gap_atr": _per(opened - before_close, atr),
+        "body_atr": _per(body, atr),
+        "upper_wick": upper,
+        "lower_wick": lower,
+        "engulfing": np.sign(body) * (swallows & (body * before < 0.0) & (abs(body) > abs(before))),
+        "hammer": _hammer(lower, upper) - _hammer(upper, lower),
+    }
+
+
+def _hammer(long: Array, other: Array) -> Array:
+    shape = (long >= HAMMER_WICK - TIE) & (other <= HAMMER_OTHER_WICK + TIE)
+    return shape.astype(np.float64)
+
+
+def _distance(amount: Array, atr: Array) -> Array:
+    """Return a distance in ATR; NaN where there is no level."""
+    return np.where(np.isnan(amount), np.nan, _per(amount, atr))

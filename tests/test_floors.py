@@ -1,0 +1,189 @@
+"""The floors of the house: imports only go down, and a few things have one place only."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = {
+    0: ["agents/contracts", "agent_config", "torra/errors", "torra/clock", "torra/config"],
+    1: [
+        "technical_calculator",
+        "ath_calculator",
+        "scoring_rubric",
+        "torra/market_structure",
+        "torra/sentiment_rules",
+        "torra/signal_states",
+        "torra/feature_bundle",
+        "torra/risk_engine",
+    ],
+    2: [
+        "instance_database",
+        "signal_bridge",
+        "torra/feeds/*",
+        "torra/bridges/*",
+        "torra/providers/*",
+        "torra/migrations",
+        "torra/*_store",
+        "torra/store_connection",
+    ],
+    3: ["agents/*", "agent_framework", "torra/chart_scorer"],
+    4: [
+        "torra_trader",
+        "torra/tick_record",
+        "torra/bar_window",
+        "torra/schedule",
+        "torra/wiring",
+    ],
+    5: [
+        "torra/dashboard/*",
+        "torra/command_line",
+        "torra/running",
+        "torra/one_tick",
+        "torra/bar_import",
+        "torra/self_check",
+    ],
+}
+OUTSIDE = {
+    0: {"pydantic"},
+    1: {"pydantic", "numpy", "pandas", "pandas_ta_classic"},
+    3: {"pydantic"},
+}
+OVERLAY = {"agents", "agent_config", "agent_framework", "scoring_rubric"}
+LEAVES = {"agents/__init__", "torra/__init__", "torra/__main__"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for pattern in ("*.py", "agents/*.py", "torra/*.py", "torra/*/*.py"):
+        for path in ROOT.glob(pattern):
+            found[path.relative_to(ROOT).with_suffix("").as_posix()] = path
+    return {name: path for name, path in found.items() if name not in LEAVES}
+
+
+MODULES = modules()
+
+
+def floor_of(name: str) -> int:
+    exact = [floor for floor, rows in FLOORS.items() if name in rows]
+    if exact:
+        return exact[0]
+    family = [f for f, rows in FLOORS.items() for row in rows if "*" in row and matches(name, row)]
+    assert family, f"{name} stands on no floor: add it to FLOORS"
+    return family[0]
+
+
+def matches(name: str, row: str) -> bool:
+    return re.fullmatch(row.replace("*", "[^/]+"), name) is not None
+
+
+def imports(path: Path, name: str) -> Iterator[str]:
+    """Yield every imported module, those inside functions and TYPE_CHECKING too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (item.name for item in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = name.split("/")[: -node.level]
+                base = ".".join([*package, *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{item.name}" for item in node.names)
+
+
+def ours(dotted: str) -> str | None:
+    name = dotted.replace(".", "/")
+    return name if name in MODULES else None
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_only_go_down(name: str) -> None:
+    floor = floor_of(name)
+    for dotted in imports(MODULES[name], name):
+        target = ours(dotted)
+        if target is None or target == name:
+            continue
+        below = floor_of(target)
+        family = name.rsplit("/", 1)[0] if "/" in name else ""
+        same_family = family not in {"", "torra"} and target.startswith(f"{family}/")
+        store = {name, target} <= store_family()
+        same_floor_free = floor >= 3 or same_family or store or floor in (0, 1)
+        assert below < floor or (below == floor and same_floor_free), f"{name} imports {target}"
+
+
+def store_family() -> set[str]:
+    return {
+        name
+        for name in MODULES
+        if name in {"instance_database", "torra/migrations", "torra/store_connection"}
+        or re.fullmatch(r"torra/[a-z_]+_store", name)
+    }
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if floor_of(n) in OUTSIDE))
+def test_the_lower_floors_need_few_libraries(name: str) -> None:
+    allowed = OUTSIDE[floor_of(name)]
+    for dotted in imports(MODULES[name], name):
+        top = dotted.split(".")[0]
+        if top in sys.stdlib_module_names or top == "torra" or ours(top) or top == "agents":
+            continue
+        assert top in allowed, f"{name} imports {top}"
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if floor_of(n) == 3))
+def test_the_overlay_imports_nothing_else_of_the_project(name: str) -> None:
+    for dotted in imports(MODULES[name], name):
+        target = ours(dotted)
+        if target:
+            assert target.split("/")[0] in OVERLAY, f"{name} imports {target}"
+
+
+CLOCKS = re.compile(
+    r"datetime\.now|datetime\.utcnow|date\.today|time\.time\(|time\.monotonic|time\.sleep"
+    r"|perf_counter|^import random|^import secrets|uuid4|np\.random|default_rng",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_only_the_clock_reads_time_and_chance(name: str) -> None:
+    if name == "torra/clock":
+        return
+    text = MODULES[name].read_text(encoding="utf-8")
+    assert not CLOCKS.search(text), f"{name}: {CLOCKS.search(text)}"
+
+
+DEMO = re.compile(r"\b(is_)?demo\b\s*(:|and|or|if|else|==)|\bif\b.*\bdemo\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if not n.startswith("torra/dashboard")))
+def test_there_is_no_demo_branch(name: str) -> None:
+    if name in {"torra/clock", "torra/feeds/sample"}:
+        return
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    tests = [
+        node.test for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp | ast.While)
+    ]
+    for test in tests:
+        text = ast.unparse(test).lower()
+        assert "demo" not in text and "scaled" not in text, f"{name}: if {text}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for name, path in MODULES.items():
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if name.endswith("__init__") and not path.read_text(encoding="utf-8").strip():
+            continue
+        assert text, f"{name} has no docstring"
+
+
+def test_modules_stay_readable() -> None:
+    for name, path in MODULES.items():
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= 600, f"{name} has {lines} lines: perhaps it is two things"

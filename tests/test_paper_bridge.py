@@ -1,0 +1,307 @@
+"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
+from torra.config import SYMBOLS
+from torra.risk_engine import Position
+
+GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
+SPREAD = 0.5
+T = datetime(2021, 12, 3, 12, tzinfo=UTC)
+STEP = timedelta(minutes=15)
+
+
+def opening(side: str = "BUY", *, sid: str = "TOPEN", at: datetime = T, after=None) -> PaperOrder:
+    """An opening decided at a price of 2000, stop 10 away, target 20."""
+    towards = 1 if side == "BUY" else -1
+    return PaperOrder(sid, "open", side, 0.1, 2000 - 10 * towards, 2000 + 20 * towards, at, after)
+
+
+def closing(side: str = "SELL", *, sid: str = "TCLOSE", at: datetime = T) -> PaperOrder:
+    return PaperOrder(sid, "close", side, 0.1, None, None, at)
+
+
+def holding(side: str = "LONG", entry: float = 2000.0) -> PaperPosition:
+    towards = 1 if side == "LONG" else -1
+    stop, target = 2000.0 - 10 * towards, 2000.0 + 20 * towards
+    return PaperPosition("TOPEN", side, 0.1, entry, stop, target, T - STEP)
+
+
+def bar(opened: float, high: float, low: float, close: float = 2000.0, at: datetime = T) -> Bar:
+    return Bar(at, opened, high, low, close)
+
+
+def live(orders, position, *bars: Bar) -> Advanced:
+    return advance_all(orders, position, bars, cursor=None, spread=SPREAD, spec=GOLD)[0]
+
+
+def told(advanced: Advanced) -> list[tuple]:
+    return [(event.kind, event.sid, event.price) for event in advanced.events]
+
+
+QUIET = bar(2000.0, 2001.0, 1999.5)
+
+
+@pytest.mark.parametrize(
+    ("side", "position_side", "entry"), [("BUY", "LONG", 2000.5), ("SELL", "SHORT", 2000.0)]
+)
+def test_an_opening_fills_at_the_open_of_the_bar_that_starts_at_its_decision(
+    side, position_side, entry
+) -> None:
+    order = opening(side)
+    early = live([order], None, bar(1990.0, 1991.0, 1989.0, at=T - STEP))
+    assert early == ((order,), None, ())
+    orders, position, events = live([order], None, QUIET)
+    assert (orders, position.side, position.entry) == ((), position_side, entry)
+    assert (position.stop, position.target) == (order.stop, order.target)
+    assert (position.sid, position.lots, position.opened_at) == ("TOPEN", 0.1, T)
+    (event,) = events
+    assert (event.kind, event.price, event.time, event.profit) == ("FILLED", entry, T, 0.0)
+
+
+def test_after_a_weekend_the_next_bar_fills_wherever_it_opens() -> None:
+    friday = datetime(2021, 12, 3, 22, tzinfo=UTC)
+    sunday = datetime(2021, 12, 5, 23, tzinfo=UTC)
+    order = opening("BUY", at=friday)
+    before = bar(2000.0, 2000.0, 2000.0, at=friday - STEP)
+    _, position, events = live([order], None, before, bar(2006.0, 2007.0, 2005.0, at=sunday))
+    assert [(event.kind, event.price, event.time) for event in events] == [
+        ("FILLED", 2006.5, sunday)
+    ]
+    # The stop keeps its distance from the decided entry, not from the fill.
+    assert (position.stop, position.target) == (1990.0, 2020.0)
+
+
+@pytest.mark.parametrize(
+    ("side", "entry", "low", "high", "price", "profit"),
+    [
+        # Long: stop 1990 on the bid.
+        ("LONG", 2000.5, 1990.0, 2001.0, 1990.0, -105.0),
+        ("LONG", 2000.5, 1990.1, 2001.0, None, None),
+        # Short: stop 2010 on the ask, which is the bid + 0.5.
+        ("SHORT", 2000.0, 1999.0, 2009.5, 2010.0, -100.0),
+        ("SHORT", 2000.0, 1999.0, 2009.4, None, None),
+    ],
+)
+def test_a_stop_is_met_on_the_side_where_the_position_leaves(
+    side, entry, low, high, price, profit
+) -> None:
+    advanced = live([], holding(side, entry), bar(2000.0, high, low))
+    assert told(advanced) == ([("STOPPED", "TOPEN", price)] if price else [])
+    if price:
+        (event,) = advanced.events
+        assert event.profit == profit
+        assert event.r_multiple == pytest.approx(profit / 100.0)  # one R: 10 x 100 x 0.1
+        assert advanced.position is None
+
+
+@pytest.mark.parametrize(
+    ("side", "entry", "low", "high", "price", "profit"),
+    [
+        ("LONG", 2000.5, 1999.0, 2020.0, 2020.0, 195.0),
+        ("LONG", 2000.5, 1999.0, 2019.9, None, None),
+        ("SHORT", 2000.0, 1979.5, 2001.0, 1980.0, 200.0),
+        ("SHORT", 2000.0, 1979.6, 2001.0, None, None),
+    ],
+)
+def test_a_target_is_met_on_the_side_where_the_position_leaves(
+    side, entry, low, high, price, profit
+) -> None:
+    advanced = live([], holding(side, entry), bar(2000.0, high, low))
+    assert told(advanced) == ([("TARGET", "TOPEN", price)] if price else [])
+    if price:
+        assert advanced.events[0].profit == profit
+        assert advanced.events[0].r_multiple == pytest.approx(profit / 100.0)
+
+
+@pytest.mark.parametrize(
+    ("side", "opened", "price"), [("LONG", 1985.0, 1985.0), ("SHORT", 2015.0, 2015.5)]
+)
+def test_a_gap_through_the_stop_fills_at_the_open(side, opened, price) -> None:
+    advanced = live([], holding(side), bar(opened, opened + 1, opened - 1))
+    assert told(advanced) == [("STOPPED", "TOPEN", price)]
+    assert advanced.events[0].r_multiple < -1
+
+
+@pytest.mark.parametrize(
+    ("side", "opened", "price"), [("LONG", 2025.0, 2025.0), ("SHORT", 1975.0, 1975.5)]
+)
+def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
+    side, opened, price
+) -> None:
+    advanced = live([], holding(side), bar(opened, 2030.0, 1970.0))
+    assert told(advanced) == [("TARGET", "TOPEN", price)]
+    assert advanced.events[0].r_multiple > 2
+
+
+@pytest.mark.parametrize(("side", "stop"), [("LONG", 1990.0), ("SHORT", 2010.0)])
+def test_inside_a_bar_the_stop_comes_before_the_target(side, stop) -> None:
+    advanced = live([], holding(side), bar(2000.0, 2030.0, 1970.0))
+    assert told(advanced) == [("STOPPED", "TOPEN", stop)]
+
+
+def test_a_fill_and_its_stop_on_the_same_bar() -> None:
+    advanced = live([opening("BUY")], None, bar(2000.0, 2001.0, 1985.0))
+    assert told(advanced) == [("FILLED", "TOPEN", 2000.5), ("STOPPED", "TOPEN", 1990.0)]
+    assert advanced.position is None
+    assert advanced.orders == ()
+
+
+def test_an_opening_that_gaps_beyond_its_stop_costs_the_spread() -> None:
+    advanced = live([opening("BUY")], None, bar(1980.0, 1981.0, 1979.0))
+    assert told(advanced) == [("FILLED", "TOPEN", 1980.5), ("STOPPED", "TOPEN", 1980.0)]
+    assert advanced.events[-1].profit == -5.0
+    assert advanced.events[-1].r_multiple == -0.05
+
+
+@pytest.mark.parametrize(
+    ("side", "order_side", "price", "profit"),
+    [("LONG", "SELL", 2004.0, 40.0), ("SHORT", "BUY", 2004.5, -45.0)],
+)
+def test_a_close_fills_at_the_open_before_anything_else(side, order_side, price, profit) -> None:
+    advanced = live([closing(order_side)], holding(side), bar(2004.0, 2030.0, 1970.0))
+    assert told(advanced) == [("FILLED", "TCLOSE", price), ("CLOSED", "TOPEN", price)]
+    assert advanced.events[1].profit == profit
+    assert advanced.position is None
+
+
+def test_a_reversal_fills_on_one_bar_the_close_first() -> None:
+    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
+    for orders in ([closing(), follower], [follower, closing()]):
+        advanced = live(orders, holding("LONG"), QUIET)
+        assert told(advanced) == [
+            ("FILLED", "TCLOSE", 2000.0), ("CLOSED", "TOPEN", 2000.0), ("FILLED", "TNEXT", 2000.0),
+        ]  # fmt: skip
+        assert (advanced.position.sid, advanced.position.side) == ("TNEXT", "SHORT")
+        assert advanced.orders == ()
+
+
+def test_an_opening_waits_as_long_as_its_close_does() -> None:
+    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
+    late = closing(at=T + STEP)
+    orders, position, events = live([follower, late], holding("LONG"), QUIET)
+    assert (set(orders), position, events) == ({follower, late}, holding("LONG"), ())
+    after = bar(2001.0, 2001.0, 2000.0, at=T + STEP)
+    assert [kind for kind, *_ in told(live(orders, position, after))] == [
+        "FILLED", "CLOSED", "FILLED",
+    ]  # fmt: skip
+
+
+def test_an_opening_whose_close_is_gone_is_released() -> None:
+    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
+    assert told(live([follower], None, QUIET)) == [("FILLED", "TNEXT", 2000.0)]
+
+
+def test_an_opposite_verdict_in_the_same_moment_opens_and_closes() -> None:
+    """H1 opens and M15 closes at the same close time: both meet the same open."""
+    for orders in ([opening("BUY"), closing()], [closing(), opening("BUY")]):
+        advanced = live(orders, None, QUIET)
+        assert told(advanced) == [
+            ("FILLED", "TOPEN", 2000.5), ("FILLED", "TCLOSE", 2000.0), ("CLOSED", "TOPEN", 2000.0),
+        ]  # fmt: skip
+        assert advanced.position is None
+
+
+def test_an_order_that_no_longer_fits_the_position_is_cancelled() -> None:
+    assert told(live([closing()], None, QUIET)) == [("CANCELLED", "TCLOSE", 0.0)]
+    second = opening("BUY", sid="TSECOND")
+    advanced = live([second], holding("LONG"), QUIET)
+    assert told(advanced) == [("CANCELLED", "TSECOND", 0.0)]
+    assert advanced.position == holding("LONG")
+    assert advanced.orders == ()
+
+
+def test_an_opening_without_levels_is_an_error() -> None:
+    naked = PaperOrder("TOPEN", "open", "BUY", 0.1, None, None, T)
+    with pytest.raises(ValueError, match="no stop"):
+        advance([naked], None, QUIET, SPREAD, GOLD)
+
+
+def test_a_bar_from_before_the_position_does_not_touch_it() -> None:
+    position = holding("LONG")
+    old = bar(2000.0, 2030.0, 1970.0, at=position.opened_at - STEP)
+    assert live([], position, old) == ((), position, ())
+
+
+def test_each_bar_is_lived_through_once() -> None:
+    bars = [bar(2000.0, 2001.0, 1999.0, at=T + n * STEP) for n in range(4)]
+    first, cursor = advance_all(
+        [opening("BUY")], None, bars[:3], cursor=T - STEP, spread=SPREAD, spec=GOLD
+    )
+    assert cursor == bars[2].time
+    again, unmoved = advance_all(
+        first.orders, first.position, bars[:3], cursor=cursor, spread=SPREAD, spec=GOLD
+    )
+    assert (again, unmoved) == (first._replace(events=()), cursor)
+    more, cursor = advance_all(
+        first.orders, first.position, bars, cursor=cursor, spread=SPREAD, spec=GOLD
+    )
+    assert (more, cursor) == (again, bars[3].time)
+    late = [opening("BUY", at=bars[3].time)]
+    left, _ = advance_all(late, None, bars, cursor=cursor, spread=SPREAD, spec=GOLD)
+    assert left == (tuple(late), None, ())
+
+
+def test_a_stored_position_is_read_as_it_is() -> None:
+    stored = Position(
+        "GOLD", "XAUUSD", "LONG", 0.1, 2000.0, 1990.0, 2020.0, T - STEP, "TOPEN", "FILLED"
+    )
+    assert PaperPosition.of(stored) == holding("LONG")
+
+
+prices = st.integers(19_500, 20_500).map(lambda tenths: tenths / 10)
+bars = st.lists(st.tuples(prices, prices, prices, prices), min_size=1, max_size=12).map(
+    lambda rows: [
+        Bar(T + n * STEP, row[0], max(row), min(row), row[3]) for n, row in enumerate(rows)
+    ]
+)
+orders = st.lists(
+    st.tuples(st.sampled_from(("BUY", "SELL")), st.booleans(), st.integers(0, 12)), max_size=5
+).map(
+    lambda rows: [
+        opening(side, sid=f"T{n}", at=T + at * STEP)
+        if opens
+        else closing(side, sid=f"T{n}", at=T + at * STEP)
+        for n, (side, opens, at) in enumerate(rows)
+    ]
+)
+
+
+@given(orders, bars, st.integers(0, 12))
+def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut) -> None:
+    whole, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=GOLD)
+    half, cursor = advance_all(orders, None, bars[:cut], cursor=None, spread=SPREAD, spec=GOLD)
+    rest, _ = advance_all(half.orders, half.position, bars, cursor=cursor, spread=SPREAD, spec=GOLD)
+    assert (*half.events, *rest.events) == whole.events
+    assert (rest.orders, rest.position) == (whole.orders, whole.position)
+    _every_order_ends_once(whole, orders)
+
+
+def _every_order_ends_once(advanced: Advanced, orders) -> None:
+    answered = [event.sid for event in advanced.events if event.kind in ("FILLED", "CANCELLED")]
+    assert sorted([*answered, *(order.sid for order in advanced.orders)]) == sorted(
+        order.sid for order in orders
+    )
+    opens = {order.sid for order in orders if order.kind == "open"}
+    filled = [e.sid for e in advanced.events if e.kind == "FILLED" and e.sid in opens]
+    ended = [e.sid for e in advanced.events if e.kind in ("STOPPED", "TARGET", "CLOSED")]
+    holding_now = [advanced.position.sid] if advanced.position else []
+    assert sorted([*ended, *holding_now]) == sorted(filled)
+
+
+@given(bars, st.sampled_from(("BUY", "SELL")))
+def test_an_exit_is_never_better_than_its_bar(bars, side) -> None:
+    advanced, _ = advance_all([opening(side)], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
+    by_time = {bar.time: bar for bar in bars}
+    for event in advanced.events:
+        seen = by_time[event.time]
+        ask = SPREAD if (side == "BUY") == (event.kind == "FILLED") else 0.0
+        assert seen.low + ask <= event.price + 1e-9
+        assert event.price <= seen.high + ask + 1e-9

@@ -1,0 +1,245 @@
+"""Levels and size: where stop and target lie, and that the loss at the stop stays in budget."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from torra import risk_engine
+from torra.config import SYMBOLS, Risk, SymbolSpec
+from torra.risk_engine import DenyReason, Levels
+
+BTC, EUR, GOLD = SYMBOLS["BTCUSD"], SYMBOLS["EURUSD"], SYMBOLS["XAUUSD"]
+
+specs = st.builds(
+    lambda digits, units, contract, step, least, most, spread: SymbolSpec(
+        digits=digits,
+        tick_size=float(Decimal(units).scaleb(-digits)),
+        tick_value=float(Decimal(units).scaleb(-digits) * contract),
+        contract_size=float(contract),
+        lot_min=float(Decimal(str(step)) * least),
+        lot_step=step,
+        lot_max=float(Decimal(str(step)) * (least + most)),
+        spread=float(Decimal(units).scaleb(-digits) * spread),
+    ),
+    digits=st.integers(0, 5),
+    units=st.sampled_from((1, 5, 25)),
+    contract=st.sampled_from((1, 10, 100, 5_000, 100_000)),
+    step=st.sampled_from((0.001, 0.01, 0.05, 0.1, 0.25, 1.0)),
+    least=st.integers(1, 10),
+    most=st.integers(0, 10_000),
+    spread=st.integers(0, 40),
+)
+risks = st.builds(
+    Risk,
+    capital=st.floats(10, 1e7).map(lambda value: round(value, 2)),
+    risk_per_trade_pct=st.floats(0.01, 10).map(lambda value: round(value, 3)),
+    max_notional_pct=st.floats(1, 2_000).map(lambda value: round(value, 1)),
+)
+sides = st.sampled_from(("BUY", "SELL"))
+
+
+def dec(value: float) -> Decimal:
+    return Decimal(repr(value))
+
+
+@pytest.mark.parametrize(
+    ("side", "price", "atr", "spec", "expected"),
+    [
+        ("BUY", 48_000.0, 210.5, BTC, (48_000.0, 47_579.0, 48_842.0)),
+        ("SELL", 48_000.0, 210.5, BTC, (48_000.0, 48_421.0, 47_158.0)),
+        ("BUY", 1.13256, 0.0008, EUR, (1.13256, 1.13096, 1.13576)),
+        ("SELL", 1.132564, 0.000803, EUR, (1.13256, 1.13417, 1.12934)),
+        ("BUY", 2_345.104, 3.352, GOLD, (2_345.1, 2_338.4, 2_358.5)),
+    ],
+)
+def test_levels_of_the_shipped_symbols(side, price, atr, spec, expected) -> None:
+    levels = risk_engine.levels(side, price, atr, spec)
+    assert (levels.entry, levels.stop, levels.target) == expected
+    assert levels.atr == atr
+
+
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+@pytest.mark.parametrize(
+    ("price", "atr", "reason"),
+    [
+        (math.nan, 1.0, DenyReason.BAD_NUMBER),
+        (math.inf, 1.0, DenyReason.BAD_NUMBER),
+        (0.0, 1.0, DenyReason.BAD_NUMBER),
+        (-5.0, 1.0, DenyReason.BAD_NUMBER),
+        (2_000.0, math.nan, DenyReason.BAD_NUMBER),
+        (2_000.0, math.inf, DenyReason.BAD_NUMBER),
+        (2_000.0, 0.0, DenyReason.BAD_NUMBER),
+        (2_000.0, -1.0, DenyReason.BAD_NUMBER),
+        (2_000.0, 1_000.0, DenyReason.BAD_NUMBER),  # stop of a BUY at zero, target of a SELL below
+        (1e308, 1e307, DenyReason.BAD_NUMBER),
+        (2_000.0, 5e-324, DenyReason.STOP_TOO_CLOSE),
+        (2_000.0, 0.00999, DenyReason.STOP_TOO_CLOSE),  # below one tick
+        (2_000.0, 0.125, DenyReason.STOP_TOO_CLOSE),  # the spread is 0.25
+    ],
+)
+def test_levels_are_denied_and_never_raise(side, price, atr, reason) -> None:
+    assert risk_engine.levels(side, price, atr, GOLD) is reason
+
+
+def test_the_nearest_stop_that_is_far_enough() -> None:
+    assert risk_engine.levels("BUY", 2_000.0, 0.13, GOLD).stop == 1_999.74
+    assert risk_engine.levels("BUY", 2_000.0, 0.127, GOLD) is DenyReason.STOP_TOO_CLOSE
+    bare = GOLD.model_copy(update={"spread": 0.0})
+    assert risk_engine.levels("BUY", 2_000.0, 0.01, bare).stop == 1_999.98
+    assert risk_engine.levels("BUY", 2_000.0, 0.0099, bare) is DenyReason.STOP_TOO_CLOSE
+
+
+@given(sides, st.floats(0, 1e9), st.floats(0, 1e6), specs)
+def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price, atr, spec) -> None:
+    levels = risk_engine.levels(side, price, atr, spec)
+    assume(isinstance(levels, Levels))
+    tick = dec(spec.tick_size)
+    entry, stop, target = (dec(v) for v in (levels.entry, levels.stop, levels.target))
+    assert not any(value % tick for value in (entry, stop, target))
+    assert abs(entry - dec(price)) <= tick / 2
+    towards = 1 if side == "BUY" else -1
+    distance = towards * (entry - stop)
+    assert abs(distance - 2 * dec(atr)) <= tick / 2
+    assert distance >= tick + dec(spec.spread)
+    assert towards * (target - entry) == 2 * distance
+
+
+@pytest.mark.parametrize(
+    ("spec", "entry", "stop", "expected"),
+    [
+        (BTC, 48_000.0, 47_600.0, 0.12),  # 50 / 400 = 0.125
+        (BTC, 5_000.0, 4_500.0, 0.1),  # 50 / 500, exactly
+        (GOLD, 2_000.0, 1_995.0, 0.05),  # 50 / 500 = 0.1, but 10,000 buys 0.05 lots
+        (EUR, 1.13, 1.1284, 0.08),  # 50 / 160 = 0.3125, but 10,000 buys 0.088 lots
+        (BTC, 500.0, 498.0, 10.0),  # 50 / 2 = 25, lot_max is 10
+        (BTC, 48_000.0, 42_000.0, 0.0),  # 50 / 6,000 = 0.0083
+    ],
+)
+def test_size_of_the_shipped_symbols(spec, entry, stop, expected) -> None:
+    assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
+
+
+@pytest.mark.parametrize("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
+def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots) -> None:
+    """0.29 / 0.01 is 28.999999999999996 in binary; here it is 29."""
+    loss = float(dec(lots) * 400)
+    risk = Risk(capital=loss * 100, risk_per_trade_pct=1.0, max_notional_pct=1e9)
+    assert risk_engine.size(Levels(48_000.0, 47_600.0, 1.0, 1.0), BTC, risk) == lots
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "expected"),
+    [
+        (1.0, 0.12), (0.7, 0.08), (0.56, 0.07), (0.08, 0.01), (0.07, 0.0), (0.0, 0.0),
+        (-1.0, 0.0), (math.nan, 0.0), (2.0, 0.12), (math.inf, 0.12),
+    ],
+)  # fmt: skip
+def test_a_multiplier_only_shrinks(multiplier, expected) -> None:
+    levels = Levels(48_000.0, 47_600.0, 48_800.0, 200.0)
+    assert risk_engine.size(levels, BTC, Risk(), multiplier) == expected
+
+
+def test_a_multiplier_shrinks_a_size_that_a_cap_has_cut() -> None:
+    levels = Levels(1.13, 1.1284, 1.1332, 0.0008)
+    assert risk_engine.size(levels, EUR, Risk(), 0.5) == 0.04
+
+
+def test_a_stop_at_the_entry_buys_nothing() -> None:
+    assert risk_engine.size(Levels(2_000.0, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
+
+
+def oracle(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float) -> Decimal:
+    """The largest whole number of steps within every limit, found by bisection over steps."""
+
+    def fits(steps: int) -> bool:
+        if not steps:
+            return True
+        lots = dec(spec.lot_step) * steps
+        point = dec(spec.tick_value) * lots  # value of one tick
+        loss = abs(dec(levels.entry) - dec(levels.stop)) * point
+        worth = dec(levels.entry) * point
+        scaled = dec(multiplier) * dec(risk.capital)
+        return (
+            lots <= dec(multiplier) * dec(spec.lot_max)
+            and loss * 100 <= scaled * dec(risk.risk_per_trade_pct) * dec(spec.tick_size)
+            and worth * 100 <= scaled * dec(risk.max_notional_pct) * dec(spec.tick_size)
+        )
+
+    low, high = 0, 20_001
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    lots = dec(spec.lot_step) * low
+    return lots if lots >= dec(spec.lot_min) else Decimal(0)
+
+
+def test_size_against_a_brute_force_oracle(scaled) -> None:
+    @settings(max_examples=scaled(10_000, least=200), deadline=None)
+    @given(sides, st.floats(0.01, 1e6), st.floats(0.001, 0.2), specs, risks, st.floats(0, 1))
+    @example("BUY", 48_000.0, 0.0043, BTC, Risk(), 0.7 * 0.8)
+    def check(side, price, share, spec, risk, multiplier) -> None:
+        levels = risk_engine.levels(side, price, price * share, spec)
+        assume(isinstance(levels, Levels))
+        lots = risk_engine.size(levels, spec, risk, multiplier)
+        with localcontext() as context:
+            context.prec, context.rounding = 80, ROUND_HALF_EVEN
+            assert dec(lots) == oracle(levels, spec, risk, multiplier)
+            _within_every_limit(dec(lots), levels, spec, risk)
+        assert lots == 0 or risk_engine.lot_denial(lots, spec) is None
+
+    check()
+
+
+def _within_every_limit(lots: Decimal, levels: Levels, spec: SymbolSpec, risk: Risk) -> None:
+    ticks = abs(dec(levels.entry) - dec(levels.stop)) / dec(spec.tick_size)
+    loss = ticks * dec(spec.tick_value) * lots
+    assert loss <= dec(risk.capital) * dec(risk.risk_per_trade_pct) / 100
+    worth = dec(levels.entry) / dec(spec.tick_size) * dec(spec.tick_value) * lots
+    assert worth <= dec(risk.capital) * dec(risk.max_notional_pct) / 100
+    assert lots <= dec(spec.lot_max)
+
+
+@given(specs, risks, st.floats(1, 1e5), st.floats(0.001, 0.2), st.floats(0, 1), st.floats(0, 1))
+def test_a_lower_multiplier_never_buys_more(spec, risk, price, share, first, second) -> None:
+    levels = risk_engine.levels("BUY", price, price * share, spec)
+    assume(isinstance(levels, Levels))
+    low, high = sorted((first, second))
+    sizes = [risk_engine.size(levels, spec, risk, m) for m in (low, high, 1.0)]
+    assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize(
+    ("lots", "reason"),
+    [
+        (0.01, None), (0.29, None), (50.0, None), (0.3, None),
+        (0.0, DenyReason.SIZE_ZERO), (-0.1, DenyReason.SIZE_ZERO),
+        (0.009, DenyReason.LOT_BELOW_MIN), (50.01, DenyReason.LOT_ABOVE_MAX),
+        (0.015, DenyReason.LOT_STEP), (0.29999999, DenyReason.LOT_STEP),
+        (math.nan, DenyReason.BAD_NUMBER), (math.inf, DenyReason.BAD_NUMBER),
+    ],
+)  # fmt: skip
+def test_lot_rules(lots, reason) -> None:
+    assert risk_engine.lot_denial(lots, GOLD) is reason
+
+
+@pytest.mark.parametrize(
+    ("lots", "price", "spec", "expected"),
+    [(0.12, 48_000.0, BTC, 5_760.0), (0.08, 1.13, EUR, 9_040.0), (0.05, 2_000.0, GOLD, 10_000.0)],
+)
+def test_notional_is_in_account_currency(lots, price, spec, expected) -> None:
+    assert risk_engine.notional(lots, price, spec) == expected
+
+
+def test_notional_of_a_symbol_quoted_in_another_currency() -> None:
+    """USDJPY: one lot is 100,000 dollars whatever a yen is worth."""
+    yen = SymbolSpec(
+        digits=3, tick_size=0.001, tick_value=0.64, contract_size=100_000.0, lot_min=0.01,
+        lot_step=0.01, lot_max=50.0, spread=0.01,
+    )  # fmt: skip
+    assert risk_engine.notional(1.0, 156.25, yen) == 100_000.0
+    assert math.isnan(risk_engine.notional(math.nan, 156.25, yen))

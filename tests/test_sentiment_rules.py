@@ -1,0 +1,204 @@
+"""The brain's arithmetic: composite, consensus, verdict, the gate's shadow, the veto's latch."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agents.contracts import VECTORS
+from torra import sentiment_rules as rules
+from torra.config import Profile, SentimentWeights, Thresholds
+
+T = datetime(2021, 12, 1, 12, tzinfo=UTC)
+WEIGHTS = Profile().timeframe_weights
+THRESHOLDS = Thresholds()
+
+scores = st.floats(-1, 1, allow_nan=False)
+vectors = st.fixed_dictionaries(dict.fromkeys(VECTORS, scores))
+weight = st.floats(0, 10, allow_subnormal=False)
+weights = st.builds(
+    SentimentWeights, price_action=weight, key_levels=weight, momentum=weight, structure=weight,
+    ath=st.floats(0.01, 10),
+)  # fmt: skip
+
+
+@given(vectors, scores, weights)
+def test_composite_is_the_weighted_mean(vector, ath, weights) -> None:
+    table = {name: Fraction(value) for name, value in weights.model_dump().items()}
+    values = {**vector, "ath": ath}
+    exact = sum(table[name] * Fraction(values[name]) for name in table) / sum(table.values())
+    result = rules.composite(vector, ath, weights)
+    assert abs(Fraction(result) - exact) <= Fraction(6, 10**9)
+    assert result == round(result, 8)
+    assert -1 <= result <= 1
+
+
+def test_composite_of_the_shipped_weights() -> None:
+    vector = {"price_action": 1.0, "key_levels": -0.5, "momentum": 0.2, "structure": 0.0}
+    assert rules.composite(vector, -1.0, SentimentWeights()) == 0.1
+
+
+@given(vectors, scores, weights, st.sampled_from((*VECTORS, "ath")), scores)
+def test_raising_a_vector_never_lowers_the_composite(vector, ath, weights, name, other) -> None:
+    raised = {**vector, "ath": ath}
+    raised[name] = max(raised[name], other)
+    higher = raised.pop("ath")
+    assert rules.composite(raised, higher, weights) >= rules.composite(vector, ath, weights)
+
+
+@given(scores, scores, scores)
+def test_raising_a_composite_never_lowers_consensus_or_verdict(low, high, hour) -> None:
+    low, high = sorted((low, high))
+    rank = {"SELL": -1, "HOLD": 0, "BUY": 1}
+    below, above = (
+        rules.consensus({"M15": (T, value), "H1": (T, hour)}, WEIGHTS, T) for value in (low, high)
+    )
+    assert below <= above
+    assert rank[rules.verdict(below, THRESHOLDS)] <= rank[rules.verdict(above, THRESHOLDS)]
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
+def test_a_broken_score_is_never_a_neutral_one(broken) -> None:
+    vector = {**dict.fromkeys(VECTORS, 0.1), "momentum": broken}
+    with pytest.raises(ValueError, match="finite"):
+        rules.composite(vector, 0.0, SentimentWeights())
+    with pytest.raises(ValueError, match="finite"):
+        rules.consensus({"M15": (T, broken)}, WEIGHTS, T)
+    with pytest.raises(ValueError, match="finite"):
+        rules.verdict(broken, THRESHOLDS)
+
+
+@pytest.mark.parametrize(
+    ("age", "timeframe", "counts"),
+    [
+        (timedelta(0), "M15", True),
+        (timedelta(minutes=30), "M15", True),
+        (timedelta(minutes=30, seconds=1), "M15", False),
+        (timedelta(hours=2), "H1", True),
+        (timedelta(hours=2, seconds=1), "H1", False),
+        (timedelta(seconds=-1), "H1", False),  # from after as_of: not visible
+    ],
+)
+def test_only_fresh_composites_count(age, timeframe, counts) -> None:
+    other = "H1" if timeframe == "M15" else "M15"
+    composites = {timeframe: (T - age, 1.0), other: (T, 0.0)}
+    expected = WEIGHTS[timeframe] / sum(WEIGHTS.values()) if counts else 0.0
+    assert rules.consensus(composites, WEIGHTS, T) == pytest.approx(expected, abs=1e-9)
+    assert rules.is_fresh(T - age, timeframe, T) is counts
+
+
+def test_a_timeframe_without_weight_is_ignored_and_nothing_left_is_a_hold() -> None:
+    assert rules.consensus({"H1": (T, 0.6), "H4": (T, -1.0)}, WEIGHTS, T) == 0.6
+    assert rules.consensus({"H4": (T, -1.0)}, WEIGHTS, T) == 0.0
+    assert rules.verdict(rules.consensus({}, WEIGHTS, T), THRESHOLDS) == "HOLD"
+
+
+@pytest.mark.parametrize(
+    ("consensus", "expected"),
+    [
+        (0.5, "BUY"),
+        (0.49999999, "HOLD"),
+        (-0.49999999, "HOLD"),
+        (-0.5, "SELL"),
+        (0.0, "HOLD"),
+        (1.0, "BUY"),
+        (-1.0, "SELL"),
+    ],
+)
+def test_verdict_at_its_thresholds(consensus, expected) -> None:
+    assert rules.verdict(consensus, THRESHOLDS) == expected
+
+
+def test_the_two_thresholds_are_independent() -> None:
+    thresholds = Thresholds(buy=0.6, sell=0.3)
+    assert [rules.verdict(value, thresholds) for value in (0.59, 0.6, -0.29, -0.3)] == [
+        "HOLD", "BUY", "HOLD", "SELL",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "low", "high", "stands"),
+    [
+        ("BUY", 0.5, 0.9, True),
+        ("BUY", 0.49999999, 0.9, False),
+        ("SELL", -0.9, -0.5, True),
+        ("SELL", -0.9, -0.49999999, False),
+        ("HOLD", 0.9, 0.9, False),
+    ],
+)
+def test_an_opening_stands_without_the_gates_help(verdict, low, high, stands) -> None:
+    assert rules.opening_stands(verdict, low, high, THRESHOLDS) is stands
+
+
+@given(vectors, vectors)
+def test_low_and_high_enclose_both_blends(gated, ungated) -> None:
+    low, high = rules.low_high(gated, ungated)
+    for vector in VECTORS:
+        assert {low[vector], high[vector]} == {gated[vector], ungated[vector]}
+        assert low[vector] <= high[vector]
+
+
+ticks = st.lists(
+    st.tuples(vectors, vectors, st.floats(0, 1), st.floats(0, 1), st.sampled_from(("M15", "H1"))),
+    min_size=1,
+    max_size=6,
+)
+strong = dict.fromkeys(VECTORS, 0.6)
+against = dict.fromkeys(VECTORS, -0.3)
+
+
+@given(ticks, st.tuples(st.floats(0, 1), st.floats(0, 1)))
+@example([(strong, against, 1.0, 0.0, "H1"), (strong, against, 1.0, 1.0, "M15")], (0.05, 0.05))
+def test_a_lower_multiplier_never_adds_or_reverses_an_opening(stream, thresholds) -> None:
+    """Agents argue with an adjustment; the gate scales it by m. Compare m with a lower m'."""
+    limits = Thresholds(buy=0.05 + thresholds[0] * 0.9, sell=0.05 + thresholds[1] * 0.9)
+    runs = [_openings(stream, limits, lower) for lower in (False, True)]
+    for before, after in zip(*runs, strict=True):
+        assert after in (before, None)
+
+
+def _openings(stream, thresholds, lowered) -> list[str | None]:
+    latest: dict[str, dict[str, tuple[datetime, float]]] = {"final": {}, "low": {}, "high": {}}
+    openings: list[str | None] = []
+    for number, (l1, push, m, share, timeframe) in enumerate(stream):
+        now = T + timedelta(minutes=15 * number)
+        gated, ungated = (
+            {v: round(l1[v] + 0.06 * push[v] * scale, 8) for v in VECTORS}
+            for scale in (m * share if lowered else m, 1.0)
+        )
+        low, high = rules.low_high(gated, ungated)
+        for name, values in {"final": gated, "low": low, "high": high}.items():
+            value = rules.composite(values, 0.0, SentimentWeights())
+            latest[name][timeframe] = (now, value)
+        final, least, most = (rules.consensus(latest[n], WEIGHTS, now) for n in latest)
+        verdict = rules.verdict(final, thresholds)
+        stands = rules.opening_stands(verdict, least, most, thresholds)
+        openings.append(verdict if stands else None)
+    return openings
+
+
+def test_a_veto_latches_until_the_consensus_is_inside_its_threshold() -> None:
+    free = {"BUY": False, "SELL": False}
+    held = rules.veto_latch(free, "BUY", 0.6, THRESHOLDS, vetoed_now=True)
+    assert held == {"BUY": True, "SELL": False}
+    still = rules.veto_latch(held, "BUY", 0.5, THRESHOLDS, vetoed_now=False)
+    assert still == held
+    assert rules.veto_latch(still, "HOLD", 0.49999999, THRESHOLDS, vetoed_now=False) == free
+
+
+def test_the_other_side_keeps_its_own_latch() -> None:
+    held = {"BUY": True, "SELL": False}
+    flipped = rules.veto_latch(held, "SELL", -0.7, THRESHOLDS, vetoed_now=True)
+    assert flipped == {"BUY": False, "SELL": True}
+    assert rules.release_latch(flipped, -0.5, THRESHOLDS) == flipped
+    assert rules.release_latch(flipped, -0.4, THRESHOLDS) == {"BUY": False, "SELL": False}
+
+
+def test_no_veto_and_no_verdict_latch_nothing() -> None:
+    assert not any(rules.veto_latch({}, "BUY", 0.6, THRESHOLDS, vetoed_now=False).values())
+    assert not any(rules.veto_latch({}, "HOLD", 0.1, THRESHOLDS, vetoed_now=True).values())

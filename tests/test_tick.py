@@ -1,0 +1,247 @@
+"""A tick on real bars: whatever the agents do, one valid row is stored, whole and in time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torra_trader
+from agents.contracts import VECTORS, Completion, Request
+from tests import desks
+from torra.clock import Simulated, iso
+from torra.config import Profile, validate
+from torra.providers.registry import open_provider
+
+OPINIONS = ("technical", "bull_researcher", "bear_researcher")
+DESK = (*OPINIONS, "risk_gate")
+SUBSETS = [set(s) for n in range(5) for s in itertools.combinations(DESK, n)]
+
+
+class Faulty:
+    """The rules provider with some roles out of order, each in the way it is told."""
+
+    name = "faulty"
+
+    def __init__(self, broken: set[str], how: str) -> None:
+        self.broken, self.how = broken, how
+        self.rules = open_provider(Profile().agents)
+        self.held: list[Future[Completion]] = []
+
+    def submit(self, request: Request) -> Future[Completion]:
+        if request.role.id not in self.broken:
+            return self.rules.submit(request)
+        future: Future[Completion] = Future()
+        if self.how == "exception":
+            future.set_exception(RuntimeError("no"))
+        elif self.how == "garbage":
+            future.set_result(Completion("}{ not json", "faulty"))
+        else:
+            self.held.append(future)
+        return future
+
+    def close(self) -> None: ...
+
+
+def profile(**agents: Any) -> Profile:
+    return validate(Profile, {"agents": agents}, "a test")
+
+
+@pytest.fixture
+def one_tick(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    def run(provider: Any, settings: Profile | None = None) -> dict[str, Any]:
+        desk = desks.open_desk(tmp_path, provider=provider, profile=settings)
+        desks.take_lease(desk)
+        desk.wake("BTCUSD")
+        record = desk.database.latest_tick("BTCUSD", "M15")
+        rows = desk.database.connection().query("select * from sentiment order by id desc limit 1")
+        row = next(iter(rows))
+        desk.database.close()
+        assert record is not None
+        return {**record, "row": row}
+
+    return run
+
+
+def check_stored(record: dict[str, Any]) -> None:
+    row = record["row"]
+    assert row["torra_key"] == f"BTCUSD|M15|{record['bar_time']}"
+    for vector in VECTORS:
+        blended = record["scores"][vector]["score"]
+        assert row[vector] == blended
+        assert math.isfinite(blended)
+        assert abs(blended - record["l1"][vector]) <= 0.06 + 1e-9
+    assert row["source_type"] == record["source_type"]
+    assert json.loads(row["agent_deliberation"])["source_type"] == record["source_type"]
+
+
+def expected(broken: set[str]) -> str:
+    if not broken:
+        return "AGENT_BUDGET"
+    return "LEGACY" if broken >= set(OPINIONS) else "AGENT_PARTIAL"
+
+
+@pytest.mark.parametrize("how", ["exception", "garbage", "timeout"])
+@pytest.mark.parametrize("broken", SUBSETS, ids=lambda names: "+".join(sorted(names)) or "none")
+def test_every_failure_subset_stores_a_valid_row(
+    broken: set[str], how: str, one_tick: Callable[..., dict[str, Any]]
+) -> None:
+    settings = profile(timeout_seconds=1.2 if how == "timeout" else 15.0)
+    record = one_tick(Faulty(broken, how), settings)
+    check_stored(record)
+    assert record["source_type"] == expected(broken)
+
+
+@pytest.mark.parametrize("how", ["exception", "garbage", "timeout"])
+def test_with_agents_and_fallback_down_the_scores_are_l1_bit_for_bit(
+    how: str, one_tick: Callable[..., dict[str, Any]]
+) -> None:
+    record = one_tick(Faulty({*DESK, "chart_scorer"}, how), profile(timeout_seconds=1.2))
+    check_stored(record)
+    assert record["source_type"] == "L1_ONLY"
+    for vector in VECTORS:
+        assert record["scores"][vector]["score"].hex() == record["l1"][vector].hex()
+    assert record["composite"] == record["l1_composite"]
+    assert record["consensus"] == record["l1_consensus"]
+
+
+def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path) -> None:
+    settings = profile(timeout_seconds=1.0)
+    desk = desks.open_desk(
+        tmp_path, profile=settings, provider=Faulty({*DESK, "chart_scorer"}, "timeout")
+    )
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    began = time.monotonic()
+    desks.step(desk)
+    assert time.monotonic() - began <= 1.0 + 0.5
+    record = desk.database.latest_tick("BTCUSD", "M15")
+    assert record is not None and record["source_type"] == "L1_ONLY"
+    desk.database.close()
+
+
+def test_a_tick_runs_once(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    first = desk.wake("BTCUSD")
+    assert {outcome.state for outcome in first} == {"done"}
+    assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
+    assert desk.wake("BTCUSD") == []
+    desk.database.close()
+
+
+def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    build = torra_trader.tick_record.build
+
+    def broken(**_: Any) -> dict[str, Any]:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    (outcome,) = desk.wake("EURUSD")
+    assert (outcome.state, outcome.reason) == ("late", "error")
+    assert not list(desk.database.connection().query("select * from sentiment"))
+    monkeypatch.setattr(torra_trader.tick_record, "build", build)
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.state == "done"
+    desk.database.close()
+
+
+def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+
+    def broken(**_: Any) -> dict[str, Any]:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    for _ in range(4):
+        desks.step(desk)
+    states = desk.database.tick_states("EURUSD", "H1", 10)
+    assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
+    assert any("a defect" in (row["detail"] or "") for row in states)
+    desk.database.close()
+
+
+def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
+    friday = datetime.fromisoformat("2021-11-12T21:00:00+00:00")
+    desk = desks.open_desk(
+        tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
+    )
+    desks.take_lease(desk)
+    for _ in range(8):
+        desks.step(desk)
+    states = {row["bar_time"]: row for row in desk.database.tick_states("EURUSD", "H1", 20)}
+    reasons = {row["reason"] for row in states.values() if row["state"] == "skipped"}
+    assert reasons == {"no_bar"}, states
+    desk.database.close()
+
+
+def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path) -> None:
+    settings = profile(timeout_seconds=1.0)
+    desk = desks.open_desk(tmp_path, (desks.EUR,), profile=settings)
+    desks.take_lease(desk)
+    hold, release = threading.Event(), threading.Event()
+    other = desks.open_database(tmp_path)
+
+    def lock() -> None:
+        with other.transaction():
+            hold.set()
+            release.wait(20)
+        other.close()
+
+    held: list[threading.Thread] = []
+
+    class Locks(Faulty):
+        def submit(self, request: Request) -> Future[Completion]:
+            if not held:
+                held.append(threading.Thread(target=lock))
+                held[0].start()
+                hold.wait(5)
+            return super().submit(request)
+
+    station = desk.stations["EURUSD"]
+    desk.stations = {
+        "EURUSD": type(station)(
+            station.instance, station.profile, station.feed, Locks(set(), "none"), station.lock
+        )
+    }
+    began = time.monotonic()
+    (outcome,) = desk.wake("EURUSD")
+    took = time.monotonic() - began
+    release.set()
+    held[0].join()
+    assert outcome.reason == "error" and took < 1.0 + 0.5 + 0.5
+    assert not list(desk.database.connection().query("select * from sentiment"))
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.state == "done"
+    desk.database.close()
+
+
+def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(4):
+        desks.step(desk)
+    record = desk.database.latest_tick("BTCUSD", "M15")
+    assert record is not None
+    parts = record["composites"]
+    assert set(parts) == {"M15", "H1"} and all(part["fresh"] for part in parts.values())
+    total = sum(part["weight"] * part["composite"] for part in parts.values())
+    weight = sum(part["weight"] for part in parts.values())
+    assert record["consensus"] == pytest.approx(total / weight, abs=1e-8)
+    assert record["as_of"] == iso(desk.clock.now())
+    desk.database.close()

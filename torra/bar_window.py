@@ -1,0 +1,164 @@
+"""How a tick sees bars: live through the feed and the door, or in one pass over a whole history.
+
+Both windows answer the same four questions, so that a replayed tick and a live one are the same
+code. The live window computes L1 on the last 750 bars; the history window scores the whole frame
+once and looks rows up, which gives the same rows because every indicator is causal and settles
+within 750 bars (docs/scores.md). Bars that cannot be used raise DataUnavailable with their reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+import technical_calculator
+from instance_database import Database
+from torra.bridges.paper import Bar
+from torra.clock import duration, iso
+from torra.config import Instance
+from torra.errors import DataUnavailable
+from torra.feeds import door
+from torra.feeds.protocol import Feed
+
+REVISED_BARS = 10
+"""How many of the newest bars are compared again with the stored ones at each tick."""
+
+
+class Window(Protocol):
+    """What a tick may know about bars; everything is closed at `as_of`."""
+
+    def bars(self, timeframe: str, as_of: datetime) -> pd.DataFrame:
+        """Return the newest checked bars, 750 at most."""
+        ...
+
+    def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
+        """Store what is new in them; called inside a transaction."""
+        ...
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
+        """Return the score_frame row of the newest bar."""
+        ...
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Return the highest price of the stream so far."""
+        ...
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the bars that opened after `after`, oldest first, for the paper bridge."""
+        ...
+
+
+class LiveWindow:
+    """The newest bars of a feed, checked at the door and stored."""
+
+    def __init__(self, instance: Instance, feed: Feed, database: Database) -> None:
+        self._instance = instance
+        self._feed = feed
+        self._database = database
+
+    def bars(self, timeframe: str, as_of: datetime) -> pd.DataFrame:
+        """Fetch and check the newest bars; raises DataUnavailable."""
+        limit = technical_calculator.HISTORY
+        raw = self._feed.bars(self._instance.symbol, timeframe, as_of, limit)
+        return door.check(raw, timeframe, as_of=as_of)
+
+    def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
+        """Store the newest bars, and a new revision of any that has changed."""
+        self._database.store_bars(self._instance.id, timeframe, bars.iloc[-REVISED_BARS:])
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
+        """Score the bars and return the last row."""
+        del timeframe, as_of
+        scored = technical_calculator.score_frame(bars)
+        return dict(zip(scored.columns, scored.to_numpy(dtype=float)[-1].tolist(), strict=True))
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Return the highest stored price up to `as_of`."""
+        highest = self._database.highest(self._instance.id, timeframe, as_of=as_of)
+        if highest is None:
+            raise DataUnavailable("too_short", "no bar is stored yet")
+        return highest
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the feed's bars since `after`."""
+        missing = (as_of - after) // duration(timeframe)
+        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
+        return list(_as_bars(frame[frame.index > after]))
+
+    def fill(self, as_of: datetime) -> int:
+        """Store the feed's whole history up to `as_of`; return how many bars were new."""
+        new = 0
+        for timeframe in self._instance.timeframes:
+            frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
+            if len(frame):
+                new += self._database.store_bars(self._instance.id, timeframe, frame)
+        return new
+
+
+class HistoryWindow:
+    """A whole history scored in one pass; rows are looked up."""
+
+    def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
+        self._streams = {name: _Stream(name, frame) for name, frame in frames.items()}
+
+    def bars(self, timeframe: str, as_of: datetime) -> pd.DataFrame:
+        """Return the newest bars at `as_of`; raises DataUnavailable when the newest is missing."""
+        stream = self._streams[timeframe]
+        end = stream.position(as_of)
+        return stream.frame.iloc[max(0, end - technical_calculator.HISTORY) : end]
+
+    def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
+        """Store nothing: whoever brought the history has stored it."""
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
+        """Look the row up."""
+        del bars
+        return self._streams[timeframe].row(as_of)
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Look the running maximum up."""
+        stream = self._streams[timeframe]
+        return float(stream.highest[stream.position(as_of) - 1])
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the bars between the two moments."""
+        frame = self._streams[timeframe].frame
+        closed = frame.index <= pd.Timestamp(as_of - duration(timeframe))
+        return list(_as_bars(frame[closed & (frame.index > pd.Timestamp(after))]))
+
+
+class _Stream:
+    """One timeframe of a history: its bars, its scores and its running maximum."""
+
+    def __init__(self, timeframe: str, frame: pd.DataFrame) -> None:
+        self.timeframe = timeframe
+        end = frame.index[-1].to_pydatetime() + duration(timeframe)
+        self.frame = door.check(frame, timeframe, as_of=end)
+        scored = technical_calculator.score_frame(self.frame)
+        self.columns = list(scored.columns)
+        self.values = scored.to_numpy(dtype=float)
+        self.highest = np.maximum.accumulate(self.frame["high"].to_numpy())
+        self._number = {time.to_pydatetime(): at for at, time in enumerate(self.frame.index)}
+
+    def position(self, as_of: datetime) -> int:
+        """Return how many bars are closed at `as_of`, the newest of them at that very moment."""
+        bar_time = as_of - duration(self.timeframe)
+        at = self._number.get(bar_time)
+        if at is None:
+            raise DataUnavailable("no_bar", f"the history has no bar at {iso(bar_time)}")
+        return at + 1
+
+    def row(self, as_of: datetime) -> Mapping[str, float]:
+        """Return the scores of the bar that closed at `as_of`."""
+        values = self.values[self.position(as_of) - 1]
+        return dict(zip(self.columns, values.tolist(), strict=True))
+
+
+def _as_bars(frame: pd.DataFrame) -> Iterable[Bar]:
+    columns: list[Any] = [frame[name].tolist() for name in ("open", "high", "low", "close")]
+    for time, *prices in zip(frame.index, *columns, strict=True):
+        yield Bar(time.to_pydatetime(), *prices)

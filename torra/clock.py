@@ -1,0 +1,179 @@
+"""Time and chance, the only module that reads either.
+
+`now` is the desk's clock (UTC, aware); `monotonic` is real elapsed seconds. In production the two
+run alike; the accelerated demo maps real time onto the sample's period with `Scaled`, and
+everything that asks what time it is (feed, door, expiry, pages) asks the desk's clock. Deadlines,
+leases and the scheduler's own timers use real time: `real_time_of` says when, in real time, a
+moment of the desk's clock comes.
+
+Also here: the arithmetic of the bar grid (UTC), because a bar's time is a question about clocks.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+TIMEFRAMES: Final = {
+    "M1": timedelta(minutes=1),
+    "M5": timedelta(minutes=5),
+    "M15": timedelta(minutes=15),
+    "M30": timedelta(minutes=30),
+    "H1": timedelta(hours=1),
+    "H4": timedelta(hours=4),
+    "D1": timedelta(days=1),
+}
+
+SAMPLE_RATE: Final = 180.0
+"""How much faster than real time a sample is replayed: a 15-minute bar every 5 seconds."""
+
+
+class Clock(Protocol):
+    """What a part of Torra may know about time."""
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether desk time runs through a period of the past: what such a desk shows is a DEMO."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the desk's time, aware, in UTC."""
+        ...
+
+    def real_now(self) -> datetime:
+        """Return real time, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return real elapsed seconds from an arbitrary start; never runs backwards."""
+        ...
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        """Return the real time at which the desk's clock shows `moment`."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for this many seconds of the desk's time."""
+        ...
+
+
+class System:
+    """The clock of a live desk: desk time is real time."""
+
+    accelerated = False
+
+    def now(self) -> datetime:
+        """Return the present in UTC."""
+        return datetime.now(UTC)
+
+    def real_now(self) -> datetime:
+        """Return the present in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return real elapsed seconds."""
+        return time.monotonic()
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        """Return `moment` itself."""
+        return moment
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for this many real seconds."""
+        time.sleep(max(0.0, seconds))
+
+
+class Scaled(System):
+    """A clock that starts at `start` and runs `rate` times as fast as monotonic time."""
+
+    accelerated = True
+
+    def __init__(self, start: datetime, rate: float) -> None:
+        if rate <= 0:
+            raise ValueError("rate must be positive")
+        self.rate = rate
+        self._start = start
+        self._zero = time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the desk's time."""
+        return self._start + timedelta(seconds=(time.monotonic() - self._zero) * self.rate)
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        """Return the real time at which this clock shows `moment`."""
+        return self.real_now() + (moment - self.now()) / self.rate
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for this many seconds of the desk's time."""
+        time.sleep(max(0.0, seconds) / self.rate)
+
+
+class Simulated(System):
+    """A clock that stands still until it is set: for replay, warm-up, one-off ticks and tests."""
+
+    def __init__(self, moment: datetime) -> None:
+        self._lock = threading.Lock()
+        self._moment = moment
+
+    def now(self) -> datetime:
+        """Return the moment that was set last."""
+        with self._lock:
+            return self._moment
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        """Return real time for the moment that is shown, and as far from it as `moment` is."""
+        return self.real_now() + (moment - self.now())
+
+    def set(self, moment: datetime) -> None:
+        """Show `moment` from now on."""
+        with self._lock:
+            self._moment = moment
+
+    def sleep(self, seconds: float) -> None:
+        """Let this many seconds pass at once."""
+        with self._lock:
+            self._moment += timedelta(seconds=max(0.0, seconds))
+
+
+def duration(timeframe: str) -> timedelta:
+    """Return the length of a bar; raises ValueError for a timeframe that Torra does not know."""
+    try:
+        return TIMEFRAMES[timeframe]
+    except KeyError:
+        known = ", ".join(TIMEFRAMES)
+        raise ValueError(f"unknown timeframe {timeframe!r}; known: {known}") from None
+
+
+def floor(moment: datetime, timeframe: str) -> datetime:
+    """Return the newest moment on the timeframe's UTC grid that is not after `moment`."""
+    return EPOCH + (moment - EPOCH) // duration(timeframe) * duration(timeframe)
+
+
+def closes(timeframe: str, after: datetime, upto: datetime) -> Iterator[datetime]:
+    """Yield the moments on the grid in (after, upto], oldest first."""
+    step = duration(timeframe)
+    moment = floor(after, timeframe) + step
+    while moment <= upto:
+        yield moment
+        moment += step
+
+
+def iso(moment: datetime) -> str:
+    """Write an aware time as 2021-12-01T10:00:00Z, with fractions only when there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse(text: str) -> datetime:
+    """Read ISO 8601; a time without a zone is taken as UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def token(size: int = 12) -> str:
+    """Return fresh random hexadecimal text: a fence's nonce, an owner's name."""
+    return secrets.token_hex(size)

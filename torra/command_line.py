@@ -1,0 +1,153 @@
+"""The `torra` command: a readable table by default, one JSON document with --json.
+
+A mistake of the user ends in one clear line on standard error and exit code 2, a broken database in
+exit code 1; neither shows a traceback. Imports that cost time stand inside the commands that need
+them, so that `torra --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def plainly(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn Torra's exceptions into one line and an exit code."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from torra.errors import ConfigError, DataUnavailable, TorraError  # noqa: PLC0415
+
+        try:
+            return command(*args, **kwargs)
+        except (ConfigError, DataUnavailable) as error:
+            click.echo(f"torra: {error}", err=True)
+            sys.exit(2)
+        except TorraError as error:
+            click.echo(f"torra: {error}", err=True)
+            sys.exit(1)
+
+    return run
+
+
+def print_json(document: object) -> None:
+    """Write one JSON document to standard output."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="torra", prog_name="torra")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="TORRA_HOME",
+    default=Path("torra_home"),
+    show_default=True,
+    help="Where the desk keeps everything that it writes.",
+)
+@click.pass_context
+def main(context: click.Context, home: Path) -> None:
+    """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
+    context.obj = home
+
+
+@main.command()
+@click.option(
+    "--port", default=5000, show_default=True, envvar="PORT", type=click.IntRange(1, 65535)
+) @ click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
+@click.pass_obj
+@plainly
+def run(home: Path, port: int, host: str, no_pages: bool) -> None:
+    """Start the desk: schedule, bridge and dashboard."""
+    from torra import running  # noqa: PLC0415
+
+    running.run(home, host=host, port=port, pages=not no_pages, say=click.echo)
+
+
+@main.command()
+@click.argument("symbol")
+@click.argument("timeframe")
+@click.option("--as-of", help="Close of the bar, UTC; default: the newest stored bar.")
+@click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
+@click.option("--profile", type=click.Path(path_type=Path), help="Use this profile file.")
+@click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
+@click.option("--provider", help="Who answers for the agents.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def tick(home: Path, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
+    """Run one tick without changing or publishing anything."""
+    from torra import one_tick  # noqa: PLC0415
+
+    record = one_tick.run(home, symbol.upper(), timeframe.upper(), **options)
+    if as_json:
+        print_json(one_tick.document(record))
+    else:
+        click.echo(one_tick.table(record))
+
+
+@main.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
+@click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
+@click.option(
+    "--clock",
+    "zone",
+    default="utc",
+    show_default=True,
+    help="Zone of the file's times: utc, new_york+7 (most MT5 brokers) or +03:00.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def import_bars(
+    home: Path, file: Path, symbol: str, timeframe: str, zone: str, as_json: bool
+) -> None:
+    """Store the bars of a file, such as an MT5 terminal export."""
+    from torra import bar_import  # noqa: PLC0415
+
+    stream = (symbol.upper(), timeframe.upper())
+    result = bar_import.run(home, file, *stream, zone, progress=not as_json)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(
+            f"{result['bars']} bars of {result['instance']} {result['timeframe']}, "
+            f"{result['from']} to {result['to']}: {result['new']} new"
+        )
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def doctor(home: Path, as_json: bool) -> None:
+    """Check the machine, the settings and the database; exit 1 when something must be mended."""
+    from torra import self_check  # noqa: PLC0415
+
+    findings = self_check.run(home)
+    if as_json:
+        print_json(
+            {
+                "ok": all(item.ok for item in findings),
+                "checks": [item.as_dict() for item in findings],
+            }
+        )
+    else:
+        for item in findings:
+            click.echo(item.line())
+    sys.exit(0 if all(item.ok for item in findings) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+"""Profiles and the desk: every setting, its meaning, its default and its limits.
+
+The default values in this module and in `agent_config` are the shipped default profile;
+profiles/default.json and docs/profiles.md are written from them and a test holds them together. A
+file that does not fit raises ConfigError with the place, the value and, for an unknown key, the
+nearest valid name. Nothing here reads a clock or a network; the only files read are the profile and
+the desk file that the caller names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+
+from agent_config import AgentSettings, DebateSettings, GateSettings, Section
+from torra.clock import TIMEFRAMES
+from torra.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+"""Where the shipped profiles, sample data, templates and static files lie."""
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+"""What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
+
+
+class SentimentWeights(Section):
+    """Weights of the composite; they need not sum to one."""
+
+    price_action: float = Field(0.25, ge=0, description="weight of price action in the composite")
+    key_levels: float = Field(0.20, ge=0, description="weight of key levels in the composite")
+    momentum: float = Field(0.25, ge=0, description="weight of momentum in the composite")
+    structure: float = Field(0.20, ge=0, description="weight of structure in the composite")
+    ath: float = Field(0.10, ge=0, description="weight of the all-time-high score in the composite")
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> SentimentWeights:
+        if sum(self.model_dump().values()) <= 0:
+            raise ValueError("at least one weight must be positive")
+        return self
+
+
+class Thresholds(Section):
+    """Where a consensus becomes a verdict."""
+
+    buy: float = Field(0.50, gt=0, le=1, description="BUY at or above this consensus")
+    sell: float = Field(0.50, gt=0, le=1, description="SELL at or below minus this consensus")
+
+
+class Markov(Section):
+    """States of the consensus, from strong bearish to strong bullish."""
+
+    cut_points: tuple[float, float, float, float] = Field(
+        (-0.40, -0.15, 0.15, 0.40), strict=False, description="borders between the five states"
+    )
+    smoothing: float = Field(1.0, gt=0, description="added to every transition count")
+
+    @field_validator("cut_points")
+    @classmethod
+    def _ascending(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if list(value) != sorted(set(value)):
+            raise ValueError("cut points must ascend")
+        return value
+
+
+class Risk(Section):
+    """How much may be lost, held and sent. Percentages are of `capital`."""
+
+    capital: float = Field(10_000.0, gt=0, description="account capital in account currency")
+    risk_per_trade_pct: float = Field(
+        0.5, gt=0, le=10, description="loss at the stop, percent of capital"
+    )
+    max_positions: int = Field(3, ge=0, description="open positions of the whole desk")
+    max_notional_pct: float = Field(
+        100.0, gt=0, description="one position's notional value, percent of capital"
+    )
+    exposure_cap_pct: float = Field(
+        200.0, gt=0, description="gross notional of the desk, percent of capital"
+    )
+    daily_loss_cap_pct: float = Field(
+        2.0, gt=0, description="loss of a UTC day after which nothing opens"
+    )
+    account_leverage_cap: float = Field(2.0, gt=0, description="gross notional over capital")
+    max_signals_per_hour: int = Field(
+        6, ge=1, description="signals an instance may send in a sliding hour"
+    )
+
+
+class SymbolSpec(Section):
+    """How a symbol is quoted and traded; `spread` is in price units."""
+
+    digits: int = Field(ge=0, le=10, description="decimals of a price")
+    tick_size: float = Field(gt=0, description="smallest price step")
+    tick_value: float = Field(gt=0, description="value of one tick for one lot, account currency")
+    contract_size: float = Field(gt=0, description="units of the symbol in one lot")
+    lot_min: float = Field(gt=0, description="smallest order")
+    lot_step: float = Field(gt=0, description="order sizes are multiples of this")
+    lot_max: float = Field(gt=0, description="largest order")
+    spread: float = Field(ge=0, description="assumed ask minus bid, price units")
+
+
+SYMBOLS: Final = {
+    "BTCUSD": SymbolSpec(
+        digits=2,
+        tick_size=0.01,
+        tick_value=0.01,
+        contract_size=1.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=10.0,
+        spread=15.0,
+    ),
+    "EURUSD": SymbolSpec(
+        digits=5,
+        tick_size=0.00001,
+        tick_value=1.0,
+        contract_size=100_000.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=50.0,
+        spread=0.00012,
+    ),
+    "XAUUSD": SymbolSpec(
+        digits=2,
+        tick_size=0.01,
+        tick_value=1.0,
+        contract_size=100.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=50.0,
+        spread=0.25,
+    ),
+}
+
+
+class Profile(Section):
+    """All settings of one instance."""
+
+    sentiment_weights: SentimentWeights = SentimentWeights()
+    timeframe_weights: dict[str, float] = Field(
+        {"M15": 0.4, "H1": 0.6}, description="weight of each timeframe's composite in the consensus"
+    )
+    thresholds: Thresholds = Thresholds()
+    markov: Markov = Markov()
+    gate: GateSettings = GateSettings()
+    risk: Risk = Risk()
+    symbols: dict[str, SymbolSpec] = Field(
+        SYMBOLS, description="trading conditions by canonical symbol"
+    )
+    agents: AgentSettings = AgentSettings()
+    execution: Literal["auto", "approve", "off"] = Field("auto", description="who sends a signal")
+    on_opposite: Literal["close", "reverse", "hold"] = Field(
+        "close", description="what an opposite verdict does to an open position"
+    )
+
+    @field_validator("timeframe_weights")
+    @classmethod
+    def _known_timeframes(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, weight in value.items():
+            if name not in TIMEFRAMES:
+                raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
+            if weight <= 0:
+                raise ValueError(f"the weight of {name} must be positive")
+        return value
+
+    def debate(self) -> DebateSettings:
+        """Return the part of the profile that the overlay reads."""
+        return DebateSettings(agents=self.agents, gate=self.gate)
+
+    def symbol(self, name: str) -> SymbolSpec:
+        """Return the trading conditions of a symbol; raises ConfigError naming the remedy."""
+        try:
+            return self.symbols[name]
+        except KeyError:
+            raise ConfigError(
+                f"the profile knows no trading conditions for {name}; add symbols.{name} to it"
+            ) from None
+
+    def digest(self) -> str:
+        """Return a short hash of every value, stored with each tick."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+class Instance(Section):
+    """A symbol with its timeframes, profile, feed and bridge."""
+
+    name: str = Field("", description="unique name; empty = the symbol")
+    symbol: str = Field(description="canonical symbol, such as XAUUSD")
+    timeframes: tuple[str, ...] = Field(
+        ("M15", "H1"), strict=False, min_length=1, description="streams"
+    )
+    profile: str = Field(
+        "default", description="name of a profile in TORRA_HOME/profiles or profiles/"
+    )
+    feed: Literal["sample", "store"] = Field("sample", description="where bars come from")
+    bridge: Literal["paper"] = Field("paper", description="where signals go")
+
+    @field_validator("symbol", "name", "profile")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        if value and not NAME.fullmatch(value):
+            raise ValueError("use letters, digits, dot, dash and underscore, 32 at most")
+        return value
+
+    @field_validator("timeframes")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in TIMEFRAMES:
+                raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
+        return tuple(sorted(set(value), key=lambda name: TIMEFRAMES[name]))
+
+    @property
+    def id(self) -> str:
+        """The name under which everything of this instance is stored."""
+        return self.name or self.symbol
+
+    @property
+    def shortest(self) -> str:
+        """The timeframe on whose bars the paper bridge advances."""
+        return self.timeframes[0]
+
+
+class DeskSettings(Section):
+    """The desk file, desk.json under TORRA_HOME."""
+
+    instances: tuple[Instance, ...] = Field(
+        (
+            Instance(symbol="BTCUSD", timeframes=("M15", "H1")),
+            Instance(symbol="EURUSD", timeframes=("H1",)),
+        ),
+        strict=False,
+        min_length=1,
+        description="what the desk watches",
+    )
+
+    @model_validator(mode="after")
+    def _unique(self) -> DeskSettings:
+        names = [instance.id for instance in self.instances]
+        if len(set(names)) != len(names):
+            raise ValueError("two instances have the same name")
+        return self
+
+    def instance(self, name: str) -> Instance:
+        """Return an instance by name or symbol; raises ConfigError naming the ones there are."""
+        for instance in self.instances:
+            if name in (instance.id, instance.symbol):
+                return instance
+        known = ", ".join(instance.id for instance in self.instances)
+        raise ConfigError(f"the desk has no instance {name}; it has {known}")
+
+
+def home(environment: dict[str, str] | None = None) -> Path:
+    """Return TORRA_HOME, by default ./torra_home."""
+    return Path((environment or dict(os.environ)).get("TORRA_HOME") or "torra_home").expanduser()
+
+
+def load_desk(folder: Path) -> DeskSettings:
+    """Read desk.json of a home; the shipped default when there is none. Raises ConfigError."""
+    path = folder / "desk.json"
+    return DeskSettings() if not path.exists() else read(DeskSettings, path)
+
+
+def load_profile(name: str | Path, folder: Path) -> Profile:
+    """Read a profile by file, or by name from the home and then the shipped ones.
+
+    Raises ConfigError.
+    """
+    if isinstance(name, Path):
+        return read(Profile, name)
+    for place in (folder / "profiles", ROOT / "profiles"):
+        path = place / f"{name}.json"
+        if path.exists():
+            return read(Profile, path)
+    raise ConfigError(f"there is no profile {name}: put {name}.json into {folder / 'profiles'}")
+
+
+def read(model: type[Model], path: Path) -> Model:
+    """Read one JSON file into a settings model; raises ConfigError with file, place and remedy."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from error
+    return validate(model, values, str(path))
+
+
+def validate(model: type[Model], values: object, source: str) -> Model:
+    """Check values against a settings model; raises ConfigError naming the place and remedy."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(
+            "; ".join(_explain(model, item, source) for item in error.errors())
+        ) from error
+
+
+def _explain(model: type[BaseModel], item: Any, source: str) -> str:
+    place = ".".join(str(part) for part in item["loc"]) or "the whole file"
+    if item["type"] != "extra_forbidden":
+        shown = repr(item.get("input"))
+        return f"{source}: {place}: {item['msg']} (found {shown[:60]})"
+    near = difflib.get_close_matches(str(item["loc"][-1]), _keys(model), n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{source}: unknown key {place}{hint}"
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    names: list[str] = []
+    for name, field in model.model_fields.items():
+        names.append(name)
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            names += _keys(inner)
+    return names

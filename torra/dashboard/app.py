@@ -1,0 +1,207 @@
+"""The pages as an app of their own, or as a guest in somebody else's Flask app.
+
+`create_app` makes the whole app; `TorraOverlay(view).init_app(app)` adds one blueprint below
+TORRA_AGENTS_URL_PREFIX to a host and one entry to its `extensions`, nothing else: headers, the Host
+check and the error pages belong to the blueprint. Foreign host names are answered with 400, unknown
+pages with our 404, a database that cannot be read with 503, anything unforeseen with 500 and a line
+in the log `torra.dashboard`. No state is changed by any route; serving is left to `server`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    abort,
+    current_app,
+    jsonify,
+    render_template,
+    request,
+)
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.sansio.utils import host_is_trusted
+
+from torra.config import ROOT
+from torra.dashboard import views
+from torra.dashboard.desk_view import DeskView
+from torra.dashboard.views import EXTENSION
+from torra.errors import ConfigError, StoreUnavailable
+
+LOG: Final = logging.getLogger("torra.dashboard")
+LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+READING: Final = ("GET", "HEAD")
+DEFAULT_PREFIX: Final = "/torra"
+VENDOR: Final = ROOT / "static" / "vendor"
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; font-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+ERRORS: Final = {
+    400: (
+        "Refused",
+        "This address is not one that Torra answers to. Open it as 127.0.0.1 or localhost.",
+    ),
+    404: ("Not here", "There is no such page, symbol or tick. The overview lists what there is."),
+    405: ("Read-only", "These pages only read: they answer GET and change nothing."),
+    500: ("Something broke", "The page could not be made; the log of torra.dashboard says why."),
+    503: (
+        "The database cannot be read",
+        "No figures are shown rather than old ones. Check the disk and run: torra doctor",
+    ),
+}
+"""What each error page says, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What the pages of one app know."""
+
+    desk_view: DeskView
+    trusted_hosts: tuple[str, ...] = LOCAL_HOSTS
+    vendor: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TorraOverlay:
+    """The pages as a Flask extension; one object may serve several apps.
+
+    Configuration of the host: TORRA_AGENTS_URL_PREFIX (default /torra) and
+    TORRA_AGENTS_TRUSTED_HOSTS (names besides 127.0.0.1, localhost and [::1]).
+    """
+
+    def __init__(self, desk_view: DeskView | None = None, app: Flask | None = None) -> None:
+        self._desk_view = desk_view
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask, desk_view: DeskView | None = None) -> None:
+        """Add the pages to an app; raises ConfigError without a view or a prefix."""
+        view = desk_view or self._desk_view
+        if view is None:
+            raise ConfigError("the pages need a data source: TorraOverlay(desk_view)")
+        app.config.setdefault("TORRA_AGENTS_URL_PREFIX", DEFAULT_PREFIX)
+        app.config.setdefault("TORRA_AGENTS_TRUSTED_HOSTS", ())
+        prefix = str(app.config["TORRA_AGENTS_URL_PREFIX"])
+        if not prefix.startswith("/") or not prefix.strip("/"):
+            raise ConfigError(
+                f"TORRA_AGENTS_URL_PREFIX is {prefix!r}: it must begin with a slash and name a "
+                f"folder, such as {DEFAULT_PREFIX}"
+            )
+        attach(app, view, app.config["TORRA_AGENTS_TRUSTED_HOSTS"], prefix.rstrip("/"))
+
+
+def create_app(desk_view: DeskView, *, trusted_hosts: Sequence[str] = ()) -> Flask:
+    """Return an app that shows the pages at its root and nothing besides them."""
+    app = Flask("torra.dashboard", static_folder=None, template_folder=None)
+    attach(app, desk_view, trusted_hosts, None)
+    app.register_error_handler(HTTPException, show_http_error)
+    app.after_request(add_headers)
+    return app
+
+
+def attach(app: Flask, view: DeskView, hosts: Sequence[str], prefix: str | None) -> None:
+    """Register a blueprint with its state; the host's own parts stay as they are."""
+    named = (hosts,) if isinstance(hosts, str) else tuple(hosts)
+    app.extensions[EXTENSION] = State(view, (*LOCAL_HOSTS, *named), vendor_files())
+    app.register_blueprint(make_blueprint(), url_prefix=prefix)
+
+
+def make_blueprint() -> Blueprint:
+    """Return a fresh blueprint with every route, check and error page."""
+    blueprint = Blueprint(
+        EXTENSION,
+        "torra.dashboard",
+        template_folder=str(ROOT / "templates"),
+        static_folder=str(ROOT / "static"),
+        static_url_path="/assets",
+    )
+    views.add_routes(blueprint)
+    blueprint.before_request(check_request)
+    blueprint.after_request(add_headers)
+    blueprint.register_error_handler(HTTPException, show_http_error)
+    blueprint.register_error_handler(StoreUnavailable, show_store_error)
+    blueprint.register_error_handler(Exception, show_unforeseen)
+    return blueprint
+
+
+def check_request() -> None:
+    """Refuse a foreign Host (a rebound name) and every method that is not reading."""
+    trusted = current_app.extensions[EXTENSION].trusted_hosts
+    if not host_is_trusted(request.headers.get("Host"), trusted):
+        abort(400)
+    if request.method not in READING:
+        raise MethodNotAllowed(READING)
+
+
+def add_headers(response: Response) -> Response:
+    """Add the security headers; pages and JSON are never cached, files are revalidated."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    is_file = (request.endpoint or "").endswith(".static")
+    response.headers["Cache-Control"] = "no-cache" if is_file else "no-store"
+    return response
+
+
+def show_http_error(error: HTTPException) -> ResponseReturnValue:
+    """Show a page of ours for an HTTP error."""
+    code = error.code if error.code in ERRORS else 500 if (error.code or 500) >= 500 else 404
+    shown = _error(code)
+    return shown, error.code or 500, [("Allow", ", ".join(READING))] if code == 405 else []
+
+
+def show_store_error(error: StoreUnavailable) -> ResponseReturnValue:
+    """Show that the database cannot be read."""
+    LOG.error("the pages cannot read the database: %s", error)
+    return _error(503), 503
+
+
+def show_unforeseen(error: Exception) -> ResponseReturnValue:
+    """Show that a page broke, and log how."""
+    LOG.error("a page broke: %s %s", request.method, request.path, exc_info=error)
+    return _error(500), 500
+
+
+def _error(code: int) -> Any:
+    title, advice = ERRORS[code]
+    if _asks_for_json():
+        return jsonify(error=title, advice=advice, status=code)
+    return render_template("torra_agents/error.html", code=code, title=title, advice=advice)
+
+
+def _asks_for_json() -> bool:
+    name = (request.endpoint or "").rpartition(".")[2]
+    missing = str((request.view_args or {}).get("missing", ""))
+    return name == "healthz" or name.startswith("api_") or missing.startswith("api/")
+
+
+@cache
+def vendor_files() -> Mapping[str, Any]:
+    """Return the vendored scripts by package name: file, integrity, notice."""
+    listed = json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))
+    return {package["name"]: _vendored(package) for package in listed["packages"]}
+
+
+def _vendored(package: Mapping[str, Any]) -> dict[str, str]:
+    (name, integrity), *_ = package["files"].items()
+    notices = [item for item in package["licence_files"] if item.endswith(".NOTICE")]
+    return {
+        "file": f"vendor/{name}",
+        "integrity": integrity,
+        "notice": (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else "",
+    }

@@ -1,0 +1,60 @@
+"""`flask torra ...`: what a host program's own command line learns from having the pages installed.
+
+A host without the pages gets one clear line and exit code 2. Importing this module loads click and
+Flask's command line only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+
+EXTENSION = "torra_agents"
+
+
+@click.group("torra")
+def group() -> None:
+    """Torra's pages in this app."""
+
+
+@group.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@with_appcontext
+def status(as_json: bool) -> None:
+    """Show the desk: role, trading state, and the newest tick of every stream."""
+    state = current_app.extensions.get(EXTENSION)
+    if state is None:
+        raise click.UsageError("this app has no Torra pages: call TorraOverlay(view).init_app(app)")
+    data = state.desk_view.overview()
+    click.echo(json.dumps(data, indent=2) if as_json else table(data))
+
+
+def table(data: dict[str, Any]) -> str:
+    """Return the overview as lines of text."""
+    from torra.dashboard import figures  # noqa: PLC0415  loaded for this command only
+
+    desk = data["desk"]
+    head = [
+        "DEMO" if desk.get("demo") else "",
+        figures.moment(desk.get("now")),
+        str(desk.get("role")),
+        f"trading {desk.get('trading_state')}",
+        f"cost this hour {figures.money(desk.get('cost_hour'))}",
+    ]
+    lines = ["  ".join(part for part in head if part)]
+    for instance in data["instances"]:
+        for stream in instance["streams"]:
+            tick = stream.get("tick") or {}
+            stale = "STALE " if stream.get("stale") else ""
+            lines.append(
+                f"{instance['instance']:<12} {stream['timeframe']:<4} "
+                f"{figures.mark(tick.get('verdict')).word:<5} "
+                f"{figures.signed(tick.get('consensus')):>7}  "
+                f"{figures.mark(tick.get('source_type')).word:<14} "
+                f"{stale}{figures.span(stream.get('age_seconds'))}"
+            )
+    return "\n".join(lines)

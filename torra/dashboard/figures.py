@@ -1,0 +1,262 @@
+"""How numbers, states and lines become text and geometry on a page.
+
+A number that is missing is an em dash, never a zero; a negative one carries U+2212; every state has
+a glyph and a word, so that colour only repeats what is already said. Text that a model wrote is
+cleaned of control characters and of marks that turn the reading direction. Pure functions: a value
+that cannot be shown yields the dash, nothing raises.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from torra import clock
+
+MINUS: Final = "\u2212"
+DASH: Final = "\u2014"
+SCORE_DECIMALS: Final = 3
+FULL_DECIMALS: Final = 5
+"""Decimals of the arithmetic that a reader recomputes."""
+
+MAX_TEXT: Final = 4000
+"""Characters of a model's text shown on a page."""
+
+BAR_WIDTH: Final = 100.0
+"""Width of a signed bar's coordinate system; zero lies in the middle."""
+
+SPARK_WIDTH: Final = 120.0
+SPARK_HEIGHT: Final = 24.0
+
+HOSTILE: Final = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""Control characters, bidirectional controls, invisible joiners and lone surrogates."""
+
+
+class Mark(NamedTuple):
+    """A state as a page shows it: a glyph, a word and a tone for the colour."""
+
+    glyph: str
+    word: str
+    tone: str
+
+    @property
+    def text(self) -> str:
+        """Glyph and word."""
+        return f"{self.glyph} {self.word}"
+
+
+MARKS: Final = {
+    "BUY": Mark("▲", "BUY", "up"),
+    "SELL": Mark("▼", "SELL", "down"),
+    "HOLD": Mark("■", "HOLD", "flat"),
+    "OPEN_BUY": Mark("▲", "OPEN_BUY", "up"),
+    "OPEN_SELL": Mark("▼", "OPEN_SELL", "down"),
+    "CLOSE": Mark("◆", "CLOSE", "note"),
+    "REVERSE": Mark("⇄", "REVERSE", "note"),
+    "LONG": Mark("▲", "LONG", "up"),
+    "SHORT": Mark("▼", "SHORT", "down"),
+    "AGENT_FULL": Mark("●", "AGENT_FULL", "note"),
+    "AGENT_BUDGET": Mark("●", "AGENT_BUDGET", "note"),
+    "AGENT_CUSTOM": Mark("●", "AGENT_CUSTOM", "note"),
+    "AGENT_PARTIAL": Mark("◐", "AGENT_PARTIAL", "warn"),
+    "LEGACY": Mark("◐", "LEGACY", "warn"),
+    "L1_ONLY": Mark("○", "L1_ONLY", "warn"),
+    "AGENT_SKIPPED": Mark("○", "AGENT_SKIPPED", "flat"),
+    "ACTIVE": Mark("●", "ACTIVE", "note"),
+    "REDUCING": Mark("◐", "REDUCING", "warn"),
+    "HALTED": Mark("⊘", "HALTED", "alert"),
+    "STANDBY": Mark("○", "STANDBY", "warn"),
+    "VETO": Mark("⊘", "VETO", "alert"),
+    "answered": Mark("●", "answered", "note"),
+    "abstained": Mark("○", "abstained", "flat"),
+    "failed": Mark("✕", "failed", "warn"),
+    "not asked": Mark("○", "not asked", "flat"),
+    "skipped": Mark("·", "skipped", "warn"),
+}
+"""The one place where a state gets its glyph and its tone."""
+
+SOURCES: Final = {
+    "AGENT_FULL": "every agent of the full desk answered or abstained",
+    "AGENT_BUDGET": "every agent of the budget desk answered or abstained",
+    "AGENT_CUSTOM": "every agent that the profile names answered or abstained",
+    "AGENT_PARTIAL": "some agents did not answer; the others were used",
+    "LEGACY": "no agent answered; one model scored the chart instead",
+    "L1_ONLY": "nobody answered: the scores are L1, unchanged",
+    "AGENT_SKIPPED": "the agents were not asked: no answer could have changed this verdict",
+}
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def signed(value: Any, decimals: int = SCORE_DECIMALS) -> str:
+    """Write a score or an adjustment with its sign; zero has none."""
+    known = number(value)
+    if known is None:
+        return DASH
+    text = f"{abs(known):,.{decimals}f}"
+    if not float(text.replace(",", "")):
+        return text
+    return (MINUS if known < 0 else "+") + text
+
+
+def plain(value: Any, decimals: int = 2) -> str:
+    """Write a number with thousands separators; only a negative one has a sign."""
+    known = number(value)
+    if known is None:
+        return DASH
+    text = f"{abs(known):,.{decimals}f}"
+    return MINUS + text if known < 0 and float(text.replace(",", "")) else text
+
+
+def loose(value: Any) -> str:
+    """Write a value of evidence as it is cited: a number with up to eight digits, or a word."""
+    known = number(value)
+    if known is None:
+        return DASH if value is None or isinstance(value, float) else clean(str(value), 200)
+    return f"{known:,.8g}".replace("-", MINUS)
+
+
+def money(value: Any, decimals: int = 4, currency: str = "$") -> str:
+    """Write an amount with its currency."""
+    known = number(value)
+    if known is None:
+        return DASH
+    return (MINUS if known < 0 else "") + currency + f"{abs(known):,.{decimals}f}"
+
+
+def span(seconds: Any) -> str:
+    """Write a length of time to read at a glance: 45 s, 12 min, 3 h 05 min, 2 d 4 h."""
+    known = number(seconds)
+    if known is None:
+        return DASH
+    whole = max(0, int(known))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def countdown(seconds: Any) -> str:
+    """Write a time to wait as 0:04 or 1:02:09; `due` once it has passed."""
+    known = number(seconds)
+    if known is None:
+        return DASH
+    whole = math.ceil(known)
+    if whole <= 0:
+        return "due"
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def moment(text: Any, seconds: bool = False) -> str:
+    """Write an ISO time as 2021-12-01 10:15 UTC."""
+    try:
+        when = clock.parse(str(text))
+    except ValueError:
+        return DASH
+    return when.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
+
+
+def mark(name: Any) -> Mark:
+    """Return the mark of a state; a state without one keeps its own name."""
+    known = MARKS.get(str(name))
+    if known:
+        return known
+    return Mark("", DASH if name is None else clean(str(name), 60), "flat")
+
+
+def tone(value: Any) -> str:
+    """Return up, down or flat for a signed number, empty for a missing one."""
+    known = number(value)
+    if known is None:
+        return ""
+    return "up" if known > 0 else "down" if known < 0 else "flat"
+
+
+def cell(
+    value: Any, decimals: int = SCORE_DECIMALS, missing: str = "not recorded"
+) -> dict[str, Any]:
+    """Return a signed number as text and tone and, when it is missing, the reason."""
+    reason = missing if number(value) is None else ""
+    return {"text": signed(value, decimals), "tone": tone(value), "title": reason}
+
+
+def clean(text: Any, limit: int = MAX_TEXT) -> str:
+    """Return text of unknown origin without hostile characters and no longer than `limit`."""
+    safe = HOSTILE.sub("", str(text or "").replace("\r\n", "\n"))
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+
+def title(name: str) -> str:
+    """Write an identifier as words: bull_researcher becomes Bull researcher."""
+    words = clean(name, 80).replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def position_on_axis(value: Any, bound: float = 1.0) -> float:
+    """Return where a value lies on a bar, 0 to BAR_WIDTH; a missing one in the middle."""
+    known = number(value) or 0.0
+    share = max(-1.0, min(1.0, known / bound))
+    return round((share + 1) / 2 * BAR_WIDTH, 2)
+
+
+def signed_bar(value: Any, bound: float = 1.0) -> dict[str, float]:
+    """Return x and width of a bar that grows from the middle."""
+    end = position_on_axis(value, bound)
+    middle = BAR_WIDTH / 2
+    return {"x": min(end, middle), "width": round(abs(end - middle), 2)}
+
+
+def spark(values: Sequence[Any], bound: float = 1.0) -> str:
+    """Return the path of a small line of scores, oldest first; a missing value leaves a gap."""
+    step = SPARK_WIDTH / max(1, len(values) - 1)
+    points = [
+        None if number(value) is None else (index * step, _height(value, bound))
+        for index, value in enumerate(values)
+    ]
+    return _path(points)
+
+
+def line(values: Sequence[Any], width: float, height: float) -> str:
+    """Return the path of a line scaled to its own lowest and highest value."""
+    known = [value for value in map(number, values) if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    room = (high - low) or 1.0
+    step = width / max(1, len(values) - 1)
+    heights = [
+        None if number(value) is None else height - (float(value) - low) / room * height
+        for value in values
+    ]
+    return _path(
+        [None if y is None else (index * step, round(y, 1)) for index, y in enumerate(heights)]
+    )
+
+
+def _height(value: Any, bound: float) -> float:
+    return round((1 - position_on_axis(value, bound) / BAR_WIDTH) * SPARK_HEIGHT, 2)
+
+
+def _path(points: Iterable[tuple[float, float] | None]) -> str:
+    parts, pen = [], "M"
+    for point in points:
+        if point is None:
+            pen = "M"
+            continue
+        parts.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
+        pen = "L"
+    return "".join(parts)

@@ -1,0 +1,425 @@
+"""The overview and the symbol page as cells: every changing figure by name, already written out.
+
+A page is rendered from these cells and the live module of the browser asks for the same cells
+again as JSON, so a figure is formatted in one place and looks the same with and without scripts.
+A cell is {"text", "tone", "title"} and may carry "set" (attributes of an SVG or a link) and
+"hidden". Pure functions over what a DeskView returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from agents.contracts import VECTORS
+from torra import clock
+from torra.dashboard import figures
+from torra.dashboard.figures import cell
+from torra.dashboard.reasoning import headline, standing
+from torra.dashboard.stored import Row
+
+Cells = dict[str, Row]
+TickLink = Callable[[str, str, str], str]
+"""Returns the address of a tick's page from instance, timeframe and bar_time."""
+
+TICKS_SHOWN: Final = 40
+"""Rows of the tick list on a symbol page."""
+
+NO_TICK: Final = "no tick yet"
+SHORT: Final = {
+    "price_action": "Price action",
+    "key_levels": "Key levels",
+    "momentum": "Momentum",
+    "structure": "Structure",
+}
+
+
+def strip(desk: Mapping[str, Any]) -> Cells:
+    """Return the cells of the state strip and of the banners above every page."""
+    cost, ceiling = figures.number(desk.get("cost_hour")), figures.number(desk.get("ceiling"))
+    share = 0.0 if cost is None or not ceiling else min(1.0, cost / ceiling)
+    trading = str(desk.get("trading_state"))
+    used = figures.money(cost)
+    return {
+        "desk.time": _text(figures.moment(desk.get("now"), seconds=True)),
+        "desk.role": _mark(desk.get("role")),
+        "desk.trading": _mark(trading),
+        "desk.cost": _text(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
+        "desk.ceiling": _text(figures.money(ceiling, 2)),
+        "desk.meter": _text("", "") | {"set": {"width": round(share * 100, 2)}},
+        "banner.demo": _shown(bool(desk.get("demo"))),
+        "banner.standby": _shown(desk.get("role") == "STANDBY"),
+        "banner.reducing": _shown(trading == "REDUCING"),
+        "banner.halted": _shown(trading == "HALTED"),
+        "desk.reason": _text(figures.clean(desk.get("trading_reason"), 300)),
+    }
+
+
+def overview(data: Mapping[str, Any], link: TickLink) -> Row:
+    """Return {"cells", "instances", "shape"} of the overview."""
+    cells = strip(data["desk"])
+    instances = []
+    for number, instance in enumerate(data["instances"]):
+        cells |= _instance(f"i{number}", instance, link)
+        streams = []
+        for place, stream in enumerate(instance["streams"]):
+            cells |= _stream(f"i{number}.s{place}", instance, stream, link)
+            streams.append({"key": f"i{number}.s{place}", "timeframe": stream["timeframe"]})
+        instances.append(
+            {
+                "key": f"i{number}",
+                "name": instance["instance"],
+                "symbol": instance["symbol"],
+                "streams": streams,
+                "limits": limits(instance.get("thresholds")),
+            }
+        )
+    shape = ";".join(f"{i['name']}:{len(i['streams'])}" for i in instances)
+    return {"cells": cells, "instances": instances, "shape": shape}
+
+
+def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
+    """Return {"cells", "rows", "shape"} of a symbol page: its head and its list of ticks."""
+    cells = strip(data["desk"])
+    latest = data.get("latest")
+    cells |= _verdicts("head", latest, link)
+    cells |= _position("head", data, latest)
+    cells |= _ages("head", data)
+    events = tick_events(data)[:TICKS_SHOWN]
+    for place, event in enumerate(events):
+        cells |= _listed(f"tick.{place}", data, event, link)
+    cells["ticks.empty"] = _shown(not events)
+    shape = f"{data['instance']}/{data['timeframe']}"
+    return {"cells": cells, "rows": len(events), "shape": shape}
+
+
+def tick_events(data: Mapping[str, Any]) -> list[Row]:
+    """Return ticks and skipped ticks together, newest first."""
+    done = [dict(tick) for tick in data.get("ticks", ())]
+    seen = {tick["bar_time"] for tick in done}
+    skips = [dict(s) for s in data.get("skipped", ()) if s["bar_time"] not in seen]
+    for skip in skips:
+        skip["was_skipped"] = True
+    return sorted(done + skips, key=lambda event: str(event["bar_time"]), reverse=True)
+
+
+def chart(data: Mapping[str, Any]) -> Row:
+    """Return what the chart draws; times are UTC seconds, tones are names of colours."""
+    ticks = sorted(data.get("ticks", ()), key=lambda tick: str(tick["bar_time"]))
+    return {
+        "digits": data.get("digits") if data.get("digits") is not None else 5,
+        "candles": [_candle(bar) for bar in data.get("bars", ())],
+        "consensus": _series(ticks, "consensus"),
+        "l1": _series(ticks, "l1_consensus"),
+        "markers": _tick_markers(ticks) + _exits(data),
+        "levels": _levels(data.get("position")),
+        "thresholds": limits(data.get("thresholds")),
+    }
+
+
+def limits(thresholds: Any) -> Row:
+    """Return the thresholds as numbers on the score axis and as places on a signed bar."""
+    known = thresholds or {}
+    buy, sell = figures.number(known.get("buy")), figures.number(known.get("sell"))
+    low = None if sell is None else -sell
+    return {
+        "buy": buy,
+        "sell": low,
+        "buy_x": None if buy is None else figures.position_on_axis(buy),
+        "sell_x": None if low is None else figures.position_on_axis(low),
+        "buy_y": None if buy is None else round((1 - buy) / 2 * figures.SPARK_HEIGHT, 2),
+        "sell_y": None if low is None else round((1 - low) / 2 * figures.SPARK_HEIGHT, 2),
+    }
+
+
+def trade_rows(data: Mapping[str, Any]) -> list[Row]:
+    """Return the closed trades of an instance, newest first."""
+    digits = _digits(data)
+    return [
+        {
+            "side": figures.mark(_side(trade.get("side"))),
+            "lots": figures.plain(trade.get("lots"), 2),
+            "entry": figures.plain(trade.get("entry"), digits),
+            "exit": figures.plain(trade.get("close_price"), digits),
+            "closed_at": figures.moment(trade.get("closed_at")),
+            "reason": figures.clean(trade.get("close_reason"), 60),
+            "profit": cell(trade.get("profit"), 2),
+            "r": cell(trade.get("r_multiple"), 2),
+        }
+        for trade in data.get("trades", ())
+    ]
+
+
+def bar_rows(data: Mapping[str, Any], limit: int = TICKS_SHOWN) -> list[Row]:
+    """Return the newest bars with the scores of their ticks: the chart as a table."""
+    digits = _digits(data)
+    ticks = {tick["bar_time"]: tick for tick in data.get("ticks", ())}
+    rows = []
+    for bar in list(data.get("bars", ()))[-limit:][::-1]:
+        tick = ticks.get(bar["time"], {})
+        rows.append(
+            {
+                "time": figures.moment(bar["time"]),
+                "prices": [figures.plain(bar.get(n), digits) for n in _PRICES],
+                "consensus": cell(tick.get("consensus"), missing="no tick for this bar"),
+                "verdict": figures.mark(tick["verdict"]).text if tick else figures.DASH,
+                "action": figures.mark(tick["action"]).text if tick else figures.DASH,
+            }
+        )
+    return rows
+
+
+_PRICES: Final = ("open", "high", "low", "close")
+
+
+def _instance(key: str, instance: Mapping[str, Any], link: TickLink) -> Cells:
+    latest = instance.get("latest")
+    return _verdicts(key, latest, link) | _position(key, instance, latest)
+
+
+def _verdicts(key: str, latest: Any, link: TickLink) -> Cells:
+    if not latest:
+        empty = {
+            name: _missing()
+            for name in ("verdict", "l1_verdict", "action", "consensus", "l1_consensus", "source")
+        }
+        cells = {f"{key}.{name}": value for name, value in empty.items()}
+        why = "No tick has run yet: the first comes with the close of the next bar."
+        cells[f"{key}.reason"] = _text(why)
+        cells[f"{key}.when"] = _missing()
+        return cells | _bar(f"{key}.consensus", None, None)
+    address = link(latest["instance"], latest["timeframe"], latest["bar_time"])
+    consensus, l1 = latest.get("consensus"), latest.get("l1_consensus")
+    close = figures.moment(latest.get("as_of"))
+    cells = {
+        "verdict": _mark(latest.get("verdict")),
+        "l1_verdict": _mark(latest.get("l1_verdict")),
+        "action": _mark(latest.get("action")),
+        "consensus": cell(consensus),
+        "l1_consensus": cell(l1),
+        "source": _source(latest.get("source_type")),
+        "reason": _text(_reason(latest)),
+        "when": _text(f"{latest['timeframe']} tick of {close}") | {"set": {"href": address}},
+    }
+    return {f"{key}.{name}": value for name, value in cells.items()} | _bar(
+        f"{key}.consensus", consensus, l1
+    )
+
+
+def _stream(
+    key: str, instance: Mapping[str, Any], stream: Mapping[str, Any], link: TickLink
+) -> Cells:
+    tick = stream.get("tick") or {}
+    cells: Cells = {}
+    for vector in VECTORS:
+        value = ((tick.get("scores") or {}).get(vector) or {}).get("score")
+        cells[f"{key}.{vector}"] = cell(value, 2, NO_TICK)
+        cells |= _bar(f"{key}.{vector}", value, (tick.get("l1") or {}).get(vector))
+    cells[f"{key}.ath"] = cell(tick.get("ath"), 2, NO_TICK)
+    cells[f"{key}.composite"] = cell(tick.get("composite"), 3, NO_TICK)
+    cells |= _bar(f"{key}.composite", tick.get("composite"), tick.get("l1_composite"))
+    cells[f"{key}.source"] = _source(tick.get("source_type")) if tick else _missing()
+    cells[f"{key}.spark"] = _text("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
+    cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"))
+    when = _missing()
+    if tick:
+        address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
+        when = _text(figures.moment(tick.get("as_of"))) | {"set": {"href": address}}
+    cells[f"{key}.when"] = when
+    return cells | _ages(key, stream)
+
+
+def _ages(key: str, stream: Mapping[str, Any]) -> Cells:
+    age, stale = stream.get("age_seconds"), bool(stream.get("stale"))
+    left = figures.number(stream.get("next_in_seconds"))
+    wait = _text(figures.countdown(left))
+    if left is not None:
+        wait["set"] = {"data-countdown": round(left, 1)}
+    return {
+        f"{key}.age": _text(figures.span(age), "warn" if stale else "", "" if age else NO_TICK),
+        f"{key}.stale": _shown(stale),
+        f"{key}.next": wait,
+    }
+
+
+def _position(key: str, instance: Mapping[str, Any], latest: Any) -> Cells:
+    position = instance.get("position")
+    if not position:
+        return {
+            f"{key}.position": _text("flat", "flat"),
+            f"{key}.levels": _text("nothing is held or opening"),
+        }
+    digits = _digits(instance)
+    side = figures.mark(_side(position.get("side")))
+    r = _r_multiple(position, (latest or {}).get("close"))
+    gain = "" if r is None else f", {figures.signed(r, 2)} R"
+    state = str(position.get("state") or "")
+    opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
+    price = figures.plain(position.get("entry"), digits)
+    return {
+        f"{key}.position": _text(
+            f"{side.text} {figures.plain(position.get('lots'), 2)} at {price}{opening}{gain}",
+            side.tone,
+        ),
+        f"{key}.levels": _text(
+            f"stop {figures.plain(position.get('stop'), digits)}, "
+            f"target {figures.plain(position.get('target'), digits)}"
+        ),
+    }
+
+
+def _r_multiple(position: Mapping[str, Any], close: Any) -> float | None:
+    entry, stop = figures.number(position.get("entry")), figures.number(position.get("stop"))
+    price = figures.number(close)
+    if entry is None or stop is None or price is None or entry == stop:
+        return None
+    return (price - entry) / (entry - stop)
+
+
+def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: TickLink) -> Cells:
+    bar_time = str(event["bar_time"])
+    address = link(data["instance"], data["timeframe"], bar_time)
+    names = ("verdict", "l1_verdict", "action", "consensus", "l1_consensus", "source")
+    if event.get("was_skipped"):
+        cells = {name: _missing("skipped") for name in names}
+        cells["action"] = _mark("skipped")
+        cells["reason"] = _text(_skip_text(event), "warn")
+    else:
+        cells = {
+            "verdict": _mark(event.get("verdict")),
+            "l1_verdict": _mark(event.get("l1_verdict")),
+            "action": _mark(event.get("action")),
+            "consensus": cell(event.get("consensus")),
+            "l1_consensus": cell(event.get("l1_consensus")),
+            "source": _source(event.get("source_type")),
+            "reason": _text(_why(event, data)),
+        }
+    close = event.get("close_time") or event.get("as_of")
+    if not close:
+        close = clock.iso(clock.parse(bar_time) + clock.duration(data["timeframe"]))
+    cells["when"] = _text(figures.moment(close)) | {"set": {"href": address}}
+    return {f"{key}.{name}": value for name, value in cells.items()}
+
+
+def _why(event: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    told = figures.clean(event.get("reason"), 300)
+    where = standing({**event, "thresholds": data.get("thresholds")}).removeprefix("is ")
+    return told or where or figures.DASH
+
+
+def _skip(tick: Mapping[str, Any], skipped: Any) -> Row:
+    """Return a note when the newest thing that happened to a stream is a skip."""
+    if not skipped or (tick and str(skipped["bar_time"]) <= str(tick["bar_time"])):
+        return _text("") | {"hidden": True}
+    return _text(f"newest bar: {_skip_text(skipped)}", "warn") | {"hidden": False}
+
+
+def _skip_text(skip: Mapping[str, Any]) -> str:
+    reason, detail = figures.clean(skip.get("reason"), 60), figures.clean(skip.get("detail"), 240)
+    return f"skipped, {reason}: {detail}" if detail else f"skipped, {reason}"
+
+
+def _reason(latest: Mapping[str, Any]) -> str:
+    told = figures.clean(latest.get("reason"), 240)
+    denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
+    more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
+    return f"{headline(latest)} {more}".strip()
+
+
+def _bar(key: str, value: Any, l1: Any) -> Cells:
+    place = figures.position_on_axis(l1)
+    known = figures.number(l1) is not None
+    return {
+        f"{key}.bar": _text("", figures.tone(value)) | {"set": figures.signed_bar(value)},
+        f"{key}.mark": _text("")
+        | {"set": {"x1": place, "x2": place, "opacity": 1 if known else 0}},
+    }
+
+
+def _candle(bar: Mapping[str, Any]) -> Row:
+    return {"time": _seconds(bar["time"]), **{name: bar.get(name) for name in _PRICES}}
+
+
+def _series(ticks: Sequence[Mapping[str, Any]], name: str) -> list[Row]:
+    return [
+        {"time": _seconds(tick["bar_time"]), "value": tick[name]}
+        for tick in ticks
+        if figures.number(tick.get(name)) is not None
+    ]
+
+
+def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return a marker for every action and for every verdict that was not carried out."""
+    markers, before = [], None
+    for tick in ticks:
+        action, verdict = str(tick.get("action")), tick.get("verdict")
+        if action not in ("HOLD", "None"):
+            shown = figures.mark(action)
+            text = shown.word.removeprefix("OPEN_").lower()
+            markers.append(_marker(tick["bar_time"], shown.tone, text, action))
+        elif verdict in ("BUY", "SELL") and verdict != before:
+            markers.append(_marker(tick["bar_time"], "flat", "", str(verdict)))
+        before = verdict
+    return markers
+
+
+def _exits(data: Mapping[str, Any]) -> list[Row]:
+    markers = []
+    for trade in data.get("trades", ()):
+        closed = trade.get("closed_at")
+        if not closed:
+            continue
+        bar_time = clock.iso(clock.floor(clock.parse(str(closed)), data["timeframe"]))
+        gain = figures.number(trade.get("profit"))
+        text = f"{figures.clean(trade.get('close_reason') or 'exit', 20)} {figures.signed(gain, 0)}"
+        markers.append(_marker(bar_time, figures.tone(gain) or "flat", text, "EXIT"))
+    return markers
+
+
+def _marker(bar_time: Any, tone: str, text: str, kind: str) -> Row:
+    return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
+
+
+def _levels(position: Any) -> list[Row]:
+    if not position:
+        return []
+    tones = {"entry": "note", "stop": "down", "target": "up"}
+    return [
+        {"price": position[name], "title": name, "tone": tone}
+        for name, tone in tones.items()
+        if figures.number(position.get(name)) is not None
+    ]
+
+
+def _seconds(moment: Any) -> int:
+    return int(clock.parse(str(moment)).timestamp())
+
+
+def _digits(data: Mapping[str, Any]) -> int:
+    digits = data.get("digits")
+    return 5 if digits is None else int(digits)
+
+
+def _side(side: Any) -> Any:
+    return {"BUY": "LONG", "SELL": "SHORT"}.get(str(side), side)
+
+
+def _text(text: str, tone: str = "", title: str = "") -> Row:
+    return {"text": text, "tone": tone, "title": title}
+
+
+def _mark(name: Any) -> Row:
+    shown = figures.mark(name)
+    return _text(shown.text.strip(), shown.tone)
+
+
+def _source(name: Any) -> Row:
+    return _mark(name) | {"title": figures.SOURCES.get(str(name), "")}
+
+
+def _missing(reason: str = NO_TICK) -> Row:
+    return _text(figures.DASH, "", reason)
+
+
+def _shown(yes: bool) -> Row:
+    return {"hidden": not yes}

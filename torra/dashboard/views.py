@@ -1,0 +1,199 @@
+"""The routes of the pages: each asks the desk's view, arranges the answer and renders it.
+
+Read-only: every route answers GET (and HEAD) and changes nothing. What is not there is a 404; an
+error becomes one of our own pages by the handlers of `app`. Formatting is left to `screens` and
+`reasoning`, headers and the Host check to `app`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flask import Blueprint, abort, current_app, jsonify, render_template, url_for
+from flask.typing import ResponseReturnValue
+
+from torra import clock
+from torra.dashboard import figures, reasoning, screens
+from torra.dashboard.desk_view import DeskView
+from torra.dashboard.stored import Row
+
+EXTENSION: Final = "torra_agents"
+"""Name of the blueprint and key of the state in `app.extensions`."""
+
+CHART_BARS: Final = 300
+"""Bars and ticks that a symbol page shows."""
+
+REFRESH_SECONDS: Final = 3
+FALLBACK_CHART: Final = (600.0, 200.0)
+"""Coordinates of the price line that stands in for the chart without scripts."""
+
+
+def desk_view() -> DeskView:
+    """Return the data source of the app that answers this request."""
+    view: DeskView = current_app.extensions[EXTENSION].desk_view
+    return view
+
+
+def add_routes(blueprint: Blueprint) -> None:
+    """Put every page and every JSON answer on a blueprint."""
+    blueprint.add_url_rule("/", "overview", overview)
+    blueprint.add_url_rule("/symbol/<instance>", "instance", instance_page)
+    blueprint.add_url_rule("/symbol/<instance>/<timeframe>", "symbol", symbol_page)
+    blueprint.add_url_rule("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page)
+    blueprint.add_url_rule("/help", "help", help_page)
+    blueprint.add_url_rule("/healthz", "healthz", healthz)
+    blueprint.add_url_rule("/api/desk", "api_desk", api_desk)
+    blueprint.add_url_rule("/api/overview", "api_overview", api_overview)
+    blueprint.add_url_rule("/api/symbol/<instance>/<timeframe>", "api_symbol", api_symbol)
+    blueprint.add_url_rule("/api/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick)
+    blueprint.add_url_rule("/<path:missing>", "missing", missing_page)
+
+
+def overview() -> str:
+    """Show every symbol of the desk."""
+    data = desk_view().overview()
+    return page(
+        "overview.html",
+        data["desk"],
+        live=url_for(".api_overview"),
+        **screens.overview(data, tick_link),
+    )
+
+
+def instance_page(instance: str) -> ResponseReturnValue:
+    """Show the shortest timeframe of an instance."""
+    known = {one["instance"]: one["timeframes"] for one in desk_view().overview()["instances"]}
+    return symbol_page(instance, known[instance][0]) if known.get(instance) else abort(404)
+
+
+def symbol_page(instance: str, timeframe: str) -> str:
+    """Show the chart and the ticks of one stream."""
+    data = known_symbol(instance, timeframe)
+    closes = [bar.get("close") for bar in data["bars"]]
+    return page(
+        "symbol.html",
+        data["desk"],
+        live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
+        data=data,
+        limits=screens.limits(data.get("thresholds")),
+        trades=screens.trade_rows(data),
+        bars=screens.bar_rows(data),
+        fallback=figures.line(closes, *FALLBACK_CHART),
+        **screens.symbol(data, tick_link),
+    )
+
+
+def tick_page(instance: str, timeframe: str, bar_time: str) -> str:
+    """Show the reasoning of one tick."""
+    record = known_tick(instance, timeframe, bar_time)
+    return page(
+        "tick.html",
+        record["desk"],
+        live=url_for(".api_desk"),
+        cells=screens.strip(record["desk"]),
+        shape="desk",
+        record=record,
+        close_time=figures.moment(record.get("as_of")),
+        story=reasoning.story(record),
+        vectors=list(screens.SHORT.values()),
+    )
+
+
+def help_page() -> str:
+    """Explain how to read the numbers."""
+    desk = desk_view().desk()
+    return page(
+        "help.html",
+        desk,
+        live=url_for(".api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+        sources=figures.SOURCES,
+        marks=figures.MARKS,
+    )
+
+
+def missing_page(missing: str) -> ResponseReturnValue:  # noqa: ARG001  the rule names it
+    """Answer an address below our prefix that has no page."""
+    abort(404)
+
+
+def healthz() -> ResponseReturnValue:
+    """Answer a monitor: what runs, how old each stream is."""
+    data = desk_view().overview()
+    desk = data["desk"]
+    streams = [
+        {
+            "instance": one["instance"],
+            "timeframe": stream["timeframe"],
+            "close_time": (stream.get("tick") or {}).get("as_of"),
+            "age_seconds": stream.get("age_seconds"),
+            "stale": bool(stream.get("stale")),
+        }
+        for one in data["instances"]
+        for stream in one["streams"]
+    ]
+    healthy = desk.get("trading_state") != "HALTED" and not any(s["stale"] for s in streams)
+    names = ("version", "role", "trading_state", "demo")
+    return jsonify(
+        status="ok" if healthy else "attention",
+        desk_time=desk.get("now"),
+        streams=streams,
+        **{name: desk.get(name) for name in names},
+    )
+
+
+def api_desk() -> ResponseReturnValue:
+    """Answer the cells of the state strip."""
+    return jsonify(shape="desk", cells=screens.strip(desk_view().desk()))
+
+
+def api_overview() -> ResponseReturnValue:
+    """Answer the desk as it is stored, and the overview's cells."""
+    data = desk_view().overview()
+    shown = screens.overview(data, tick_link)
+    return jsonify(shape=shown["shape"], cells=shown["cells"], desk=data["desk"])
+
+
+def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
+    """Answer the cells and the chart of a symbol page."""
+    data = known_symbol(instance, timeframe)
+    shown = screens.symbol(data, tick_link)
+    return jsonify(**shown, chart=screens.chart(data))
+
+
+def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
+    """Answer one tick's record as it is stored."""
+    return jsonify(known_tick(instance, timeframe, bar_time))
+
+
+def known_symbol(instance: str, timeframe: str) -> Row:
+    """Return a stream's data or end the request with 404."""
+    return desk_view().symbol(instance, timeframe, CHART_BARS) or abort(404)
+
+
+def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
+    """Return a tick's record or end the request with 404."""
+    try:
+        moment = clock.iso(clock.parse(bar_time))
+    except (ValueError, OverflowError):
+        abort(404)
+    return desk_view().tick(instance, timeframe, moment) or abort(404)
+
+
+def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
+    """Return the address of a tick's page."""
+    return url_for(".tick", instance=instance, timeframe=timeframe, bar_time=bar_time)
+
+
+def page(template: str, desk: Row, **context: Any) -> str:
+    """Render one of our templates with what all of them use."""
+    return render_template(
+        f"torra_agents/{template}",
+        desk=desk,
+        fig=figures,
+        short=screens.SHORT,
+        refresh=REFRESH_SECONDS,
+        vendor=current_app.extensions[EXTENSION].vendor,
+        **context,
+    )

@@ -1,0 +1,41 @@
+"""Torra's exceptions: as many types as there are reactions.
+
+    TorraError
+     |- ConfigError        do not start: one clear line, exit code 2
+     |- DataUnavailable    skip the tick and record why
+     |- StoreUnavailable   halt the desk
+     |- BridgeUnavailable  leave the signal pending
+
+`agents.contracts.ModelUnavailable` (skip the agent) stands apart, because the agents lift out
+without this package. Abstaining and denying are values with a reason, never exceptions.
+"""
+
+from __future__ import annotations
+
+
+class TorraError(Exception):
+    """Base of everything that Torra raises on purpose."""
+
+
+class ConfigError(TorraError):
+    """Something that a person must mend; the message names the thing and the remedy."""
+
+
+class DataUnavailable(TorraError):
+    """The bars of a tick cannot be used.
+
+    `reason` is a short code for the record, `detail` a sentence.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class StoreUnavailable(TorraError):
+    """The database cannot be read or written; nothing of the transaction was kept."""
+
+
+class BridgeUnavailable(TorraError):
+    """The way to the market is closed for now; the signal stays pending."""

@@ -1,0 +1,294 @@
+"""Bars from a file: what MetaTrader 5 exports, and the format that Torra ships.
+
+Read are the terminal's export (Symbols, Bars, Export: tabs, header in <>), the chart's "Save as"
+(no header, often UTF-16), both with commas or semicolons, with or without a time column, and
+`time,open,high,low,close,volume`. What cannot be read is a ConfigError that names the file, the
+line and the remedy; no line is skipped and no value guessed. Whether the bars make sense is decided
+at the door, like that of any other feed.
+
+MetaTrader stamps bars with the broker's wall clock. `clock` says which: "utc", a fixed offset such
+as "+03:00", or "new_york+7", the usual one: New York's wall clock plus 7 hours, which follows the
+daylight saving dates of the USA. New York's clock jumps at 02:00, so the server's at 09:00 on a
+Sunday:
+
+- In spring 09:00 to 10:00 does not exist on the server; a bar there means that the clock is wrong,
+  and is refused.
+- In autumn 08:00 to 09:00 comes twice. A time that stands twice in the file is read as summer time
+  first and winter time second; one that stands there once is read as the first.
+
+Both fall on a Sunday morning, when only round-the-clock markets trade. The offsets that were used
+are kept in `frame.attrs["utc_offsets"]`, the clock in `frame.attrs["clock"]`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from torra.errors import ConfigError
+from torra.feeds.protocol import COLUMNS
+
+NEW_YORK: Final = ZoneInfo("America/New_York")
+SERVER_AHEAD: Final = timedelta(hours=7)
+"""Server time minus New York's at most brokers, so that the trading day ends at midnight."""
+
+OFFSET: Final = re.compile(r"([+-])(0\d|1[0-4]):([0-5]\d)")
+STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
+"""A time: date, time of day, zone; the latter two may be missing."""
+
+TIME_OF_DAY: Final = re.compile(r"\d\d:\d\d(:\d\d)?")
+SEPARATORS: Final = "\t;,"
+ENCODINGS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+MEANINGS: Final = {
+    "datetime": "time",
+    "tickvol": "tick_volume",
+    "vol": "real_volume",
+}
+"""What columns are called here whose headers, in small letters without <>, say something else."""
+
+BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", "spread")
+"""Columns after date and time where there is no header."""
+
+VOLUMES: Final = ("tick_volume", "volume", "real_volume")
+"""Where the volume comes from: the first of these that the file has. Real volume is 0 for
+currencies and metals.
+"""
+
+TICK_COLUMNS: Final = {"bid", "ask"}
+
+
+def read_bars(path: Path, *, clock: str) -> pd.DataFrame:
+    """Return the bars of a file, in its order, float64 on a UTC index of open times named "time".
+
+    `clock` is "utc", "new_york+7" or an offset such as "+03:00". Times that carry a zone of their
+    own are taken at their word and want "utc". Raises ConfigError.
+    """
+    offset = _offset(clock)
+    sheet = _sheet(path)
+    volume = next((name for name in VOLUMES if name in sheet.cells), VOLUMES[1])
+    sources = dict(zip(COLUMNS, (*COLUMNS[:-1], volume), strict=True))
+    naive, zones = _times(sheet)
+    index = _to_utc(sheet, naive, zones, clock, offset)
+    columns = {name: _numbers(sheet, source) for name, source in sources.items()}
+    frame = pd.DataFrame(columns, index=index.rename("time"))
+    frame.attrs["clock"] = clock
+    frame.attrs["utc_offsets"] = _offsets(naive, index)
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """The cells of a file as text, by meaning, and the number of the line of the first row."""
+
+    path: Path
+    cells: pd.DataFrame
+    first_line: int
+
+    def column(self, name: str) -> pd.Series[str]:
+        if name not in self.cells:
+            raise ConfigError(f"{self.path} has no column {name}: export bars, or add the column")
+        return self.cells[name]
+
+    def fault(self, broken: npt.ArrayLike, problem: str) -> ConfigError:
+        """Return the error of the first row that is broken."""
+        line = int(np.argmax(np.asarray(broken))) + self.first_line
+        return ConfigError(f"{self.path}, line {line}: {problem}")
+
+
+# --- text into cells ------------------------------------------------------------------------------
+
+
+def _sheet(path: Path) -> _Sheet:
+    text = _text(path)
+    body = text.lstrip("\n")
+    line = text[: len(text) - len(body)].count("\n") + 1
+    if not body:
+        raise ConfigError(f"{path} is empty: export the bars again")
+    first = body.split("\n", 1)[0]
+    separator = max(SEPARATORS, key=first.count)
+    heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
+    cells = _cells(path, body, separator, line)
+    if heads[0][:1].isdigit():
+        cells = cells.iloc[:, : len(BY_POSITION) + 2]
+        return _Sheet(path, cells.set_axis(_by_position(heads)[: cells.shape[1]], axis=1), line)
+    names = _by_header(path, heads)
+    if len(cells) == 1:
+        raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
+    return _Sheet(path, cells.iloc[1:].set_axis(names, axis=1), line + 1)
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
+    if encoding == "utf-8" and b"\0" in raw[:2]:
+        encoding = "utf-16-be" if raw.startswith(b"\0") else "utf-16-le"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path} is not text in UTF-8 or UTF-16 ({error.reason}): export the bars as CSV"
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
+
+
+def _cells(path: Path, body: str, separator: str, line: int) -> pd.DataFrame:
+    try:
+        cells = pd.read_csv(
+            io.StringIO(body),
+            sep=separator,
+            header=None,
+            dtype=str,
+            na_filter=False,
+            skip_blank_lines=False,
+            quoting=csv.QUOTE_NONE,
+        )
+    except pd.errors.ParserError as error:
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if found is None:
+            raise ConfigError(f"{path} is not a table: {error}") from error
+        expected, at, saw = map(int, found.groups())
+        raise ConfigError(
+            f"{path}, line {at + line - 1}: {saw} cells where the first line has {expected};"
+            " mend or remove the line"
+        ) from error
+    if cells.shape[1] != body.split("\n", 1)[0].count(separator) + 1:
+        raise ConfigError(f"{path} is not a table: export the bars as CSV")
+    return cells.fillna("")
+
+
+def _by_position(first: list[str]) -> list[str]:
+    when = ["date", "clock"] if len(first) > 1 and TIME_OF_DAY.fullmatch(first[1]) else ["time"]
+    return [*when, *BY_POSITION]
+
+
+def _by_header(path: Path, heads: list[str]) -> list[str]:
+    names = [MEANINGS.get(head, head) for head in heads]
+    if "date" in names:
+        names = ["clock" if name == "time" else name for name in names]
+    if set(names) >= TICK_COLUMNS:
+        raise ConfigError(f"{path} holds ticks, not bars: export bars of one timeframe")
+    for name in (*COLUMNS, *VOLUMES, "date", "time", "clock"):
+        if names.count(name) > 1:
+            raise ConfigError(f"{path} has the column {name} twice: remove one")
+    return names
+
+
+# --- cells into numbers and times -----------------------------------------------------------------
+
+
+def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
+    cells = sheet.column(name)
+    try:
+        numbers = np.array(cells.to_list(), dtype=np.float64)
+    except ValueError:
+        numbers = np.array([_number(cell) for cell in cells])
+    broken = ~np.isfinite(numbers)
+    if broken.any():
+        cell = cells.iloc[int(np.argmax(broken))]
+        raise sheet.fault(
+            broken, f"{name} is {cell!r}, not a number; write numbers with a dot, such as 1.2345"
+        )
+    return numbers
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _times(sheet: _Sheet) -> tuple[pd.DatetimeIndex, pd.Series[str]]:
+    """Return the times as they stand in the file, and their zones ("" where there is none)."""
+    text = sheet.column("date" if "date" in sheet.cells else "time").str.strip()
+    if "clock" in sheet.cells:
+        text = (text + " " + sheet.cells["clock"].str.strip()).str.strip()
+    parts = text.str.extract(STAMP)
+    day = parts[0] + "-" + parts[1] + "-" + parts[2]
+    time = parts[3].fillna("00:00")
+    stamps = day + " " + time.where(time.str.len() == len("00:00:00"), time + ":00")
+    naive = pd.to_datetime(stamps, format="%Y-%m-%d %H:%M:%S", errors="coerce")
+    if naive.isna().any():
+        cell = text.iloc[int(np.argmax(naive.isna()))]
+        raise sheet.fault(naive.isna(), f"{cell!r} is not a time; write it like 2024.01.31 13:45")
+    return pd.DatetimeIndex(naive).as_unit("us"), parts[4].fillna("")
+
+
+# --- clocks ---------------------------------------------------------------------------------------
+
+
+def _offset(clock: str) -> timedelta | None:
+    """Return what a fixed clock is ahead of UTC; None for New York's."""
+    if clock in ("utc", "new_york+7"):
+        return timedelta(0) if clock == "utc" else None
+    found = OFFSET.fullmatch(clock)
+    if found is None:
+        raise ConfigError(
+            f"unknown clock {clock!r}: use utc, new_york+7 or an offset such as +03:00"
+        )
+    return _ahead(found.group())
+
+
+def _ahead(zone: str) -> timedelta:
+    if zone in ("Z", ""):
+        return timedelta(0)
+    sign = -1 if zone[0] == "-" else 1
+    return sign * timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+
+
+def _to_utc(
+    sheet: _Sheet,
+    naive: pd.DatetimeIndex,
+    zones: pd.Series[str],
+    clock: str,
+    offset: timedelta | None,
+) -> pd.DatetimeIndex:
+    zoned = zones != ""
+    if zoned.any():
+        if clock != "utc":
+            raise sheet.fault(
+                zoned, f"the time carries the zone {zones[zoned].iloc[0]}; use clock utc"
+            )
+        if not zoned.all():
+            raise sheet.fault(~zoned, "the time has no zone, others have; mend the line")
+        return (naive - pd.TimedeltaIndex(zones.map(_ahead))).tz_localize(UTC)
+    if offset is not None:
+        return (naive - offset).tz_localize(UTC)
+    return _from_new_york(sheet, naive)
+
+
+def _from_new_york(sheet: _Sheet, naive: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    wall = naive - SERVER_AHEAD
+    local = wall.tz_localize(NEW_YORK, ambiguous=~wall.duplicated(), nonexistent="NaT")
+    if local.hasnans:
+        missing = local.isna()
+        raise sheet.fault(
+            missing,
+            f"{naive[missing][0]} does not exist on a server of New York + 7 h, whose clock went"
+            " forward then; say which clock the file has",
+        )
+    return local.tz_convert(UTC)
+
+
+def _offsets(naive: pd.DatetimeIndex, index: pd.DatetimeIndex) -> tuple[str, ...]:
+    """Return what the file's clock was ahead of UTC, as text, each value once."""
+    minutes = sorted(set(((naive.asi8 - index.as_unit("us").asi8) // 60_000_000).tolist()))
+    return tuple(f"{'-' if m < 0 else '+'}{abs(m) // 60:02}:{abs(m) % 60:02}" for m in minutes)

@@ -1,0 +1,159 @@
+"""The door: bars are checked here once, and everything behind it may rely on them.
+
+Behind the door bars are float64, in UTC, sorted, unique, on the timeframe's grid, finite, positive,
+with a high and a low that fit, closed at `as_of`, not stale and not too few. Nothing is repaired: a
+frame that is broken anywhere raises DataUnavailable with one of the reasons below and a sentence
+that names the bar. Gaps are kept; where they matter is the business of those who read the bars.
+
+Why so strict: one NaN makes an RSI read 0.0 for ever, unsorted rows compute garbage in silence, and
+duplicate times make an indicator library raise in the middle of a tick.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from technical_calculator import WARM_UP
+from torra.clock import EPOCH, duration
+from torra.errors import DataUnavailable
+from torra.feeds.protocol import COLUMNS
+
+PRICES: Final = COLUMNS[:4]
+MAX_AGE_BARS: Final = 2.0
+"""The newest bar may have closed this many bars before `as_of` (design section 9)."""
+
+TICKS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Resolution of a pandas time index."""
+
+Times = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
+
+class Refusal(StrEnum):
+    """Why the door refuses a frame."""
+
+    MISSING_COLUMN = "missing_column"
+    NOT_NUMBERS = "not_numbers"
+    NO_TIME_ZONE = "no_time_zone"
+    UNSORTED = "unsorted"
+    DUPLICATE = "duplicate"
+    OFF_GRID = "off_grid"
+    FUTURE = "future"
+    NAN = "nan"
+    INFINITE = "infinite"
+    NOT_POSITIVE = "not_positive"
+    HIGH_LOW = "high_low"
+    TOO_SHORT = "too_short"
+    STALE = "stale"
+
+
+def check(
+    frame: pd.DataFrame,
+    timeframe: str,
+    *,
+    as_of: datetime,
+    minimum: int = WARM_UP,
+    max_age_bars: float = MAX_AGE_BARS,
+) -> pd.DataFrame:
+    """Return the frame's five columns as float64 on a UTC index named "time", or refuse it.
+
+    Other columns are left out. Raises DataUnavailable (reason: a `Refusal`), and ValueError for a
+    timeframe that Torra does not know.
+    """
+    step = duration(timeframe)
+    values = _values(frame)
+    index = _index(frame)
+    _check_times(index, step, as_of)
+    _check_values(index, values)
+    _check_extent(index, step, as_of, minimum, max_age_bars)
+    return pd.DataFrame(values, index=index, columns=list(COLUMNS))
+
+
+def _values(frame: pd.DataFrame) -> Values:
+    names = frame.columns.tolist()
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            problem = "is missing" if name not in names else "appears more than once"
+            raise _refusal(Refusal.MISSING_COLUMN, f"column {name} {problem}")
+    for name in COLUMNS:
+        if getattr(frame[name].dtype, "kind", "O") not in "fiu":
+            raise _refusal(
+                Refusal.NOT_NUMBERS, f"column {name} holds {frame[name].dtype}, not numbers"
+            )
+    columns = [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in COLUMNS]
+    return np.column_stack(columns)
+
+
+def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
+    index = frame.index
+    if not isinstance(index, pd.DatetimeIndex) or index.tz is None:
+        raise _refusal(Refusal.NO_TIME_ZONE, "the index must be bar open times with a time zone")
+    if index.hasnans:
+        raise _refusal(Refusal.NAN, "a bar has no time")
+    return index.tz_convert(UTC).rename("time")
+
+
+def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> None:
+    times: Times = index.asi8
+    earlier, later = times[:-1], times[1:]
+    ticks = TICKS_PER_SECOND[index.unit]
+    length = int(step.total_seconds()) * ticks
+    latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
+    for reason, broken, sentence in (
+        (Refusal.UNSORTED, later < earlier, "comes before the bar above it"),
+        (Refusal.DUPLICATE, later == earlier, "is there twice"),
+        (Refusal.OFF_GRID, times % length != 0, "is not on the timeframe's grid in UTC"),
+        (Refusal.FUTURE, times > latest, "is not closed yet"),
+    ):
+        if broken.any():
+            place = int(broken.argmax()) + len(times) - len(broken)
+            raise _refusal(reason, f"the bar of {_when(index, place)} {sentence}")
+
+
+def _check_values(index: pd.DatetimeIndex, values: Values) -> None:
+    opens, highs, lows, closes, volumes = values.T
+    if not np.isfinite(values).all():
+        nan = np.isnan(values)
+        reason = Refusal.NAN if nan.any() else Refusal.INFINITE
+        raise _refusal(reason, _first(index, values, nan if nan.any() else np.isinf(values)))
+    low = values <= 0
+    low[:, -1] = volumes < 0
+    if low.any():
+        raise _refusal(Refusal.NOT_POSITIVE, _first(index, values, low))
+    unfit = (lows > np.minimum(opens, closes)) | (highs < np.maximum(opens, closes))
+    if unfit.any():
+        row = int(unfit.argmax())
+        prices = ", ".join(f"{name} {values[row, at]!r}" for at, name in enumerate(PRICES))
+        raise _refusal(Refusal.HIGH_LOW, f"the bar of {_when(index, row)} has {prices}")
+
+
+def _check_extent(
+    index: pd.DatetimeIndex, step: timedelta, as_of: datetime, minimum: int, max_age_bars: float
+) -> None:
+    needed = max(1, minimum)
+    if len(index) < needed:
+        raise _refusal(Refusal.TOO_SHORT, f"{len(index)} bars where {needed} are needed")
+    age = (as_of - index[-1].to_pydatetime() - step) / step
+    if age > max_age_bars:
+        raise _refusal(
+            Refusal.STALE, f"the newest bar, {_when(index, -1)}, closed {age:.1f} bars ago"
+        )
+
+
+def _first(index: pd.DatetimeIndex, values: Values, broken: npt.NDArray[np.bool_]) -> str:
+    row, column = np.argwhere(broken)[0]
+    return f"the bar of {_when(index, row)} has {COLUMNS[column]} {float(values[row, column])!r}"
+
+
+def _when(index: pd.DatetimeIndex, place: int) -> str:
+    return str(index[place].isoformat()).replace("+00:00", "Z")
+
+
+def _refusal(reason: Refusal, detail: str) -> DataUnavailable:
+    return DataUnavailable(reason.value, detail)

@@ -1,0 +1,33 @@
+"""What every feed honours, and the columns that bars have everywhere in Torra.
+
+A feed hands over raw bars that are closed at `as_of`; it repairs nothing and fills no gap. Whether
+the bars can be used is decided at the door (`torra.feeds.door`), once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Protocol
+
+import pandas as pd
+
+COLUMNS: Final = ("open", "high", "low", "close", "volume")
+
+
+class Feed(Protocol):
+    """A source of closed bars."""
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the newest `limit` bars closed at `as_of`, oldest first; all when it is None.
+
+        The index is the bar's open time in UTC, named "time"; the columns are open, high, low,
+        close, volume. Raises ConfigError for a stream that the feed does not have and
+        DataUnavailable when the source cannot be read.
+        """
+        ...
+
+    def period(self) -> tuple[datetime, datetime] | None:
+        """Return the first and last moment of a feed that replays the past; None for a live one."""
+        ...

@@ -1,0 +1,120 @@
+"""Where the market turned: confirmed swings, and the levels and states that follow from them.
+
+A swing high is a bar whose high tops the `PIVOT_BARS` bars on each side. It cannot be known before
+the last of those bars has closed, so it appears at that bar (its confirmation) and never moves
+afterwards: nothing here repaints. Memory is bounded: a swing older than `SWING_MEMORY` bars is
+forgotten, and levels come from the `LEVEL_SWINGS` newest highs and lows. So the value at a bar is
+the same from the whole history as from the last 750 bars.
+
+Everything is the mirror image of itself: turn the prices upside down and support becomes
+resistance, +1 becomes -1. Where there is no swing to speak of the level is NaN and the state 0.
+Nothing here fails on finite prices; checking them is the door's work.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+PIVOT_BARS: Final = 5
+"""Bars on each side that a swing must top; also the delay of its confirmation, in bars."""
+
+SWING_MEMORY: Final = 500
+"""A swing is forgotten when its bar is more than this many bars ago."""
+
+LEVEL_SWINGS: Final = 6
+"""Support and resistance are sought among this many newest swing highs and swing lows."""
+
+FIBONACCI: Final = {"fib_382": 0.382, "fib_500": 0.5, "fib_618": 0.618}
+"""Retracement levels as shares of the newest leg."""
+
+COLUMNS: Final = (
+    "swing_high",
+    "swing_low",
+    "prev_swing_high",
+    "prev_swing_low",
+    "support",
+    "resistance",
+    *FIBONACCI,
+    "trend_state",
+    "bos",
+)
+
+
+class Swings(NamedTuple):
+    """The newest confirmed swings at every bar: row j is the j-th newest, NaN when there is none.
+
+    `level` is its price, `bar` the number of its bar.
+    """
+
+    level: Array
+    bar: Array
+
+
+def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
+    """Return one array per name in COLUMNS, as long as the bars.
+
+    `trend_state` is +1 where both of the newest two swing highs and lows rise, -1 where both fall,
+    else 0. `bos` (break of structure) is +1 while the close is above the newest swing high, -1
+    while it is below the newest swing low, else 0.
+    """
+    highs, lows = swings(high), _upside_down(swings(-low))
+    support, resistance = _levels(np.vstack([highs.level, lows.level]), close)
+    rising = np.sign(highs.level[0] - highs.level[1]) + np.sign(lows.level[0] - lows.level[1])
+    broken = (close > highs.level[0]).astype(float) - (close < lows.level[0])
+    return {
+        "swing_high": highs.level[0],
+        "swing_low": lows.level[0],
+        "prev_swing_high": highs.level[1],
+        "prev_swing_low": lows.level[1],
+        "support": support,
+        "resistance": resistance,
+        **_retracements(highs, lows),
+        "trend_state": np.trunc(np.nan_to_num(rising) / 2),
+        "bos": broken,
+    }
+
+
+def swings(values: Array) -> Swings:
+    """Return the newest confirmed peaks of `values` at every bar."""
+    span = 2 * PIVOT_BARS + 1
+    bars = np.arange(len(values))
+    if len(values) < span:
+        return Swings(*np.full((2, LEVEL_SWINGS, len(values)), np.nan))
+    windows = np.lib.stride_tricks.sliding_window_view(values, span)
+    # argmax names the first of equals: a peak is above the bars before it, not below those after.
+    peaks = np.flatnonzero(windows.argmax(axis=1) == PIVOT_BARS) + PIVOT_BARS
+    known = np.searchsorted(peaks + PIVOT_BARS, bars, side="right")
+    number = known - 1 - np.arange(LEVEL_SWINGS)[:, None]
+    peak = np.append(peaks, 0)[np.maximum(number, -1)]
+    seen = (number >= 0) & (bars - peak <= SWING_MEMORY)
+    return Swings(np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan))
+
+
+def _upside_down(found: Swings) -> Swings:
+    return Swings(-found.level, found.bar)
+
+
+def _levels(levels: Array, close: Array) -> tuple[Array, Array]:
+    """Return the nearest level at or below the close and the nearest at or above it."""
+    below = np.where(levels <= close, levels, -np.inf).max(axis=0)
+    above = np.where(levels >= close, levels, np.inf).min(axis=0)
+    return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
+
+
+def _retracements(highs: Swings, lows: Swings) -> dict[str, Array]:
+    """Return the retracements of the leg between the newest swing high and swing low.
+
+    They count back from its end; NaN where one bar is both, or the low is not below the high.
+    """
+    top, bottom = highs.level[0], lows.level[0]
+    upward, downward = highs.bar[0] > lows.bar[0], highs.bar[0] < lows.bar[0]
+    leg = np.where(top > bottom, top - bottom, np.nan)
+    return {
+        name: np.select([upward, downward], [top - share * leg, bottom + share * leg], np.nan)
+        for name, share in FIBONACCI.items()
+    }

@@ -1,0 +1,256 @@
+"""The database's schema, as numbered steps, and the way from any older file to the present one.
+
+All pending steps and their record run in one transaction: a file is old or new, never between. A
+file that holds anything gets a checked backup in its `backups` folder first. A database from
+before Torra (an existing scorer's `sentiment` table) is taken over in place: its rows keep every
+byte, columns that Torra does not know stay as they are, and two columns are added. Its rows have
+no torra_key: they stay readable and belong to no chain.
+
+Raises ConfigError, naming the file and the remedy, when the file is not a database, is newer than
+this program, or lacks what the overlay needs. Connections are torra.store_connection's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from torra.errors import ConfigError
+from torra.store_connection import BACKUP_FOLDER, copy, stamp
+
+LEGACY_COLUMNS: Final = (
+    "id",
+    "timestamp",
+    "timeframe",
+    "price_action",
+    "key_levels",
+    "momentum",
+    "structure",
+    "ath",
+    "composite",
+    "consensus",
+    "verdict",
+    "source_type",
+)
+"""What an existing scorer's sentiment table must have (design section 7)."""
+
+ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
+
+SENTIMENT: Final = """
+CREATE TABLE sentiment (
+    id INTEGER PRIMARY KEY,
+    timestamp TEXT, timeframe TEXT,
+    price_action REAL, key_levels REAL, momentum REAL, structure REAL, ath REAL,
+    composite REAL, consensus REAL,
+    verdict TEXT, source_type TEXT
+);
+"""
+
+TABLES: Final = """
+CREATE TABLE chains (
+    torra_key TEXT PRIMARY KEY,
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL,
+    bar_time TEXT NOT NULL, close_time TEXT NOT NULL,
+    l1 TEXT NOT NULL,
+    l1_composite REAL NOT NULL, low_composite REAL NOT NULL, high_composite REAL NOT NULL,
+    composite REAL NOT NULL,
+    l1_consensus REAL NOT NULL, low_consensus REAL NOT NULL, high_consensus REAL NOT NULL,
+    consensus REAL NOT NULL,
+    l1_verdict TEXT NOT NULL, verdict TEXT NOT NULL,
+    sentiment_id INTEGER NOT NULL UNIQUE REFERENCES sentiment(id)
+);
+CREATE INDEX chains_stream ON chains (instance, timeframe, close_time);
+
+CREATE TABLE journal (
+    torra_key TEXT PRIMARY KEY,
+    record TEXT NOT NULL, action TEXT NOT NULL, reason TEXT NOT NULL,
+    elapsed_ms REAL NOT NULL, provider TEXT NOT NULL, cost_usd REAL NOT NULL, at TEXT NOT NULL
+);
+
+CREATE TABLE calls (
+    torra_key TEXT NOT NULL, role TEXT NOT NULL, round INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    stage TEXT NOT NULL, status TEXT NOT NULL, model TEXT NOT NULL, provider TEXT NOT NULL,
+    system TEXT NOT NULL, user TEXT NOT NULL, reply TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cost_usd REAL NOT NULL, elapsed_ms REAL NOT NULL,
+    request_hash TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (torra_key, role, round, attempt)
+);
+CREATE INDEX calls_cost ON calls (at, cost_usd);
+
+CREATE TABLE ticks (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    close_time TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('claimed', 'done', 'skipped')),
+    epoch INTEGER NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+CREATE INDEX ticks_close ON ticks (close_time);
+CREATE INDEX ticks_claimed ON ticks (instance, timeframe, bar_time, epoch) WHERE state = 'claimed';
+
+CREATE TABLE bars (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    open REAL NOT NULL, high REAL NOT NULL, low REAL NOT NULL, close REAL NOT NULL,
+    volume REAL NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time, revision)
+) WITHOUT ROWID;
+
+CREATE TABLE record_highs (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL, high REAL NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+
+CREATE TABLE signals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    sid TEXT NOT NULL UNIQUE,
+    instance TEXT NOT NULL, symbol TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('open', 'close')),
+    side TEXT NOT NULL CHECK (side IN ('BUY', 'SELL')),
+    lots REAL NOT NULL CHECK (lots > 0),
+    entry REAL, stop REAL, target REAL, atr REAL,
+    decided_at TEXT NOT NULL, expires TEXT,
+    state TEXT NOT NULL, detail TEXT NOT NULL,
+    after TEXT, closes TEXT,
+    opened_at TEXT, price REAL, ticket TEXT,
+    closed_at TEXT, close_price REAL, profit REAL, r_multiple REAL, close_reason TEXT,
+    CHECK (kind = 'close' OR (entry > 0 AND stop > 0 AND target > 0) IS TRUE)
+);
+CREATE UNIQUE INDEX signals_one_opening ON signals (instance)
+    WHERE kind = 'open' AND state IN ('PENDING', 'PUBLISHED', 'FILLED');
+CREATE INDEX signals_state ON signals (state, seq);
+CREATE INDEX signals_instance ON signals (instance, state, closed_at);
+CREATE INDEX signals_closed ON signals (closed_at) WHERE kind = 'open' AND state = 'CLOSED';
+
+CREATE TABLE signal_events (
+    id INTEGER PRIMARY KEY,
+    sid TEXT NOT NULL REFERENCES signals(sid),
+    from_state TEXT, to_state TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE INDEX signal_events_sid ON signal_events (sid);
+
+CREATE TABLE latches (
+    instance TEXT NOT NULL, side TEXT NOT NULL CHECK (side IN ('BUY', 'SELL')), at TEXT NOT NULL,
+    PRIMARY KEY (instance, side)
+) WITHOUT ROWID;
+
+CREATE TABLE paper_cursor (instance TEXT PRIMARY KEY, bar_time TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE lease (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    owner TEXT NOT NULL, epoch INTEGER NOT NULL,
+    expires_at TEXT NOT NULL, renewed_at TEXT NOT NULL, desk_time TEXT
+);
+
+CREATE TABLE desk_state (
+    id INTEGER PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('ACTIVE', 'REDUCING', 'HALTED')),
+    reason TEXT NOT NULL, at TEXT NOT NULL
+);
+
+CREATE TABLE trading_config (
+    id INTEGER PRIMARY KEY,
+    instance TEXT NOT NULL, digest TEXT NOT NULL, profile TEXT NOT NULL, applied_at TEXT NOT NULL
+);
+CREATE INDEX trading_config_instance ON trading_config (instance, id);
+"""
+
+steps: Final = Migrations("torra")
+
+
+@steps(name="0001_overlay")
+def _overlay(db: sqlite_utils.Database) -> None:
+    sentiment = db.table("sentiment")
+    if not sentiment.exists():
+        db.executescript(SENTIMENT)
+    for name, kind in ADDED_COLUMNS.items():
+        if name not in sentiment.columns_dict:
+            sentiment.add_column(name, kind)
+    sentiment.create_index(["torra_key"], index_name="sentiment_torra_key", unique=True)
+    db.executescript(TABLES)
+
+
+STEPS: Final = ("0001_overlay",)
+"""Every step in order; its first four digits are the number of the schema that it makes."""
+
+
+def migrate(
+    db: sqlite_utils.Database,
+    path: Path,
+    transaction: Callable[[], AbstractContextManager[None]],
+    now: Callable[[], datetime],
+) -> Path | None:
+    """Bring an open database to the present schema; return the backup that was made, if any."""
+    if not _pending(db, path):
+        return None
+    check_legacy(db, path)
+    backup = _back_up(db, path, now()) if db.table_names() else None
+    with transaction():
+        if _pending(db, path):
+            steps.apply(db)
+    return backup
+
+
+def schema(db: sqlite_utils.Database) -> int:
+    """Return the number of the database's schema; 0 before Torra."""
+    return max((int(step.name[:4]) for step in steps.applied(db)), default=0)
+
+
+def check_legacy(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when a database from before Torra cannot be taken over."""
+    if schema(db):
+        return
+    ours = [name for name in _made(TABLES) if name in db.table_names()]
+    if ours:
+        raise ConfigError(
+            f"{path} has a table {ours[0]} that Torra did not make; rename that table, or name "
+            "another database file"
+        )
+    if "sentiment" in db.table_names():
+        _check_sentiment(db, path)
+
+
+def _check_sentiment(db: sqlite_utils.Database, path: Path) -> None:
+    columns = {column.name: column for column in db.table("sentiment").columns}
+    for name in LEGACY_COLUMNS:
+        if name not in columns:
+            raise ConfigError(
+                f"{path}: the sentiment table has no column {name}; add it with "
+                f"ALTER TABLE sentiment ADD COLUMN {name}, or name another database file"
+            )
+    if not columns["id"].is_pk or columns["id"].type.upper() != "INTEGER":
+        raise ConfigError(f"{path}: sentiment.id is not INTEGER PRIMARY KEY; rebuild that table")
+    for name, column in columns.items():
+        unknown = name not in LEGACY_COLUMNS and name not in ADDED_COLUMNS
+        if unknown and column.notnull and column.default_value is None:
+            raise ConfigError(
+                f"{path}: the sentiment table demands a value for {name}, which Torra does not "
+                "know; give that column a default"
+            )
+
+
+def _pending(db: sqlite_utils.Database, path: Path) -> bool:
+    applied = {step.name for step in steps.applied(db)}
+    unknown = sorted(applied - set(STEPS))
+    if unknown:
+        raise ConfigError(
+            f"{path} has schema {unknown[-1]}, newer than this program's {STEPS[-1]}; update "
+            f"Torra, or put an older file of {path.parent / BACKUP_FOLDER} in its place"
+        )
+    return applied != set(STEPS)
+
+
+def _back_up(db: sqlite_utils.Database, path: Path, now: datetime) -> Path:
+    moment = stamp(now).replace(":", "").replace("-", "")
+    target = path.parent / BACKUP_FOLDER / f"{path.stem}-{schema(db)}-{moment}.db"
+    return target if target.exists() else copy(db, target)
+
+
+def _made(script: str) -> list[str]:
+    return [line.split()[2] for line in script.splitlines() if line.startswith("CREATE TABLE")]

@@ -1,0 +1,202 @@
+"""`torra tick`: the very run_tick, in a throw-away copy of the desk's database.
+
+The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`; nothing
+is published and nothing of the desk changes. What comes back is the record of the tick, with the
+action and the signal that would have been.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from agents.contracts import VECTORS
+from instance_database import Database
+from torra import wiring
+from torra.bar_window import LiveWindow
+from torra.clock import Simulated, System, duration, parse
+from torra.config import Instance, Profile, load_desk, load_profile, validate
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds.csv_file import read_bars
+from torra.feeds.frame import FrameFeed
+from torra.feeds.protocol import Feed
+from torra.providers.registry import open_provider
+from torra_trader import Edges, run_tick
+
+DOCUMENT_KEYS: Final = (
+    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
+    "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
+    "provider",
+)  # fmt: skip
+"""What `torra tick --json` prints, in this order."""
+
+
+def run(
+    home: Path,
+    symbol: str,
+    timeframe: str,
+    *,
+    as_of: str | None = None,
+    bars: Path | None = None,
+    profile: Path | None = None,
+    mode: str | None = None,
+    provider: str | None = None,
+) -> Mapping[str, Any]:
+    """Return the record of one tick; raises ConfigError or DataUnavailable."""
+    instance = _instance(home, symbol, timeframe, from_file=bars is not None)
+    settings = _profile(home, instance, profile, mode, provider)
+    wiring.check_profile(settings, instance)
+    with tempfile.TemporaryDirectory(prefix="torra-tick-") as folder:
+        database = _copy(home / wiring.DATABASE, Path(folder))
+        try:
+            feed = _feed(instance, timeframe, bars, database)
+            moment = _moment(as_of, instance, timeframe, feed, database)
+            return _tick(instance, timeframe, moment, settings, feed, database)
+        finally:
+            database.close()
+
+
+def _tick(
+    instance: Instance,
+    timeframe: str,
+    as_of: datetime,
+    profile: Profile,
+    feed: Feed,
+    database: Database,
+) -> Mapping[str, Any]:
+    clock = Simulated(as_of)
+    database.rewind(instance.id, as_of, timeframe)
+    window = LiveWindow(instance, feed, database)
+    window.fill(as_of)
+    epoch = database.acquire_lease("torra tick", 3600.0)
+    voice = open_provider(profile.agents)
+    edges = Edges(database, window, voice.submit, voice.name, clock, epoch or 0)
+    bar_time = as_of - duration(timeframe)
+    outcome = run_tick(
+        instance, timeframe, bar_time, clock.monotonic(), profile=profile, edges=edges
+    )
+    if outcome.record is None:
+        raise DataUnavailable(outcome.reason, outcome.detail)
+    return outcome.record
+
+
+def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> Instance:
+    try:
+        duration(timeframe)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if from_file:
+        values = {"symbol": symbol, "timeframes": [timeframe], "feed": "store"}
+        return validate(Instance, values, "the command line")
+    instance = load_desk(home).instance(symbol)
+    if timeframe not in instance.timeframes:
+        known = ", ".join(instance.timeframes)
+        raise ConfigError(f"{instance.id} is not watched on {timeframe}; the desk watches {known}")
+    return instance
+
+
+def _profile(
+    home: Path, instance: Instance, file: Path | None, mode: str | None, provider: str | None
+) -> Profile:
+    profile = load_profile(file or instance.profile, home)
+    changes = {
+        name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
+    }
+    if not changes:
+        return profile
+    values = json.loads(profile.model_dump_json())
+    values["agents"].update(changes)
+    return validate(Profile, values, "the command line")
+
+
+def _copy(path: Path, folder: Path) -> Database:
+    copy = folder / wiring.DATABASE
+    if path.exists():
+        Database.copy(path, copy)
+    return Database.open(copy, now=System().real_now)
+
+
+def _feed(instance: Instance, timeframe: str, file: Path | None, database: Database) -> Feed:
+    if file is None:
+        return wiring.open_feeds([instance], database)[instance.id]
+    return FrameFeed({timeframe: read_bars(file, clock="utc")})
+
+
+def _moment(
+    text: str | None, instance: Instance, timeframe: str, feed: Feed, database: Database
+) -> datetime:
+    step = duration(timeframe)
+    if text is not None:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ConfigError(f"--as-of {text}: write a UTC time as 2021-12-01T10:00Z") from error
+    newest = database.newest_bar(instance.id, timeframe)
+    if isinstance(feed, FrameFeed) or newest is None:
+        frame: pd.DataFrame = feed.bars(instance.symbol, timeframe, _latest(feed), 1)
+        if not len(frame):
+            raise ConfigError(
+                f"no bars of {instance.symbol} {timeframe}: bring some with "
+                f"torra import FILE --symbol {instance.symbol} --timeframe {timeframe}"
+            )
+        newest = frame.index[-1].to_pydatetime()
+    return newest + step
+
+
+def _latest(feed: Feed) -> datetime:
+    period = feed.period()
+    return System().now() if period is None else period[1]
+
+
+def document(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what --json prints."""
+    return {key: record[key] for key in DOCUMENT_KEYS}
+
+
+def table(record: Mapping[str, Any]) -> str:
+    """Return the record as a table for a terminal."""
+    return "\n".join([*_heading(record), *_vectors(record), "", *_decision(record)])
+
+
+def _heading(record: Mapping[str, Any]) -> list[str]:
+    closed = f"bar of {record['bar_time']}, closed {record['as_of']}"
+    columns = f"{'vector':<14}{'L1':>9}{'agents':>9}{'blended':>9}  note"
+    return [f"{record['symbol']} {record['timeframe']}: {closed}", "", columns]
+
+
+def _vectors(record: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{vector:<14}{record['l1'][vector]:>+9.3f}{record['agents'][vector]:>+9.3f}"
+        f"{record['scores'][vector]['score']:>+9.3f}  {record['notes'].get(vector, '')}"
+        for vector in VECTORS
+    ]
+
+
+def _decision(record: Mapping[str, Any]) -> list[str]:
+    gate, limits, signal = record["gate"], record["thresholds"], record["signal"]
+    reasons = f" ({', '.join(gate['reasons'])})" if gate["reasons"] else ""
+    denied = f"; denied: {', '.join(record['denied'])}" if record["denied"] else ""
+    rows = {
+        "source": f"{record['source_type']}, {record['calls']} calls by {record['provider']}, "
+        f"{record['cost_usd']:.4f} USD, {record['elapsed_ms']:.0f} ms",
+        "gate": f"multiplier {gate['multiplier']:.2f}, "
+        f"veto {'yes' if gate['veto'] else 'no'}{reasons}",
+        "ATH": f"{record['ath']:+.3f}",
+        "composite": f"{record['composite']:+.3f}   (L1 {record['l1_composite']:+.3f})",
+        "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}), "
+        f"BUY from {limits['buy']:+.2f}, SELL to {-limits['sell']:+.2f}",
+        "verdict": f"{record['verdict']}   (L1 {record['l1_verdict']})",
+        "action": f"{record['action']}: {record['reason']}{denied}",
+    }
+    if signal:
+        rows["signal"] = (
+            f"{signal['kind']} {signal['side']} {signal['lots']} lots, stop {signal['stop']}, "
+            f"target {signal['target']} (not sent: this was a trial)"
+        )
+    return [f"{name:<11}{text}" for name, text in rows.items()]

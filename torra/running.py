@@ -1,0 +1,73 @@
+"""`torra run`: warm the database, start the desk, serve its pages until a person ends it.
+
+The port is tried before anything else, so that a taken one ends in a single line. SIGTERM and
+Ctrl-C end the same way: the timers stop, the running tick finishes, the lease is given back. A
+crash needs no other path: the next start picks up where the database stands.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torra import wiring
+from torra.clock import duration, floor
+from torra.config import DeskSettings
+from torra.dashboard import server
+from torra.dashboard.app import create_app
+from torra.dashboard.desk_view import DatabaseView
+from torra.schedule import Desk
+
+
+def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], None]) -> None:
+    """Run the desk of a home until it is told to stop; raises ConfigError."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    desk, settings = wiring.open_desk(home)
+    try:
+        listener = _listen(desk, settings, host, port) if pages else None
+        if desk.open():
+            warm_up(desk, say, stop)
+        else:
+            say("Another desk works on this database; this one stands by and shows its pages.")
+        desk.start()
+        if listener:
+            threading.Thread(target=listener.run, name="pages", daemon=True).start()
+            say(f"The desk is running: http://{host}:{port}  (Ctrl-C ends it)")
+        stop.wait()
+        say("Stopping.")
+    finally:
+        desk.close()
+
+
+def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:
+    """Bring the history of every stream that has no tick yet to life, with a progress bar."""
+    shortest = min(
+        (name for item in desk.stations.values() for name in item.instance.timeframes),
+        key=duration,
+    )
+    steps = desk.warm_up(floor(desk.clock.now(), shortest))
+    first = next(steps, None)
+    if first is None:
+        return
+    say("Warming up on the bars before the start of the desk:")
+    with click.progressbar(length=first[1], label="ticks", show_pos=True) as bar:
+        bar.update(1)
+        for _ in steps:
+            bar.update(1)
+            if stop.is_set():
+                return
+
+
+def _listen(desk: Desk, settings: DeskSettings, host: str, port: int) -> Any:
+    """Hold the port before anything long begins, so that a taken one is known at once."""
+    app = create_app(DatabaseView(desk.database, settings, desk))
+    return server.open_server(app, host, port)

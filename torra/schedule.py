@@ -1,0 +1,353 @@
+"""When ticks run: the lease, the wakes at each bar's close, the catch-up and the warm-up.
+
+One desk works on a database at a time; a second one stands by and takes over when the lease runs
+out. A wake lists every close that has neither a finished nor a skipped tick and runs them oldest
+first, the longer timeframe first where two close together; closes more than two bars old get a row
+`skipped(missed)`. So it does not matter which wake comes, comes late or comes twice. A tick that
+raises is tried again at the next wake until it is too old. APScheduler keeps the timers, in real
+time; the desk's clock says when, in real time, a bar closes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+from instance_database import Database, TickKey
+from torra.bar_window import HistoryWindow, LiveWindow, Window
+from torra.clock import Clock, Simulated, closes, duration, iso, token
+from torra.config import Instance, Profile
+from torra.errors import StoreUnavailable
+from torra.feeds.protocol import Feed
+from torra.providers.registry import Provider
+from torra_trader import Edges, Outcome, publish, run_tick
+
+LEASE_SECONDS: Final = 6.0
+"""A desk that has not renewed its lease for this long has lost it (real seconds).
+
+Renewals, and the tries of a desk that stands by, come three times as often.
+"""
+
+BAR_GRACE: Final = 20.0
+"""Desk seconds that a tick waits for its closed bar to arrive."""
+
+BAR_POLL: Final = 1.0
+"""Desk seconds between two looks for a bar."""
+
+OLDEST_BARS: Final = 2
+"""A close more than this many bars ago is not worth a tick any more."""
+
+RETRY_SHARE: Final = 1 / 15
+"""A late bar is looked for again after this share of its timeframe."""
+
+TIMER_SLACK: Final = timedelta(milliseconds=10)
+"""A wake comes this much after the close, so that it never comes before it."""
+
+WARM_UP_BARS: Final = 240
+"""Bars of an instance's shortest timeframe that warm-up runs through."""
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One instance with everything that its ticks need."""
+
+    instance: Instance
+    profile: Profile
+    feed: Feed
+    provider: Provider
+    lock: threading.Lock
+
+
+class BarCloses(BaseTrigger):  # type: ignore[misc]
+    """Fires a moment after each close of the given timeframes, on the desk's clock."""
+
+    def __init__(self, clock: Clock, timeframes: Sequence[str]) -> None:
+        self._clock = clock
+        self._timeframes = timeframes
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return the real time of the next close."""
+        del now
+        moment = next_close(self._clock.now(), self._timeframes)
+        fire = self._clock.real_time_of(moment) + TIMER_SLACK
+        return fire if previous is None else max(fire, previous + TIMER_SLACK)
+
+
+def next_close(now: datetime, timeframes: Sequence[str]) -> datetime:
+    """Return the next moment at which a bar of one of the timeframes closes."""
+    return min(next(closes(name, after=now, upto=now + duration(name))) for name in timeframes)
+
+
+class Desk:
+    """All instances of one process: gains the lease, wakes at closes, runs what is due."""
+
+    def __init__(
+        self,
+        database: Database,
+        stations: Sequence[Station],
+        make_clock: Callable[[datetime | None], Clock],
+        *,
+        notify: Callable[[str, dict[str, Any]], None] | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self._lease_seconds = lease_seconds
+        self.database = database
+        self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
+        self.owner = token(8)
+        self.epoch: int | None = None
+        self.clock = make_clock(database.desk_time())
+        self._make_clock = make_clock
+        self._notify = notify
+        self._owed: dict[TickKey, tuple[str, str]] = {}
+        self._running = False
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(len(self.stations) + 2)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    @property
+    def active(self) -> bool:
+        """Whether this desk holds the lease."""
+        return self.epoch is not None
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def open(self) -> bool:
+        """Try for the lease and keep at it from now on; return whether this desk works now."""
+        self._hold_lease()
+        self._scheduler.add_job(
+            self._hold_lease, "interval", seconds=self._lease_seconds / 3, id="lease", name="lease"
+        )
+        self._scheduler.start()
+        return self.active
+
+    def start(self) -> None:
+        """Start the clock where the desk stood and wake at every close from now on."""
+        self.clock = self._make_clock(self.database.desk_time())
+        self._running = True
+        if self.active:
+            self._set_timers()
+
+    def close(self, wait: bool = True) -> None:
+        """Stop the timers and give the lease back."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=wait)
+        if self.epoch is not None:
+            epoch, self.epoch = self.epoch, None
+            self.database.release_lease(self.owner, epoch)
+
+    def _hold_lease(self) -> None:
+        try:
+            if self.epoch is None:
+                self._try_lease()
+            elif not self.database.renew_lease(
+                self.owner,
+                self.epoch,
+                self._lease_seconds,
+                self.clock.now() if self._running else None,
+            ):
+                log.warning("the lease is lost: this desk stands by")
+                self.epoch = None
+                self._clear_timers()
+        except StoreUnavailable as error:
+            log.error("lease: %s", error)
+
+    def _try_lease(self) -> None:
+        epoch = self.database.acquire_lease(self.owner, self._lease_seconds)
+        if epoch is None:
+            return
+        if self._running:
+            log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
+            self.clock = self._make_clock(self.database.desk_time())
+        self.epoch = epoch
+        if self._running:
+            self._set_timers()
+
+    def _set_timers(self) -> None:
+        for name, station in self.stations.items():
+            trigger = BarCloses(self.clock, station.instance.timeframes)
+            self._scheduler.add_job(
+                self.wake, trigger, args=[name], id=f"bars {name}", replace_existing=True
+            )
+            self._scheduler.add_job(self.wake, args=[name], id=f"catch up {name}")
+
+    def _clear_timers(self) -> None:
+        for name in self.stations:
+            if self._scheduler.get_job(f"bars {name}"):
+                self._scheduler.remove_job(f"bars {name}")
+
+    # --- a wake -----------------------------------------------------------------------------------
+
+    def wake(self, name: str) -> list[Outcome]:
+        """Run everything that is due for an instance; return what became of it."""
+        station = self.stations[name]
+        outcomes: list[Outcome] = []
+        with station.lock:
+            epoch = self.epoch
+            if epoch is None:
+                return outcomes
+            edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
+            try:
+                self._pay_debts(epoch)
+                publish(station.instance, edges)
+                due = self._due(station, epoch)
+                outcomes.extend(self._tick(station, key, edges) for key in due)
+            except StoreUnavailable as error:
+                log.error("%s: %s", name, error)
+        return outcomes
+
+    def _due(self, station: Station, epoch: int) -> list[TickKey]:
+        now = self.clock.now()
+        name = station.instance.id
+        keys = [
+            TickKey(name, timeframe, bar_time)
+            for timeframe in station.instance.timeframes
+            for bar_time in self.database.due(
+                name, timeframe, upto=now, epoch=epoch, start=now - duration(timeframe)
+            )
+        ]
+        return sorted(keys, key=running_order)
+
+    def _tick(self, station: Station, key: TickKey, edges: Edges) -> Outcome:
+        step = duration(key.timeframe)
+        as_of = key.bar_time + step
+        if self.clock.now() - as_of > OLDEST_BARS * step:
+            reason, detail = self._owed.pop(key, ("missed", "the desk came too late for this bar"))
+            self.database.skip_tick(key, reason, detail, edges.epoch)
+            return Outcome(key, "skipped", reason=reason, detail=detail)
+        due = self._due_moment(as_of)
+        waited = self._await_bar(station, key.timeframe, key.bar_time, as_of)
+        if waited is None:
+            self._owed[key] = ("no_bar", "the feed brought no bar for this close")
+            self._retry(station, key, as_of)
+            return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
+        return self._run(station, key, max(due, waited), edges)
+
+    def _run(self, station: Station, key: TickKey, due: float, edges: Edges) -> Outcome:
+        try:
+            outcome = run_tick(
+                station.instance, key.timeframe, key.bar_time, due,
+                profile=station.profile, edges=edges,
+            )  # fmt: skip
+        except Exception as error:  # a tick must not end the desk; it is tried again when next due
+            log.exception("%s failed", key.text)
+            self._owed[key] = ("error", f"{type(error).__name__}: {error}")
+            self._retry(station, key, key.bar_time + duration(key.timeframe))
+            return Outcome(key, "late", reason="error", detail=str(error))
+        self._owed.pop(key, None)
+        return outcome
+
+    def _due_moment(self, as_of: datetime) -> float:
+        """Return the monotonic moment of the close, or now for a close of an earlier wake."""
+        now = self.clock.monotonic()
+        lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
+        fresh = self.clock.now() - as_of < timedelta(seconds=BAR_GRACE)
+        return now - max(0.0, lag) if fresh else now
+
+    def _await_bar(
+        self, station: Station, timeframe: str, bar_time: datetime, as_of: datetime
+    ) -> float | None:
+        """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
+        first = True
+        while True:
+            newest = station.feed.bars(station.instance.symbol, timeframe, as_of, 1)
+            if len(newest) and newest.index[-1] == bar_time:
+                return 0.0 if first else self.clock.monotonic()
+            first = False
+            if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
+                return None
+            self.clock.sleep(BAR_POLL)
+
+    def _retry(self, station: Station, key: TickKey, as_of: datetime) -> None:
+        moment = self.clock.now() + RETRY_SHARE * duration(key.timeframe)
+        last = as_of + (OLDEST_BARS * duration(key.timeframe)) + timedelta(seconds=1)
+        if self._scheduler.running:
+            self._scheduler.add_job(
+                self.wake,
+                "date",
+                run_date=self.clock.real_time_of(min(moment, max(last, self.clock.now()))),
+                args=[station.instance.id],
+                id=f"retry {station.instance.id}",
+                replace_existing=True,
+            )
+
+    def _pay_debts(self, epoch: int) -> None:
+        """Give back claims of ticks that could not even be released when they failed."""
+        for key in list(self._owed):
+            self.database.release_claim(key, epoch)
+
+    def _edges(self, station: Station, window: Window, clock: Clock | None = None) -> Edges:
+        if self.epoch is None:
+            raise StoreUnavailable("this desk does not hold the lease")
+        return Edges(
+            database=self.database,
+            window=window,
+            submit=station.provider.submit,
+            provider=station.provider.name,
+            clock=clock or self.clock,
+            epoch=self.epoch,
+            notify=self._notify,
+        )
+
+    # --- warm-up ----------------------------------------------------------------------------------
+
+    def warm_up(self, upto: datetime, bars: int = WARM_UP_BARS) -> Iterator[tuple[int, int]]:
+        """Run the ticks before `upto` of every instance that has none yet; yield (done, all).
+
+        The ticks of all instances run in the order of their closes, as they would have.
+        """
+        found = [self._plan(station, upto, bars) for station in self.stations.values()]
+        plans = [plan for plan in found if plan is not None]
+        todo = [(key, plan) for plan in plans for key in plan.keys]
+        clock = Simulated(upto)
+        for done, (key, plan) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
+            clock.set(key.bar_time + duration(key.timeframe))
+            edges = self._edges(plan.station, plan.window, clock)
+            self._run(plan.station, key, clock.monotonic(), edges)
+            yield done + 1, len(todo)
+
+    def _plan(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
+        instance = station.instance
+        LiveWindow(instance, station.feed, self.database).fill(upto)
+        if any(self.database.newest_claim(instance.id, name) for name in instance.timeframes):
+            return None
+        frames = {
+            name: station.feed.bars(instance.symbol, name, upto, None)
+            for name in instance.timeframes
+        }
+        frames = {name: frame for name, frame in frames.items() if len(frame)}
+        if not frames:
+            return None
+        start = upto - bars * duration(instance.shortest)
+        keys = [
+            TickKey(instance.id, name, time.to_pydatetime())
+            for name, frame in frames.items()
+            for time in frame.index[frame.index >= start]
+        ]
+        return WarmUp(station, HistoryWindow(frames), keys)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """The ticks that bring one instance's history to life."""
+
+    station: Station
+    window: HistoryWindow
+    keys: list[TickKey]
+
+
+def running_order(key: TickKey) -> tuple[datetime, timedelta]:
+    """Sort by close, and at the same close the longer timeframe first."""
+    step = duration(key.timeframe)
+    return key.bar_time + step, -step

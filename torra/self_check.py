@@ -1,0 +1,163 @@
+"""`torra doctor` tells whether everything that a desk needs is there.
+
+Each check answers with ok, a sentence and, where something must be mended, the remedy. A check that
+breaks is a finding too. Nothing is changed, and no secret is shown.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from torra import wiring
+from torra.clock import System, iso
+from torra.config import ROOT, load_desk, load_profile
+from torra.errors import TorraError
+
+SAFE_SQLITE: Final = (3, 51, 3)
+"""Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
+
+MIN_FREE_BYTES: Final = 200_000_000
+TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+PACKAGES: Final = (
+    "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
+    "click", "waitress",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; `level` is ok, warning or error."""
+
+    name: str
+    level: str
+    detail: str
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the desk can run as it is."""
+        return self.level != "error"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding for --json."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """Return the finding for a terminal."""
+        mark = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}[self.level]
+        remedy = f"  -> {self.remedy}" if self.remedy else ""
+        return f"{mark}  {self.name:<12} {self.detail}{remedy}"
+
+
+def run(home: Path) -> list[Finding]:
+    """Run every check."""
+    checks: tuple[tuple[str, Callable[[Path], Iterator[Finding]]], ...] = (
+        ("python", _python),
+        ("packages", _packages),
+        ("sqlite", _sqlite),
+        ("home", _home),
+        ("settings", _settings),
+        ("database", _database),
+        ("sample", _sample),
+    )
+    findings: list[Finding] = []
+    for name, check in checks:
+        try:
+            findings += check(home)
+        except TorraError as error:
+            findings.append(Finding(name, "error", str(error), "mend what the line names"))
+    return findings
+
+
+def _python(home: Path) -> Iterator[Finding]:
+    del home
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] not in TESTED_PYTHONS:
+        yield Finding("python", "warning", f"{found} is untested", "use Python 3.11, 3.12 or 3.13")
+    else:
+        yield Finding("python", "ok", found)
+
+
+def _packages(home: Path) -> Iterator[Finding]:
+    del home
+    for package in PACKAGES:
+        try:
+            yield Finding("package", "ok", f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding("package", "error", f"{package} is missing", "run make run again")
+
+
+def _sqlite(home: Path) -> Iterator[Finding]:
+    del home
+    found = tuple(map(int, sqlite3.sqlite_version.split(".")))
+    if found < SAFE_SQLITE:
+        yield Finding(
+            "sqlite",
+            "warning",
+            f"{sqlite3.sqlite_version} has a rare fault when two connections checkpoint at once",
+            "one desk per database keeps clear of it; SQLite 3.51.3 or newer ends it",
+        )
+    else:
+        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+
+
+def _home(home: Path) -> Iterator[Finding]:
+    place = home if home.exists() else home.absolute().parent
+    free = shutil.disk_usage(place).free
+    if free < MIN_FREE_BYTES:
+        yield Finding("home", "error", f"{place}: {free // 1_000_000} MB free", "make room")
+    else:
+        yield Finding("home", "ok", f"{home}: {free // 1_000_000} MB free")
+
+
+def _settings(home: Path) -> Iterator[Finding]:
+    desk = load_desk(home)
+    for instance in desk.instances:
+        wiring.check_profile(load_profile(instance.profile, home), instance)
+        frames = ", ".join(instance.timeframes)
+        yield Finding(
+            "instance",
+            "ok",
+            f"{instance.id}: {instance.symbol} on {frames}, feed {instance.feed}, "
+            f"bridge {instance.bridge}, profile {instance.profile}",
+        )
+
+
+def _database(home: Path) -> Iterator[Finding]:
+    path = home / wiring.DATABASE
+    if not path.exists():
+        yield Finding("database", "ok", f"{path} will be made at the first start")
+        return
+    database = wiring.open_database(home)
+    try:
+        answer = database.quick_check()
+        if answer != "ok":
+            yield Finding("database", "error", answer, f"restore a copy from {home / 'backups'}")
+            return
+        yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
+        lease = database.lease()
+        if lease:
+            yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
+        yield Finding("state", "ok", f"trading {database.trading_state()}")
+    finally:
+        database.close()
+
+
+def _sample(home: Path) -> Iterator[Finding]:
+    del home
+    missing = [
+        name
+        for name in ("BTCUSD_M15.csv", "BTCUSD_H1.csv", "EURUSD_H1.csv")
+        if not (ROOT / "sample_data" / name).exists()
+    ]
+    if missing:
+        yield Finding("sample", "error", f"missing {', '.join(missing)}", "get the files again")
+    else:
+        yield Finding("sample", "ok", f"shipped bars are there; it is {iso(System().now())[:16]}Z")

@@ -1,0 +1,324 @@
+"""The outbox and what came of it: signals, positions, closed trades, latches, paper cursor.
+
+A signal is written once under its id, in the transaction of the tick that decided it, and moves
+only along torra.signal_states; every step is on record. A position is not a thing of its own:
+it is an opening that is not finished, and the schema lets an instance have one at a time. So the
+books cannot disagree with the signals. A wrong step or a second opening raises ValueError and
+leaves everything as it was; a database that fails raises StoreUnavailable. Sending is the bridges'
+part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.config import Profile, SymbolSpec
+from torra.risk_engine import CLOSING, OPENS, Position, notional
+from torra.signal_states import HELD, UNDER_WAY, check_transition
+from torra.store_connection import Store, stamp
+
+WRITTEN: Final = (
+    "sid",
+    "instance",
+    "symbol",
+    "timeframe",
+    "bar_time",
+    "kind",
+    "side",
+    "lots",
+    "entry",
+    "stop",
+    "target",
+    "atr",
+    "decided_at",
+    "expires",
+    "state",
+    "detail",
+    "after",
+    "closes",
+)
+"""Columns that a signal is born with; `after` and `closes` name other signals by id."""
+
+LEARNED: Final = (
+    "opened_at",
+    "price",
+    "ticket",
+    "closed_at",
+    "close_price",
+    "profit",
+    "r_multiple",
+    "close_reason",
+)
+"""Columns that its later steps fill; the fill, then the end of the trade."""
+
+
+class SignalStore(Store):
+    """Signals and positions of every instance."""
+
+    # --- the outbox -----------------------------------------------------------------------------
+
+    def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
+        """Write a signal, PENDING unless `state` says WAITING; False when its id is there already.
+
+        Needs sid, instance, symbol, timeframe, bar_time, kind, side, lots and decided_at, an
+        opening also entry, stop and target; times are aware or ISO text. Raises ValueError for an
+        unknown column and for an opening while the instance has one.
+        """
+        known = {"state": "PENDING", "detail": "", **_columns(row, WRITTEN)}
+        if known["state"] not in ("PENDING", "WAITING"):
+            raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+        with self.transaction():
+            if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
+                return False
+            self._one_opening(known["instance"], lambda: self._add("signals", known))
+            self._note(known["sid"], None, known["state"], known["detail"])
+            return True
+
+    def move_signal(
+        self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Take a signal to another state, on record; False when it is in that state already.
+
+        `fields` fill what the step taught (LEARNED). Raises ValueError for an unknown signal or
+        column, for a step that torra.signal_states does not allow, and for a second opening.
+        """
+        learned = _columns(fields or {}, LEARNED)
+        with self.transaction():
+            row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
+            if row is None:
+                raise ValueError(f"there is no signal {sid}")
+            if row["state"] == state:
+                return False
+            check_transition(row["state"], state)
+            values = {"state": state, "detail": detail, **learned}
+            names = ", ".join(f"{name} = ?" for name in values)
+            sql = f"UPDATE signals SET {names} WHERE sid = ?"  # noqa: S608
+            self._one_opening(row["instance"], lambda: self._change(sql, *values.values(), sid))
+            self._note(sid, row["state"], state, detail)
+            return True
+
+    def signal(self, sid: str) -> dict[str, Any] | None:
+        """Return one signal; None when there is none of that id."""
+        return self._row("SELECT * FROM signals WHERE sid = ?", sid)
+
+    def signals(
+        self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return signals by state and instance, newest first; times are ISO text."""
+        wanted: dict[str, Sequence[str]] = {}
+        if states is not None:
+            wanted["state"] = tuple(states)
+        if instance is not None:
+            wanted["instance"] = (instance,)
+        tests = [f"{name} IN ({_marks(values)})" for name, values in wanted.items()]
+        where = f"WHERE {' AND '.join(tests)} " if tests else ""
+        values = [value for some in wanted.values() for value in some]
+        sql = f"SELECT * FROM signals {where}ORDER BY seq DESC LIMIT ?"  # noqa: S608
+        return self._rows(sql, *values, limit)
+
+    def signal_events(self, sid: str) -> list[dict[str, Any]]:
+        """Return every step of a signal, oldest first: from_state, to_state, detail, at."""
+        return self._rows(
+            "SELECT from_state, to_state, detail, at FROM signal_events WHERE sid = ? ORDER BY id",
+            sid,
+        )
+
+    # --- positions and trades -------------------------------------------------------------------
+
+    def position(self, instance: str) -> Position | None:
+        """Return what an instance holds or is opening; its state is CLOSING while a close runs."""
+        return next(iter(self._positions(instance)), None)
+
+    def positions(self) -> list[Position]:
+        """Return what the desk holds or is opening, one position for each instance."""
+        return self._positions(None)
+
+    def close_position(
+        self,
+        sid: str,
+        *,
+        price: float,
+        time: datetime,
+        profit: float,
+        r_multiple: float,
+        reason: str,
+    ) -> bool:
+        """Close the position that an opening made; False when it was closed before."""
+        fields = {
+            "close_price": price,
+            "closed_at": time,
+            "profit": profit,
+            "r_multiple": r_multiple,
+            "close_reason": reason,
+        }
+        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+
+    def closed_trades(
+        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """Return closed trades (of one instance), newest first, that were closed before `as_of`.
+
+        The end of a trade at a bar's open is known when that bar has closed, hence before.
+        """
+        which = "" if instance is None else "AND instance = ? "
+        sql = (
+            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608
+            f"AND closed_at < ? {which}ORDER BY closed_at DESC, seq DESC LIMIT ?"
+        )
+        known = "~" if as_of is None else stamp(as_of)
+        return self._rows(sql, known, *([instance] if instance is not None else []), limit)
+
+    def exposure(self, instance: str, *, as_of: datetime) -> dict[str, Any]:
+        """Return the account as an opening of this instance would meet it: the whole desk's.
+
+        positions_open, gross_notional (at entry prices) and day_loss (of the UTC day of `as_of`, a
+        gain negative), both in account currency.
+        """
+        held = self.positions()
+        del instance  # one account for the whole desk
+        midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
+        row = self._row(
+            "SELECT coalesce(sum(profit), 0.0) AS profit FROM signals "
+            "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
+            midnight,
+        )
+        return {
+            "positions_open": len(held),
+            "gross_notional": sum(
+                notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
+                for item in held
+            ),
+            "day_loss": -float(row["profit"]) if row else 0.0,
+        }
+
+    # --- latches, paper -------------------------------------------------------------------------
+
+    def latch(self, instance: str, side: str) -> bool:
+        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
+        sql = "SELECT 1 AS held FROM latches WHERE instance = ? AND side = ?"
+        return self._row(sql, instance, side) is not None
+
+    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
+        """Latch a veto, or clear it when `held` is False."""
+        if not held:
+            self.clear_latch(instance, side)
+        elif not self.latch(instance, side):
+            self._add("latches", {"instance": instance, "side": side, "at": self._moment()})
+
+    def clear_latch(self, instance: str, side: str) -> None:
+        """Let openings on this side be asked for again."""
+        self._change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
+
+    def paper_cursor(self, instance: str) -> datetime | None:
+        """Return the bar time up to which the paper bridge has lived."""
+        row = self._row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        return parse(row["bar_time"]) if row else None
+
+    def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
+        """Remember how far the paper bridge has come."""
+        sql = "INSERT OR REPLACE INTO paper_cursor (instance, bar_time) VALUES (?, ?)"
+        self._change(sql, instance, stamp(bar_time))
+
+    def paper_orders(self, instance: str) -> list[dict[str, Any]]:
+        """Return the orders that the paper bridge has, in the fields of its PaperOrder."""
+        rows = self.signals(("PUBLISHED", "WAITING"), instance)
+        return [
+            {
+                **{name: row[name] for name in ("sid", "kind", "side", "lots", "stop", "target")},
+                "decided_at": parse(row["decided_at"]),
+                "after": row["after"],
+            }
+            for row in reversed(rows)
+        ]
+
+    def paper_position(self, instance: str) -> Position | None:
+        """Return what the paper bridge holds: the opening that was filled."""
+        rows = self._live(("FILLED",), instance, "open")
+        return as_position(rows[0], set()) if rows else None
+
+    # --- details --------------------------------------------------------------------------------
+
+    def _positions(self, instance: str | None) -> list[Position]:
+        rows = self._live(HELD, instance, "open")
+        closing = {row["closes"] for row in self._live(UNDER_WAY, instance, "close")}
+        first: dict[str, Position] = {}
+        for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
+            first.setdefault(row["instance"], as_position(row, closing))
+        return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
+
+    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+        which = "" if instance is None else "AND instance = ?"
+        return self._rows(
+            f"SELECT * FROM signals WHERE state IN ({_marks(states)}) "  # noqa: S608
+            f"AND kind = ? {which}",
+            *states, kind, *([instance] if instance is not None else []),
+        )  # fmt: skip
+
+    def _held_at(self, as_of: datetime) -> list[dict[str, Any]]:
+        """Return the openings that were positions at `as_of`, as they were known then."""
+        late = self._rows(
+            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
+            stamp(as_of),
+        )
+        rows = [*self._live(HELD, None, "open"), *late]
+        return [_as_known(row, stamp(as_of)) for row in rows if row["decided_at"] <= stamp(as_of)]
+
+    def _spec(self, instance: str, symbol: str) -> SymbolSpec:
+        row = self._row(
+            "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
+            instance,
+        )
+        profile = Profile.model_validate_json(row["profile"]) if row else Profile()
+        return profile.symbol(symbol)
+
+    def _one_opening(self, instance: str, write: Any) -> None:
+        try:
+            write()
+        except sqlite3.IntegrityError as error:
+            if "signals.instance" not in str(error):
+                raise
+            raise ValueError(f"{instance} has an opening or an open position already") from error
+
+    def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
+        row = {"sid": sid, "from_state": before, "to_state": after, "detail": detail}
+        self._add("signal_events", {**row, "at": self._moment()})
+
+
+def as_position(row: Mapping[str, Any], closing: set[str]) -> Position:
+    """Read an opening as a position: entry and time are those of the fill, once there is one."""
+    return Position(
+        instance=row["instance"],
+        symbol=row["symbol"],
+        side=OPENS[row["side"]],
+        lots=row["lots"],
+        entry=row["entry"] if row["price"] is None else row["price"],
+        stop=row["stop"],
+        target=row["target"],
+        opened_at=parse(row["opened_at"] or row["decided_at"]),
+        signal_id=row["sid"],
+        state=CLOSING if row["sid"] in closing else row["state"],
+    )
+
+
+def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
+    """Take a fill back that was not known yet: that of a bar is known when it has closed."""
+    if row["opened_at"] is None or row["opened_at"] < as_of:
+        return row
+    return {**row, "state": "PUBLISHED", "opened_at": None, "price": None}
+
+
+def _columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    unknown = sorted(set(row) - set(allowed))
+    if unknown:
+        raise ValueError(f"a signal has no column {', '.join(unknown)}")
+    return {
+        name: stamp(value) if isinstance(value, datetime) else value for name, value in row.items()
+    }
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" for _ in values)

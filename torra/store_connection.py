@@ -1,0 +1,294 @@
+"""The desk's SQLite file: one connection per thread, one kind of transaction, checked settings.
+
+The only `sqlite3.connect` of the project is here. Every connection writes ahead (WAL), syncs at
+each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was told;
+a file or a system that refuses one of these is not used. Every write of the project is part of a
+`transaction()`, which begins IMMEDIATE: a deferred one fails at once when it turns from reading to
+writing behind another writer. sqlite-utils' methods join the open transaction.
+
+When something fails: nothing of the transaction is kept and StoreUnavailable says what a person
+can do; a broken rule of the schema (sqlite3.IntegrityError) and a wrong statement are defects of
+the program and pass through as they are. A number that is not finite is refused with ValueError
+before it is written, because SQLite would quietly store NaN as NULL. What is stored is the
+business of the stores that inherit from here; the schema is torra.migrations' part.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import sqlite_utils
+
+from torra.clock import iso
+from torra.errors import ConfigError, StoreUnavailable
+
+BUSY_SECONDS: Final = 5.0
+"""How long a connection waits for another writer (facts: promise D3)."""
+
+SYNCHRONOUS_FULL: Final = 2
+"""SQLite's number for synchronous=FULL: the log is synced at every commit."""
+
+BACKUP_FOLDER: Final = "backups"
+"""Beside the database."""
+
+REMEDIES: Final = {
+    "locked": "another program is writing to it; close that program or wait until it has finished",
+    "full": "free some space on its volume; nothing was damaged",
+    "readonly": "make the file and its folder writable for this user",
+    "disk I/O": "check its volume; nothing of the last transaction was kept",
+    "unable to open": "check that its folder exists and is writable",
+    "malformed": f"put the newest file of its {BACKUP_FOLDER} folder in its place",
+    "not a database": f"put the newest file of its {BACKUP_FOLDER} folder in its place",
+}
+"""What to do, by what SQLite's message says."""
+
+
+class TickKey(NamedTuple):
+    """What a tick is stored under; `bar_time` is the bar's open time, aware, in UTC."""
+
+    instance: str
+    timeframe: str
+    bar_time: datetime
+
+    @property
+    def text(self) -> str:
+        """The key as the tables hold it: instance|timeframe|ISO time."""
+        return f"{self.instance}|{self.timeframe}|{stamp(self.bar_time)}"
+
+
+class Store:
+    """One SQLite file as several threads see it."""
+
+    def __init__(
+        self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
+    ) -> None:
+        self.path = path
+        self._now = now
+        self._busy_seconds = busy_seconds
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: dict[threading.Thread, sqlite_utils.Database] = {}
+        self._closed = False
+
+    @contextmanager
+    def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
+        """Make everything inside one unit: all of it is kept, or, after any exception, nothing.
+
+        Waits for another writer up to `wait_seconds` (None: the connection's own patience), then
+        raises StoreUnavailable, as it does when the disk fails. A transaction inside another joins
+        it; when the inner one raises and the outer goes on, only the inner one's part is undone.
+        """
+        db = self.connection()
+        if db.conn.in_transaction:
+            with self._translated(), db.atomic():
+                yield
+            return
+        with self._translated():
+            self._begin(db, wait_seconds)
+            try:
+                yield
+                db.execute("COMMIT")
+            except BaseException:
+                db.rollback()
+                raise
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        with self._lock:
+            self._closed = True
+            for db in self._open.values():
+                db.close()
+            self._open.clear()
+        self._local = threading.local()
+
+    @staticmethod
+    def copy(path: Path, target: Path) -> Path:
+        """Write a consistent copy of a database to a new file, checked before it gets its name.
+
+        Raises ConfigError when `path` is no database, StoreUnavailable when it cannot be copied.
+        """
+        try:
+            inspect(path)
+            with closing(_plain(path, BUSY_SECONDS)) as db:
+                return copy(db, target)
+        except sqlite3.DatabaseError as error:
+            raise StoreUnavailable(explain(path, error)) from error
+
+    def quick_check(self) -> str:
+        """Read the file through; return "ok" or what is damaged first."""
+        try:
+            return str(self._rows("PRAGMA quick_check(1)")[0]["quick_check"])
+        except StoreUnavailable as error:
+            return str(error)
+
+    def connection(self) -> sqlite_utils.Database:
+        """Return this thread's connection; writes belong inside a `transaction()`."""
+        db: sqlite_utils.Database | None = getattr(self._local, "db", None)
+        if db is None:
+            db = self._local.db = self._connected()
+        return db
+
+    # --- for the stores that inherit ------------------------------------------------------------
+
+    def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
+        with self._translated():
+            return list(self.connection().query(sql, values))
+
+    def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
+        rows = self._rows(sql, *values)
+        return rows[0] if rows else None
+
+    def _change(self, sql: str, *values: object) -> int:
+        _refuse_infinite(values, sql)
+        with self.transaction():
+            return self.connection().execute(sql, values).rowcount
+
+    def _add(self, table: str, row: Mapping[str, object]) -> int:
+        _refuse_infinite(row.values(), table)
+        with self.transaction():
+            written = self.connection().table(table).insert(dict(row))
+        return int(written.last_rowid or 0)
+
+    def _moment(self) -> str:
+        return stamp(self._now())
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def _connected(self) -> sqlite_utils.Database:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable(f"{self.path} is closed; open the database again")
+            for thread in [thread for thread in self._open if not thread.is_alive()]:
+                self._open.pop(thread).close()
+        with self._translated():
+            db = connect(self.path, self._busy_seconds)
+        with self._lock:
+            self._open[threading.current_thread()] = db
+        return db
+
+    def _begin(self, db: sqlite_utils.Database, wait_seconds: float | None) -> None:
+        if wait_seconds is None:
+            db.execute("BEGIN IMMEDIATE")
+            return
+        _be_patient(db, wait_seconds)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        finally:
+            _be_patient(db, self._busy_seconds)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise
+        except sqlite3.DatabaseError as error:
+            raise StoreUnavailable(explain(self.path, error)) from error
+
+
+def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
+    """Open a connection and check its settings; raises ConfigError when one cannot be had."""
+    db = _plain(path, busy_seconds)
+    try:
+        db.execute("PRAGMA journal_mode = WAL").fetchone()
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        _be_patient(db, busy_seconds)
+        check_settings(db, path, busy_seconds)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -> None:
+    """Raise ConfigError unless the connection works as every one must (facts: promise D3)."""
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": SYNCHRONOUS_FULL,
+        "foreign_keys": 1,
+        "busy_timeout": round(busy_seconds * 1000),
+    }
+    for name, value in wanted.items():
+        found = db.execute(f"PRAGMA {name}").fetchone()[0]
+        if found != value:
+            raise ConfigError(
+                f"{path}: SQLite gives {name}={found} where Torra needs {value}; "
+                "keep the database on a local disk"
+            )
+
+
+def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
+    """Raise ConfigError when there is a file that is no SQLite database; change nothing."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a database file")
+    if not path.exists():
+        return
+    with closing(_plain(path, busy_seconds)) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(
+                f"{path} is not a database ({error}); move it away, or put the newest file of "
+                f"{path.parent / BACKUP_FOLDER} in its place"
+            ) from error
+
+
+def copy(db: sqlite_utils.Database, target: Path) -> Path:
+    """Copy a database to a new file; the copy is read through before it gets its name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".partial")
+    partial.unlink(missing_ok=True)
+    with closing(_plain(partial, BUSY_SECONDS)) as written:
+        db.conn.backup(written.conn)
+        written.execute("PRAGMA journal_mode = DELETE").fetchone()
+        found = written.execute("PRAGMA quick_check").fetchone()[0]
+    if found != "ok":
+        raise StoreUnavailable(f"the copy {partial} is damaged: {found}; check the volume")
+    return partial.replace(target)
+
+
+def explain(path: Path, error: Exception) -> str:
+    """Name the file, what SQLite said and the remedy."""
+    message = str(error)
+    for word, remedy in REMEDIES.items():
+        if word in message:
+            return f"{path}: {message}; {remedy}"
+    return f"{path}: {message}; run `torra doctor` on it"
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time for a column that is compared as text: whole seconds, ISO, Z."""
+    return iso(moment.replace(microsecond=0))
+
+
+def to_json(value: object) -> str:
+    """Write JSON; raises ValueError on a number that is not finite."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(path: Path, busy_seconds: float) -> sqlite_utils.Database:
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    )
+    return sqlite_utils.Database(connection, execute_plugins=False)
+
+
+def _be_patient(db: sqlite_utils.Database, seconds: float) -> None:
+    db.execute(f"PRAGMA busy_timeout = {max(0, round(seconds * 1000))}").fetchone()
+
+
+def _refuse_infinite(values: Iterable[object], place: str) -> None:
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"a number that is not finite may not be stored: {value} in {place}")

@@ -1,0 +1,388 @@
+"""The way of a tick: one closed bar in, one stored verdict out. Read this first.
+
+`run_tick` is the only caller of everything that a tick needs. It is handed its edges (database,
+bars, provider, clock), each step returns a frozen value, and nobody calls back up. Live ticks,
+warm-up, one-off ticks on the command line and replays all come through here; only the edges differ.
+
+What it promises when something fails: bars that cannot be used skip the tick and the reason is
+recorded; a model that fails costs its own opinion; a tick that raises releases its claim; what is
+stored is stored whole, in one transaction, or not at all. When to run a tick is torra.schedule's
+part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+import pandas as pd
+
+import agent_framework
+import ath_calculator
+import signal_bridge
+import technical_calculator
+from agent_framework import Deliberation
+from agents.contracts import DebateContext, Submit
+from agents.registry import AGENTS
+from instance_database import Database, Saved, TickKey
+from torra import chart_scorer, feature_bundle, risk_engine, sentiment_rules, tick_record
+from torra.bar_window import Window
+from torra.bridges import paper
+from torra.clock import Clock, duration, iso, token
+from torra.config import Instance, Profile
+from torra.errors import DataUnavailable, StoreUnavailable
+from torra.feature_bundle import Bundle
+from torra.risk_engine import Action, DenyReason
+
+LOCK_GRACE: Final = 0.5
+"""Seconds past the deadline that a tick waits for the database's lock."""
+
+LEAST_WAIT: Final = 0.1
+"""Seconds that a write waits for the lock even when the deadline has passed."""
+
+SIGNAL_LIFE: Final = timedelta(seconds=180)
+SIGNAL_LIFE_SHARE: Final = 0.2
+"""A signal lives for the shorter of 180 s and this share of its bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """What a tick is handed. `notify` hears what happens inside it and may not fail it."""
+
+    database: Database
+    window: Window
+    submit: Submit
+    provider: str
+    clock: Clock
+    epoch: int
+    notify: Callable[[str, dict[str, Any]], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a tick: done with its record, skipped or late with a reason, or taken."""
+
+    key: TickKey
+    state: Literal["done", "skipped", "late", "taken"]
+    record: Mapping[str, Any] | None = None
+    reason: str = ""
+    detail: str = ""
+
+
+def run_tick(
+    instance: Instance,
+    timeframe: str,
+    bar_time: datetime,
+    due: float,
+    *,
+    profile: Profile,
+    edges: Edges,
+) -> Outcome:
+    """Process one closed bar, exactly once.
+
+    `due` is the moment, in the clock's monotonic seconds, from which the deadline counts. Raises
+    StoreUnavailable when the tick could not be stored before the deadline + 0.5 s; its claim is
+    released then, as on any other exception.
+    """
+    key = TickKey(instance.id, timeframe, bar_time)
+    database = edges.database
+    deadline = due + profile.agents.timeout_seconds
+    with _write(edges, deadline):
+        if not database.claim_tick(key, edges.epoch):
+            return Outcome(key, "taken", reason="claimed")
+    try:
+        sight = _look(instance, key, profile, edges, deadline)
+        thought = _deliberate(sight, profile, edges, deadline)
+        record = _decide(instance, key, sight, thought, profile, edges, due, deadline)
+    except DataUnavailable as error:
+        with _write(edges, deadline):
+            database.skip_tick(key, error.reason, error.detail, edges.epoch)
+        return Outcome(key, "skipped", reason=error.reason, detail=error.detail)
+    except BaseException:
+        _release(database, key, edges.epoch)
+        raise
+    publish(instance, edges)
+    if edges.notify:
+        edges.notify("tick", dict(record))
+    return Outcome(key, "done", record=record)
+
+
+def _write(edges: Edges, deadline: float) -> AbstractContextManager[None]:
+    """Begin a transaction that waits for the database's lock until just past the deadline."""
+    left = deadline + LOCK_GRACE - edges.clock.monotonic()
+    return edges.database.transaction(max(LEAST_WAIT, left))
+
+
+def publish(instance: Instance, edges: Edges) -> None:
+    """Hand the instance's pending signals to its bridge, checking halt and expiry once more."""
+    now = edges.clock.now()
+    state = edges.database.trading_state()
+    signal_bridge.publish_pending(
+        edges.database, instance=instance.id, now=now, halted=state == "HALTED"
+    )
+
+
+def _release(database: Database, key: TickKey, epoch: int) -> None:
+    try:
+        with database.transaction(LEAST_WAIT):
+            database.release_claim(key, epoch)
+    except StoreUnavailable:
+        return  # the claim stays; the desk owes it a row and writes it on its next wake
+
+
+# --- what the tick sees: steps 2 to 7 -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Everything that the tick saw: bars, L1, evidence and memory."""
+
+    instance: Instance
+    timeframe: str
+    bar_time: datetime
+    as_of: datetime
+    bars: pd.DataFrame
+    row: Mapping[str, float]
+    ath: float
+    ath_score: float
+    memory: Mapping[str, Any]
+    bundle: Bundle
+
+    @property
+    def l1(self) -> Mapping[str, float]:
+        """The four deterministic scores."""
+        return self.bundle.scores
+
+    @property
+    def close(self) -> float:
+        """The close of the bar: the current price."""
+        return float(self.row["close"])
+
+    @property
+    def atr(self) -> float:
+        """ATR(14) of the deciding timeframe."""
+        return float(self.row["atr14"])
+
+
+def _look(
+    instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
+) -> Sight:
+    as_of = key.bar_time + duration(key.timeframe)
+    bars = edges.window.bars(key.timeframe, as_of)
+    if bars.index[-1] != key.bar_time:
+        raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
+    row = edges.window.l1_row(key.timeframe, as_of, bars)
+    if not row["valid"]:
+        raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
+    path = _path(instance, edges, as_of)
+    with _write(edges, deadline):
+        edges.window.keep(key.timeframe, bars)
+        publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
+        _advance_paper(instance, profile, edges.database, path, as_of)
+    ath = edges.window.ath(key.timeframe, as_of)
+    memory = edges.database.memory_context(
+        instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=instance.symbol
+    )
+    bundle = feature_bundle.build(
+        symbol=instance.symbol,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        row=row,
+        spread=profile.symbol(instance.symbol).spread,
+        bars_held=len(bars),
+        bar_age=0.0,
+        memory=memory,
+    )
+    score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
+    return Sight(
+        instance, key.timeframe, key.bar_time, as_of, bars, row, ath, score, memory, bundle
+    )
+
+
+def _path(instance: Instance, edges: Edges, as_of: datetime) -> list[paper.Bar]:
+    """Return the bars of the shortest timeframe that the paper bridge has not lived through."""
+    cursor = edges.database.paper_cursor(instance.id)
+    if cursor is None or cursor >= as_of - duration(instance.shortest):
+        return []
+    return edges.window.path(instance.shortest, cursor, as_of)
+
+
+def _advance_paper(
+    instance: Instance,
+    profile: Profile,
+    database: Database,
+    path: Sequence[paper.Bar],
+    as_of: datetime,
+) -> None:
+    cursor = database.paper_cursor(instance.id)
+    if cursor is None:
+        database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
+        return
+    held = database.paper_position(instance.id)
+    spec = profile.symbol(instance.symbol)
+    result, reached = paper.advance_all(
+        [paper.PaperOrder(**row) for row in database.paper_orders(instance.id)],
+        paper.PaperPosition.of(held) if held else None,
+        path,
+        cursor=cursor,
+        spread=spec.spread,
+        spec=spec,
+    )
+    for event in result.events:
+        signal_bridge.apply_event(database, event)
+    if reached is not None and reached > cursor:
+        database.set_paper_cursor(instance.id, reached)
+
+
+# --- what the tick thinks: steps 8 and 9 ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The debate's record and the two blends that the brain needs."""
+
+    deliberation: Deliberation
+    gated: Mapping[str, Any]
+    ungated: Mapping[str, Any]
+
+
+def _deliberate(sight: Sight, profile: Profile, edges: Edges, deadline: float) -> Thought:
+    context = DebateContext(
+        symbol=sight.instance.symbol,
+        timeframe=sight.timeframe,
+        bar_time=iso(sight.bar_time),
+        as_of=iso(sight.as_of),
+        scores=sight.l1,
+        notes=sight.bundle.notes,
+        features=sight.bundle.features,
+        memory=sight.memory,
+        nonce=token(),
+    )
+    deliberation = agent_framework.deliberate(
+        context,
+        profile.debate(),
+        edges.submit,
+        monotonic=edges.clock.monotonic,
+        deadline=deadline,
+        agents=AGENTS,
+        fallback=chart_scorer.score_chart,
+        on_event=edges.notify,
+    )
+    gated = agent_framework.blend(sight.l1, deliberation.scores)
+    ungated = agent_framework.blend(sight.l1, deliberation.ungated)
+    return Thought(deliberation, gated, ungated)
+
+
+# --- what the tick decides: step 10 ---------------------------------------------------------------
+
+
+def _decide(
+    instance: Instance,
+    key: TickKey,
+    sight: Sight,
+    thought: Thought,
+    profile: Profile,
+    edges: Edges,
+    due: float,
+    deadline: float,
+) -> Mapping[str, Any]:
+    database = edges.database
+    with _write(edges, deadline):
+        saved = database.save_sentiment(
+            thought.gated,
+            key=key,
+            close_time=sight.as_of,
+            ath=sight.ath_score,
+            l1=sight.l1,
+            ungated=thought.ungated,
+            source_type=thought.deliberation.source_type,
+            profile=profile,
+            deliberation=thought.deliberation.as_json(),
+            timeframes=instance.timeframes,
+        )
+        action = _review(instance, sight, thought, saved, profile, database)
+        signals = _enqueue(instance, key, sight, action, profile, edges)
+        record = tick_record.build(
+            sight=sight,
+            thought=thought,
+            saved=saved,
+            action=action,
+            signals=signals,
+            profile=profile,
+            provider=edges.provider,
+            elapsed_ms=(edges.clock.monotonic() - due) * 1000.0,
+        )
+        database.write_journal(key, record)
+        database.write_calls(key, thought.deliberation.calls)
+        database.finish_tick(key, edges.epoch)
+    return record
+
+
+def _review(
+    instance: Instance,
+    sight: Sight,
+    thought: Thought,
+    saved: Saved,
+    profile: Profile,
+    database: Database,
+) -> Action:
+    stands = sentiment_rules.opening_stands(
+        saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
+    )
+    latched = {side: database.latch(instance.id, side) for side in ("BUY", "SELL")}
+    latched = sentiment_rules.release_latch(latched, saved.consensus, profile.thresholds)
+    veto = thought.deliberation.veto or latched.get(saved.verdict, False)
+    action = risk_engine.review(
+        verdict=saved.verdict,
+        position=database.position(instance.id),
+        price=sight.close,
+        atr=sight.atr,
+        spec=profile.symbol(instance.symbol),
+        profile=profile,
+        trading_state=database.trading_state(),
+        veto=veto,
+        opening_stands=stands,
+        multiplier=thought.deliberation.ruling.multiplier,
+        **database.exposure(instance.id, as_of=sight.as_of),
+    )
+    latched = sentiment_rules.veto_latch(
+        latched,
+        saved.verdict,
+        saved.consensus,
+        profile.thresholds,
+        vetoed_now=DenyReason.GATE_VETO in action.denied,
+    )
+    for side, held in latched.items():
+        database.set_latch(instance.id, side, held)
+    return action
+
+
+def _enqueue(
+    instance: Instance,
+    key: TickKey,
+    sight: Sight,
+    action: Action,
+    profile: Profile,
+    edges: Edges,
+) -> tuple[Mapping[str, Any], ...]:
+    if profile.execution == "off":
+        return ()
+    now = edges.clock.now()
+    life = min(SIGNAL_LIFE, duration(key.timeframe) * SIGNAL_LIFE_SHARE)
+    return tuple(
+        signal_bridge.write_signal(
+            edges.database,
+            draft,
+            instance=instance.id,
+            symbol=instance.symbol,
+            timeframe=key.timeframe,
+            bar_time=key.bar_time,
+            created=sight.as_of,
+            expires=max(sight.as_of, now) + life,
+        )
+        for draft in action.drafts
+    )
