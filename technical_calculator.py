@@ -45,9 +45,7 @@ seed to 1e-6 and SMA200 exists.
 """
 
 FLAT: Final = 1e-8
-"""A range below this share of the price is no movement at all: far below any symbol's tick, far
-above rounding noise.
-"""
+"""A range below this share of the price is no movement: less than any tick, more than noise."""
 
 VOLATILITY_BARS: Final = 500
 """Bars among which volatility_percentile ranks the newest ATR/close."""
@@ -159,8 +157,8 @@ ATR at which a level counts 1/e.
 SCALES: Final[Mapping[str, float]] = MappingProxyType(
     {"price_action": 0.94, "key_levels": 0.83, "momentum": 0.75, "structure": 0.82}
 )
-"""score = scale x weighted mean. Each brings its score to a standard deviation of 0.35, pooled over
-BTCUSD and XAUUSD M15 and H1 and EURUSD H1; at most 1, so that a score stays in [-1, +1].
+"""score = scale x weighted mean: a standard deviation of 0.35, pooled over M15 and H1 of BTCUSD and
+XAUUSD and H1 of EURUSD. None is above 1, so that a score stays in [-1, +1].
 """
 
 COLUMNS: Final = (
@@ -477,9 +475,8 @@ def _candles(bars: pd.DataFrame, atr: Array) -> Columns:
     opened, high, low, close = (bars[n].to_numpy() for n in ("open", "high", "low", "close"))
     before_open, before_close = _before(opened, 1), _before(close, 1)
     body, before, span = close - opened, before_close - before_open, high - low
-    upper = _per(high - np.maximum(opened, close), span)
-    lower = _per(np.minimum(opened, close) - low, span)
     top, bottom = np.maximum(opened, close), np.minimum(opened, close)
+    upper, lower = _per(high - top, span), _per(bottom - low, span)
     covers = (top >= before_open) & (bottom <= before_close)
     covers_down = (top >= before_close) & (bottom <= before_open)
     swallows = np.where(body > 0.0, covers, covers_down)

@@ -2,7 +2,8 @@
 
 Every record has the full shape of a tick's journal and its sums come out, so a page made from it
 recomputes. `ScriptedView(state)` plays one state of the desk; to look at it in a browser:
-`python tests/demo_view.py PORT STATE`. The newest ticks of BTCUSD M15 carry one source type each, see SOURCES.
+`python tests/demo_view.py PORT STATE`. The newest ticks of BTCUSD M15 carry one source type each,
+see SOURCES.
 """
 
 from __future__ import annotations

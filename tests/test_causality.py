@@ -94,7 +94,7 @@ def test_the_live_window_gives_the_row_of_the_whole_history(
     made = {"walk": walk(3000, 11), "one way": one_way(3000)}
     bars = made[name] if name in made else sample(name)
     whole = score_frame(bars)
-    ends = np.random.default_rng(3).integers(HISTORY, len(bars) + 1, scaled(1000, 40))
+    ends = np.random.default_rng(3).integers(HISTORY, len(bars) + 1, scaled(1000, 25))
     rows = [score_frame(bars.iloc[end - HISTORY : end]).iloc[-1] for end in ends]
     live, full = pd.DataFrame(rows), whole.iloc[ends - 1]
     for vector in VECTORS:

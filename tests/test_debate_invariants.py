@@ -12,8 +12,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings as hypothesis_settings, strategies as st
-from scripted import Scripted, a_report, all_finite, chart, context, debate, report, ruling, settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from scripted import (
+    Scripted,
+    a_report,
+    all_finite,
+    chart,
+    context,
+    debate,
+    report,
+    ruling,
+    settings,
+)
 
 from agent_framework import blend
 from agents.contracts import VECTORS, GateRuling, SourceType
@@ -84,7 +96,9 @@ broken = st.one_of(
     st.sampled_from(
         ["", "null", "[]", "{", '{"a":1,"a":2}', "[" * 60_000, "\ufeff{}", '"\\ud800"', "9" * 5000]
     ),
-    st.sampled_from([RuntimeError("x"), SystemExit(1), OSError(), TimeoutError(), KeyboardInterrupt()]),
+    st.sampled_from(
+        [RuntimeError("x"), SystemExit(1), OSError(), TimeoutError(), KeyboardInterrupt()]
+    ),
 )
 opinions = st.one_of(reports.map(as_text), reports.map(as_text), broken)
 gates = st.one_of(rulings.map(as_text), rulings.map(as_text), broken)
@@ -230,7 +244,9 @@ def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:
     @cases(scaled(10_000))
     @given(st.tuples(seats, seats, seats))
     def check(told) -> None:
-        desk = [Answer(role, a_report(role.id, **one)) for role, one in zip(roles, told, strict=True)]
+        desk = [
+            Answer(role, a_report(role.id, **one)) for role, one in zip(roles, told, strict=True)
+        ]
         expected = synthesise(desk)
         for order in itertools.permutations(desk):
             assert synthesise(order) == expected
@@ -246,7 +262,11 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
 
         def moves(confidence, flags=()):
             desk = answers(
-                {"technical": a_report(adjustments=given_numbers, confidence=confidence, flags=flags)}
+                {
+                    "technical": a_report(
+                        adjustments=given_numbers, confidence=confidence, flags=flags
+                    )
+                }
             )
             return synthesise(desk).debate
 
@@ -325,7 +345,16 @@ def test_lowering_a_multiplier_never_adds_or_reverses_an_opening(scaled: Scaled)
     opened = []
 
     @cases(scaled(10_000))
-    @given(l1_near, thoughts, st.floats(0, 1), st.floats(0, 1), l1_near, thoughts, st.floats(0, 1), near)
+    @given(
+        l1_near,
+        thoughts,
+        st.floats(0, 1),
+        st.floats(0, 1),
+        l1_near,
+        thoughts,
+        st.floats(0, 1),
+        near,
+    )
     def check(l1, thought, one, other, later_l1, later_thought, later_multiplier, ath) -> None:
         low, high = sorted((one, other))
         lenient = ticks(l1, thought, high, later_l1, later_thought, later_multiplier, ath)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from scripted import (
@@ -48,7 +49,7 @@ def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
         expected = SourceType.AGENT_PARTIAL if failing else SourceType.AGENT_BUDGET
         assert provider.asked("risk_gate")
     assert record.source_type is expected
-    assert set(record.failures) == failing - (failing >= OPINIONS and {"risk_gate"} or set())
+    assert set(record.failures) == failing - ((failing >= OPINIONS and {"risk_gate"}) or set())
     reason = {"exception": "error"}.get(kind, kind)
     assert set(record.failures.values()) <= {reason}
     assert {told.agent_id for told in record.reports} == set(DESK) - failing - (
@@ -63,7 +64,9 @@ def everything_fails(**more) -> Scripted:
 
 def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None:
     volatile = context(features={"technical.volatility_percentile": 99.0})
-    record = debate(everything_fails(chart_scorer=chart(score=0.5)), about=volatile, fallback=score_chart)
+    record = debate(
+        everything_fails(chart_scorer=chart(score=0.5)), about=volatile, fallback=score_chart
+    )
     assert record.source_type is SourceType.LEGACY
     assert record.ruling.reasons == ("HIGH_VOLATILITY",)
     l1 = context().scores
@@ -91,7 +94,7 @@ def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
     [
         None,
         {},
-        {v: 0.1 for v in VECTORS},
+        dict.fromkeys(VECTORS, 0.1),
         {v: {"score": "0.1", "note": ""} for v in VECTORS},
         {v: {"score": True, "note": ""} for v in VECTORS},
     ],
@@ -268,7 +271,7 @@ def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
     reports = {"one": first, "two": second}
     return {
         name: Agent(
-            type(one)(name, name, "analyst", "quick", one.focus, (), ()),
+            replace(one, id=name),
             lambda _context, _ask, told=told: told,
         )
         for name, told in reports.items()
@@ -286,7 +289,7 @@ def test_disagreement_of_the_analysts_lowers_the_multiplier(values, multiplier) 
     assert record.source_type is SourceType.AGENT_CUSTOM
 
 
-# --- what may be spent -----------------------------------------------------------------------------
+# --- what may be spent --------------------------------------------
 
 
 def test_leave_to_spend_is_asked_once_a_stage() -> None:
@@ -328,10 +331,12 @@ def test_without_leave_to_spend_nothing_is_asked_and_l1_stands(reserve) -> None:
     assert "fallback_failed:budget" in record.flags
 
 
-# --- one retry, and the cap ------------------------------------------------------------------------
+# --- one retry, and the cap --------------------------------------------
 
 
-@pytest.mark.parametrize("first", ["{", RuntimeError(), Raises(OSError()), ModelUnavailable("error")])
+@pytest.mark.parametrize(
+    "first", ["{", RuntimeError(), Raises(OSError()), ModelUnavailable("error")]
+)
 def test_an_error_or_garbage_is_asked_once_more(first) -> None:
     provider = Scripted({"technical": [first, reporting(value=0.2)]})
     record = debate(provider)
@@ -369,41 +374,23 @@ def test_a_foreign_exceptions_text_is_not_kept() -> None:
 
 
 def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
-    """Seven opinions that all need a retry: 14 requests, the gate's among them."""
-    one = AGENTS["technical"].role
+    """Seven opinions that all need a retry: 14 requests, the last one's among them."""
+    role = AGENTS["technical"].role
     names = tuple(f"a{n}" for n in range(7))
-    agents = {
-        name: Agent(
-            type(one)(name, name, "analyst", "quick", one.focus, (), ("technical.",)),
-            AGENTS["technical"].analyze,
-        )
-        for name in names
-    }
-
-    def from_seat(name):
-        def analyze(about, ask):
-            return AGENTS["technical"].analyze(about, ask)
-
-        return Agent(agents[name].role, analyze)
-
+    agents = {name: Agent(replace(role, id=name), AGENTS["technical"].analyze) for name in names}
+    config = settings(active_agents=names)
     provider = Scripted(dict.fromkeys(names, "garbage"))
-    record = debate(
-        provider,
-        agents={name: from_seat(name) for name in names},
-        config=settings(active_agents=names),
-        fallback=score_chart,
-    )
+    record = debate(provider, agents=agents, config=config, fallback=score_chart)
     assert len(provider.requests) == 14
     assert provider.requests[-1].role.id == "chart_scorer"
     assert record.source_type is SourceType.LEGACY
-    provider.script["a0"] = ["garbage", reporting()]
-    record = debate(
-        provider, agents={name: from_seat(name) for name in names}, config=settings(active_agents=names)
-    )
+    provider = Scripted({**dict.fromkeys(names, "garbage"), "a0": reporting()})
+    debate(provider, agents=agents, config=config)
+    assert len(provider.requests) == 14
     assert provider.requests[-1].role.id == "risk_gate"
 
 
-# --- rounds ----------------------------------------------------------------------------------------
+# --- rounds --------------------------------------------
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
@@ -436,7 +423,7 @@ def test_a_further_round_needs_a_case_to_answer() -> None:
     assert len(provider.asked("bull_researcher")) == 1
 
 
-# --- listening -------------------------------------------------------------------------------------
+# --- listening --------------------------------------------
 
 
 def test_listeners_are_told_in_order_and_cannot_break_a_tick() -> None:

@@ -93,6 +93,36 @@ def test_a_foreign_writer_is_waited_for_then_told(database: Database) -> None:
     bump(database)
 
 
+def test_a_thread_of_ours_is_waited_for_then_told(database: Database) -> None:
+    with ThreadPoolExecutor(1) as pool, database.transaction():
+        waiting = pool.submit(lambda: database.transaction(0.1).__enter__())
+        with pytest.raises(StoreUnavailable, match="database is locked; another thread"):
+            waiting.result()
+    bump(database)
+
+
+def test_the_line_is_first_come_first_served() -> None:
+    line, order, threads = store_connection.Line(), [], []
+
+    def work(number: int) -> None:
+        assert line.enter(FOREVER)
+        order.append(number)
+        line.leave()
+
+    assert line.enter(0.0)
+    for number in range(5):
+        threads.append(threading.Thread(target=work, args=(number,)))
+        threads[-1].start()
+        while len(line._turns) < number + 2:
+            pass
+    assert line.enter(0.0) is False, "who does not wait goes without a trace"
+    line.leave()
+    for thread in threads:
+        thread.join()
+    assert order == list(range(5))
+    assert line.enter(0.0)
+
+
 def test_the_connection_has_its_own_patience(tmp_path: Path) -> None:
     database = open_database(tmp_path, busy_seconds=0.1)
     with closing(sqlite3.connect(database.path, isolation_level=None)) as other:

@@ -61,9 +61,8 @@ def main(context: click.Context, home: Path) -> None:
 
 
 @main.command()
-@click.option(
-    "--port", default=5000, show_default=True, envvar="PORT", type=click.IntRange(1, 65535)
-) @ click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
 @click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
 @click.pass_obj
 @plainly

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,10 @@ from typing import Any, Final
 import pandas as pd
 
 from agents.contracts import VECTORS
-from instance_database import Database
+from instance_database import Database, TickKey
 from torra import wiring
 from torra.bar_window import LiveWindow
-from torra.clock import Simulated, System, duration, parse
+from torra.clock import Simulated, System, duration, floor, parse
 from torra.config import Instance, Profile, load_desk, load_profile, validate
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
@@ -77,6 +77,13 @@ def _tick(
     epoch = database.acquire_lease("torra tick", 3600.0)
     voice = open_provider(profile.agents)
     edges = Edges(database, window, voice.submit, voice.name, clock, epoch or 0)
+    for other in _before(instance, timeframe, as_of, feed):
+        clock.set(other.bar_time + duration(other.timeframe))
+        run_tick(
+            instance, other.timeframe, other.bar_time, clock.monotonic(),
+            profile=profile, edges=edges,
+        )  # fmt: skip
+    clock.set(as_of)
     bar_time = as_of - duration(timeframe)
     outcome = run_tick(
         instance, timeframe, bar_time, clock.monotonic(), profile=profile, edges=edges
@@ -84,6 +91,21 @@ def _tick(
     if outcome.record is None:
         raise DataUnavailable(outcome.reason, outcome.detail)
     return outcome.record
+
+
+def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> Iterator[TickKey]:
+    """Yield the newest tick of each other timeframe that ran before this one, for the consensus.
+
+    Where two close together the longer runs first. One that the desk has run already stays as it
+    is; one without bars does not take part.
+    """
+    for other in reversed(instance.timeframes):
+        step = duration(other)
+        last = floor(as_of, other)
+        if last == as_of and step <= duration(timeframe):
+            last -= step
+        if other != timeframe and len(feed.bars(instance.symbol, other, last, 1)):
+            yield TickKey(instance.id, other, last - step)
 
 
 def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> Instance:
@@ -189,7 +211,8 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         f"veto {'yes' if gate['veto'] else 'no'}{reasons}",
         "ATH": f"{record['ath']:+.3f}",
         "composite": f"{record['composite']:+.3f}   (L1 {record['l1_composite']:+.3f})",
-        "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}), "
+        "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}) "
+        f"of {', '.join(name for name, part in record['composites'].items() if part['fresh'])}; "
         f"BUY from {limits['buy']:+.2f}, SELL to {-limits['sell']:+.2f}",
         "verdict": f"{record['verdict']}   (L1 {record['l1_verdict']})",
         "action": f"{record['action']}: {record['reason']}{denied}",

@@ -19,6 +19,7 @@ import json
 import math
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -27,7 +28,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlite_utils
 
-from torra.clock import iso
+from torra.clock import System, iso
 from torra.errors import ConfigError, StoreUnavailable
 
 BUSY_SECONDS: Final = 5.0
@@ -64,6 +65,40 @@ class TickKey(NamedTuple):
         return f"{self.instance}|{self.timeframe}|{stamp(self.bar_time)}"
 
 
+class Line:
+    """A lock that serves threads in the order in which they came.
+
+    SQLite lets waiting writers guess when to try again, so that under load one of them can wait
+    for ever; the threads of one desk queue here first.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._turns: deque[threading.Event] = deque()
+
+    def enter(self, seconds: float) -> bool:
+        """Wait for our turn; False when it did not come in time."""
+        turn = threading.Event()
+        with self._guard:
+            self._turns.append(turn)
+            if self._turns[0] is turn:
+                turn.set()
+        if turn.wait(max(0.0, seconds)):
+            return True
+        with self._guard:
+            if turn.is_set():
+                return True
+            self._turns.remove(turn)
+            return False
+
+    def leave(self) -> None:
+        """End our turn; the next one's begins."""
+        with self._guard:
+            self._turns.popleft()
+            if self._turns:
+                self._turns[0].set()
+
+
 class Store:
     """One SQLite file as several threads see it."""
 
@@ -75,6 +110,7 @@ class Store:
         self._busy_seconds = busy_seconds
         self._local = threading.local()
         self._lock = threading.Lock()
+        self._line = Line()
         self._open: dict[threading.Thread, sqlite_utils.Database] = {}
         self._closed = False
 
@@ -91,8 +127,7 @@ class Store:
             with self._translated(), db.atomic():
                 yield
             return
-        with self._translated():
-            self._begin(db, wait_seconds)
+        with self._translated(), self._turn(db, wait_seconds):
             try:
                 yield
                 db.execute("COMMIT")
@@ -174,15 +209,25 @@ class Store:
             self._open[threading.current_thread()] = db
         return db
 
-    def _begin(self, db: sqlite_utils.Database, wait_seconds: float | None) -> None:
-        if wait_seconds is None:
-            db.execute("BEGIN IMMEDIATE")
-            return
-        _be_patient(db, wait_seconds)
+    @contextmanager
+    def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
+        """Begin a transaction when no thread of ours and no other program has one."""
+        clock = System()
+        seconds = self._busy_seconds if wait_seconds is None else wait_seconds
+        end = clock.monotonic() + seconds
+        if not self._line.enter(seconds):
+            raise StoreUnavailable(
+                f"{self.path}: database is locked; another thread of this program is writing to it"
+            )
         try:
-            db.execute("BEGIN IMMEDIATE")
+            _be_patient(db, end - clock.monotonic())
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            finally:
+                _be_patient(db, self._busy_seconds)
+            yield
         finally:
-            _be_patient(db, self._busy_seconds)
+            self._line.leave()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -38,6 +39,7 @@ from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
 LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+IPV6_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\])(?::\d{1,5})?")
 READING: Final = ("GET", "HEAD")
 DEFAULT_PREFIX: Final = "/torra"
 VENDOR: Final = ROOT / "static" / "vendor"
@@ -134,6 +136,8 @@ def make_blueprint() -> Blueprint:
     views.add_routes(blueprint)
     blueprint.before_request(check_request)
     blueprint.after_request(add_headers)
+    for code in ERRORS:  # by code: a host's own handler of a code would win over a class of ours
+        blueprint.register_error_handler(code, show_http_error)
     blueprint.register_error_handler(HTTPException, show_http_error)
     blueprint.register_error_handler(StoreUnavailable, show_store_error)
     blueprint.register_error_handler(Exception, show_unforeseen)
@@ -143,10 +147,19 @@ def make_blueprint() -> Blueprint:
 def check_request() -> None:
     """Refuse a foreign Host (a rebound name) and every method that is not reading."""
     trusted = current_app.extensions[EXTENSION].trusted_hosts
-    if not host_is_trusted(request.headers.get("Host"), trusted):
+    if not is_trusted(request.headers.get("Host", ""), trusted):
         abort(400)
     if request.method not in READING:
         raise MethodNotAllowed(READING)
+
+
+def is_trusted(host: str, trusted: Sequence[str]) -> bool:
+    """Return whether a Host header names a trusted host, whatever its port and its case."""
+    name = host.lower()
+    bracketed = IPV6_HOST.fullmatch(name)
+    if bracketed:  # werkzeug 3.1 takes the first colon of [::1] for the port's
+        return bracketed[1] in trusted
+    return host_is_trusted(name, [item for item in trusted if not item.startswith("[")])
 
 
 def add_headers(response: Response) -> Response:

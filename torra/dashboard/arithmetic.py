@@ -27,21 +27,23 @@ NO_DEBATE: Final = "no agent was heard"
 
 def steps(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
     """Return the steps from L1 to the composite, one row each, four vectors and ATH as columns."""
+    voices = _voices(deliberation)
     silent = NO_DEBATE if deliberation else "no deliberation is stored"
+    debated = deliberation if voices else {}  # a sum over nobody is not a zero that was said
     gate = mapping(record.get("gate"))
     return [
         _scores("L1 score", "from the bars alone", record.get("l1"), kind="base"),
-        *_voices(deliberation),
+        *voices,
         _scores(
             "Analyst average",
             "Σ f k a / Σ f over the analysts that scored it",
-            deliberation.get("analyst_avg"),
+            debated.get("analyst_avg"),
             missing=silent,
         ),
         _scores(
             "Debate",
             "average + (k bull + k bear) / 2",
-            deliberation.get("debate"),
+            debated.get("debate"),
             missing=silent,
         ),
         _numbers(

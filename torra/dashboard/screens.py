@@ -174,7 +174,9 @@ _PRICES: Final = ("open", "high", "low", "close")
 
 def _instance(key: str, instance: Mapping[str, Any], link: TickLink) -> Cells:
     latest = instance.get("latest")
-    return _verdicts(key, latest, link) | _position(key, instance, latest)
+    cells = _verdicts(key, latest, link) | _position(key, instance, latest)
+    del cells[f"{key}.source"]  # each stream shows its own
+    return cells
 
 
 def _verdicts(key: str, latest: Any, link: TickLink) -> Cells:
@@ -218,14 +220,12 @@ def _stream(
     cells[f"{key}.ath"] = cell(tick.get("ath"), 2, NO_TICK)
     cells[f"{key}.composite"] = cell(tick.get("composite"), 3, NO_TICK)
     cells |= _bar(f"{key}.composite", tick.get("composite"), tick.get("l1_composite"))
-    cells[f"{key}.source"] = _source(tick.get("source_type")) if tick else _missing()
-    cells[f"{key}.spark"] = _text("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
-    cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"))
-    when = _missing()
+    cells[f"{key}.source"] = _missing()
     if tick:
         address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
-        when = _text(figures.moment(tick.get("as_of"))) | {"set": {"href": address}}
-    cells[f"{key}.when"] = when
+        cells[f"{key}.source"] = _source(tick.get("source_type")) | {"set": {"href": address}}
+    cells[f"{key}.spark"] = _text("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
+    cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"))
     return cells | _ages(key, stream)
 
 

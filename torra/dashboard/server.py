@@ -34,24 +34,26 @@ def serve(app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> Non
 
 def open_server(app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> Any:
     """Return a waitress server that already holds its port; `run()` serves, `close()` ends it."""
-    _loopback_only(host)
-    try:
-        return create_server(app, host=host, port=port, threads=THREADS, ident=None)
-    except (OSError, OverflowError) as error:
-        raise _taken(host, port, error) from error
+    return create_server(app, sockets=[_bound(host, port)], threads=THREADS, ident=None)
 
 
 def check_port(host: str, port: int) -> None:
     """Raise ConfigError now if `serve` could not have this address; nothing stays open."""
+    _bound(host, port).close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
     _loopback_only(host)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        if os.name == "posix":
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), port))
-        except (OSError, OverflowError) as error:
-            raise _taken(host, port, error) from error
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # elsewhere the option would share a port that is in use
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((host.strip("[]"), port))
+    except (OSError, OverflowError) as error:
+        holder.close()
+        raise _taken(host, port, error) from error
+    return holder
 
 
 def _taken(host: str, port: int, error: Exception) -> ConfigError:

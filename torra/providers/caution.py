@@ -58,7 +58,7 @@ def gate(request: Request) -> dict[str, Any]:
     """Return the ruling: multiplier 1, no veto and NONE when nothing speaks against the desk."""
     seen = [finding for look in CAUTIONS for finding in look(request)]
     dangers = sorted((f for f in seen if f.factor < 1.0), key=lambda f: f.factor)
-    multiplier = round(math.prod(finding.factor for finding in dangers), DECIMALS)
+    multiplier = round(math.prod((f.factor for f in dangers), start=1.0), DECIMALS)
     told = dangers or seen
     cited = dict.fromkeys(name for finding in seen for name in finding.cites)
     return {

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
-from agents.contracts import ADJUSTMENT_BOUND, VECTORS, AgentReport, Request
+from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, VECTORS, AgentReport, Request
 from torra.providers.readings import ADX, Reading, readable, readings, regime
 
 DECIMALS: Final = 4
@@ -78,7 +78,7 @@ class _View:
 
     def sentence(self) -> str:
         """Say the adjustment and what speaks for and against it."""
-        parts = [f"{reading.says} puts it at {reading.lean:+.2f}" for reading in self.said]
+        parts = [f"{reading.says} reads {reading.lean:+.2f}" for reading in self.said]
         name = self.vector.replace("_", " ")
         return f"{name} {self.score:+.2f} moved by {self.adjustment:+.2f}: {', '.join(parts)}"
 
@@ -122,7 +122,7 @@ def scorer(request: Request) -> Reply:
         view = _View(vector, score, _bounded(_gap(found, score), ADJUSTMENT_BOUND), found)
         note = view.sentence() if found else "no evidence beyond the score"
         moved = max(-1.0, min(1.0, score + view.adjustment))
-        reply[vector] = {"score": round(moved, DECIMALS), "note": note}
+        reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
     reply["summary"] = f"{now.name}; the four scores average {mean:+.2f}."
     return reply

@@ -76,18 +76,19 @@ class Reader:
         weight = self.range + (self.trend - self.range) * regime.trend
         if weight == 0.0 or (self.sparse and lean == 0.0):
             return None
-        says = seen.fact.format(*seen.values) + (" (faded)" if weight < 0 else "")
-        return Reading(seen.reads, says, lean if weight > 0 else -lean, abs(weight))
+        fact = seen.fact + (" (faded)" if weight < 0 else "")
+        return Reading(seen.reads, seen.values, fact, lean if weight > 0 else -lean, abs(weight))
 
     def _seen(self, features: Mapping[str, Feature]) -> _Seen | None:
         take = word if self.words else number
         values = tuple(take(features.get(name)) for name in self.reads)
         if None not in values:
             return _Seen(self.reads, values, self.lean(*values), self.fact)
-        component = number(features.get(self.component))
+        name = f"component.{self.component}"
+        component = number(features.get(name))
         if component is None:
             return None
-        return _Seen((self.component,), (component,), component, f"{self.component} {{0:+.2f}}")
+        return _Seen((name,), (component,), component, self.component + " {0:+.2f}")
 
 
 class _Seen(NamedTuple):
@@ -101,12 +102,18 @@ class _Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one row says now, in words: a lean in [-1, +1] after any fading, and its weight."""
+    """What one row says now: what it read, a lean in [-1, +1] after any fading, and its weight."""
 
     reads: tuple[str, ...]
-    says: str
+    values: tuple[Any, ...]
+    fact: str
     lean: float
     weight: float
+
+    @property
+    def says(self) -> str:
+        """The reading in words."""
+        return self.fact.format(*self.values)
 
 
 def regime(features: Mapping[str, Feature]) -> Regime:
@@ -193,7 +200,7 @@ READERS: Final = (
         trend=1.0,
         range=0.3,
         fact="close {0:.6g} against EMA20 {1:.6g}",
-        component="component.pa_trend",
+        component="pa_trend",
     ),
     Reader(
         "price_action",
@@ -202,7 +209,7 @@ READERS: Final = (
         trend=0.5,
         range=0.1,
         fact="body {0:+.2f} ATR",
-        component="component.pa_body",
+        component="pa_body",
     ),
     Reader(
         "price_action",
@@ -211,7 +218,7 @@ READERS: Final = (
         trend=0.4,
         range=0.2,
         fact="volume {1:.1f} x its average behind a body of {0:+.2f} ATR",
-        component="component.pa_volume",
+        component="pa_volume",
         sparse=True,
     ),
     Reader(
@@ -221,7 +228,7 @@ READERS: Final = (
         trend=0.2,
         range=0.7,
         fact="lower wick {0:.0%} of the range, upper {1:.0%}",
-        component="component.pa_wicks",
+        component="pa_wicks",
     ),
     Reader(
         "price_action",
@@ -230,7 +237,7 @@ READERS: Final = (
         trend=0.4,
         range=0.4,
         fact="engulfing bar {0:+.0f}",
-        component="component.pa_pattern",
+        component="pa_pattern",
         sparse=True,
     ),
     Reader(
@@ -273,7 +280,7 @@ READERS: Final = (
         trend=0.5,
         range=-0.8,
         fact="close {0:.6g} in Bollinger {1:.6g} to {3:.6g}",
-        component="component.kl_bollinger",
+        component="kl_bollinger",
     ),
     Reader(
         "key_levels",
@@ -282,7 +289,7 @@ READERS: Final = (
         trend=0.9,
         range=0.2,
         fact="close {0:.6g} against the cloud {1:.6g}, {2:.6g}",
-        component="component.kl_cloud",
+        component="kl_cloud",
     ),
     Reader(
         "key_levels",
@@ -291,7 +298,7 @@ READERS: Final = (
         trend=0.4,
         range=0.1,
         fact="tenkan {0:.6g} against kijun {1:.6g}",
-        component="component.kl_lines",
+        component="kl_lines",
     ),
     Reader(
         "momentum",
@@ -308,7 +315,7 @@ READERS: Final = (
         trend=0.6,
         range=0.2,
         fact="MACD histogram {0:+.4g}",
-        component="component.mo_histogram",
+        component="mo_histogram",
     ),
     Reader(
         "momentum",
@@ -317,7 +324,7 @@ READERS: Final = (
         trend=0.7,
         range=0.1,
         fact="MACD {0:+.4g}",
-        component="component.mo_macd",
+        component="mo_macd",
     ),
     Reader(
         "momentum",
@@ -377,7 +384,7 @@ READERS: Final = (
         trend=0.8,
         range=0.3,
         fact="close {0:.6g} against SMA50 {1:.6g}",
-        component="component.st_medium",
+        component="st_medium",
     ),
     Reader(
         "structure",
@@ -386,7 +393,7 @@ READERS: Final = (
         trend=0.6,
         range=0.4,
         fact="SMA50 {0:.6g} against SMA200 {1:.6g}",
-        component="component.st_long",
+        component="st_long",
     ),
     Reader(
         "structure",

@@ -1,0 +1,113 @@
+"""What the whole program costs: start of the command, memory of a running desk, installed size."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = 5
+PORT = 5871
+SETTLED = 20.0
+"""Seconds after the first page at which memory is read."""
+
+
+def measure() -> dict[str, float]:
+    """Return medians and totals."""
+    packages, megabytes = installed()
+    first_page, rss = running()
+    return {
+        "help_s": help_seconds(),
+        "first_page_s": first_page,
+        "rss_mb": rss,
+        "packages": packages,
+        "installed_mb": megabytes,
+    }
+
+
+def help_seconds() -> float:
+    """Return the median time of `torra --help` as a whole process."""
+    taken = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "torra.command_line", "--help"],
+            check=True,
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+        )
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def running() -> tuple[float, float]:
+    """Return seconds until the first page of a fresh desk, and its memory in MB once settled."""
+    with tempfile.TemporaryDirectory() as home:
+        command = [sys.executable, "-m", "torra.command_line", "--home", home]
+        begin = time.perf_counter()
+        desk = subprocess.Popen(
+            [*command, "run", "--port", str(PORT)], cwd=ROOT, stdout=subprocess.DEVNULL
+        )
+        try:
+            wait_for_page(120)
+            taken = time.perf_counter() - begin
+            time.sleep(SETTLED)
+            rss = psutil.Process(desk.pid).memory_info().rss / 1e6
+        finally:
+            desk.terminate()
+            desk.wait(20)
+        return taken, rss
+
+
+def wait_for_page(seconds: float) -> None:
+    """Wait until the overview answers."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=5) as answer:
+                answer.read()
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise TimeoutError("no page")
+
+
+def installed() -> tuple[int, float]:
+    """Return number and size in MB of the pinned run-time packages that are installed."""
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    names = sorted(set(re.findall(r"^([A-Za-z0-9_.-]+)==", text, re.MULTILINE)))
+    count, size = 0, 0
+    for name in names:
+        try:
+            files = distribution(name).files or []
+        except PackageNotFoundError:
+            continue
+        count += 1
+        size += sum(path.stat().st_size for item in files if (path := Path(item.locate())).exists())
+    return count, size / 1e6
+
+
+def rows(found: dict[str, float]) -> list[tuple[str, str, str]]:
+    """Return table rows: what, measured, target."""
+    return [
+        ("`torra --help`, whole process", f"{found['help_s']:.2f} s", "< 0.40 s"),
+        ("fresh home to first page", f"{found['first_page_s']:.1f} s", "<= 20 s"),
+        ("RSS of the running desk", f"{found['rss_mb']:.0f} MB", "<= 200 MB"),
+        ("installed packages", f"{found['packages']:.0f}", "<= 65"),
+        ("installed size", f"{found['installed_mb']:.0f} MB", "<= 350 MB"),
+    ]
+
+
+if __name__ == "__main__":
+    for row in rows(measure()):
+        print("{:<32}{:>12}   {}".format(*row))

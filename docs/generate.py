@@ -1,0 +1,150 @@
+"""Writes the pages that mirror the settings: profiles/default.json and docs/profiles.md.
+
+Everything comes from the pydantic models in torra/config.py and agent_config.py: names, defaults,
+limits and the description of each field. A test compares the files with what is rendered here;
+`python -m docs.generate` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from agent_config import MODELS, MODES
+from torra.config import ROOT, SYMBOLS, DeskSettings, Instance, Profile, SymbolSpec
+
+HEAD = """# Profiles
+
+A profile is a JSON file with the settings of an instance. It may leave out any key: the default
+below then holds. An unknown key, a wrong type, a number outside its limits, NaN and infinity are
+refused with the place and the remedy; nothing is corrected silently. Torra looks for
+`NAME.json` in `TORRA_HOME/profiles`, then in `profiles/`; `profiles/default.json` is the whole
+default profile, and copying it is the way to begin. A hash of every value is stored with each tick.
+"""
+TAIL = "This page is written from the code: `python -m docs.generate`.\n"
+COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
+
+
+def render_profile_docs() -> str:
+    """Return docs/profiles.md."""
+    plain = [name for name in Profile.model_fields if not _section(Profile, name)]
+    parts = [HEAD, "## The profile itself\n", COLUMNS + "".join(_rows(Profile, "", plain))]
+    for name in Profile.model_fields:
+        if section := _section(Profile, name):
+            title = f"## {name}\n\n{_sentence(section)}\n"
+            parts += [title, COLUMNS + "".join(_rows(section, f"{name}."))]
+    parts += ["## symbols\n", _sentence(SymbolSpec) + "\n", _symbols()]
+    parts += ["## Modes and models\n", _modes(), _models()]
+    parts += ["## desk.json\n", _sentence(DeskSettings) + "\n"]
+    parts += [COLUMNS + "".join(_rows(Instance, "instances[]."))]
+    return "\n".join([*parts, TAIL])
+
+
+def render_default_profile() -> str:
+    """Return profiles/default.json."""
+    return Profile().model_dump_json(indent=2) + "\n"
+
+
+def write() -> None:
+    """Write both files."""
+    (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
+    (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
+
+
+def keys(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:
+    """Yield every key of a profile with its section, such as risk.capital."""
+    for name in model.model_fields:
+        section = _section(model, name)
+        if section:
+            yield from keys(section, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    kind = model.model_fields[name].annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _rows(model: type[BaseModel], prefix: str, names: list[str] | None = None) -> Iterator[str]:
+    for name in names or list(model.model_fields):
+        field = model.model_fields[name]
+        cells = (f"`{prefix}{name}`", _default(field), limits(field), field.description or "")
+        yield "| " + " | ".join(cells) + " |\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, dict) and any(isinstance(item, BaseModel) for item in value.values()):
+        return f"{', '.join(value)}, see below"
+    return f"`{json.dumps(value)}`"
+
+
+def limits(field: FieldInfo) -> str:
+    """Return what a field accepts, in words."""
+    kind: Any = field.annotation
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))
+    said = {int: "whole number", bool: "`true` or `false`", str: "text"}.get(kind, "")
+    words = [said] if said else []
+    for rule in field.metadata:
+        words += [text for text in (_rule(rule),) if text]
+    return ", ".join(words) or _shape(kind)
+
+
+def _rule(rule: object) -> str:
+    named = (
+        (Gt, "gt", "above {}"),
+        (Ge, "ge", "at least {}"),
+        (Lt, "lt", "below {}"),
+        (Le, "le", "at most {}"),
+        (MinLen, "min_length", "at least {} of them"),
+        (MaxLen, "max_length", "at most {} of them"),
+    )
+    said = [
+        text.format(getattr(rule, name)) for kind, name, text in named if isinstance(rule, kind)
+    ]
+    return said[0] if said else ""
+
+
+def _shape(kind: Any) -> str:
+    inner = [part for part in get_args(kind) if part is not Ellipsis]
+    if get_origin(kind) is tuple:
+        return "a list" if len(inner) == 1 else f"a list of {len(inner)}"
+    return "an object" if get_origin(kind) is dict else "number"
+
+
+def _sentence(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").split())
+
+
+def _symbols() -> str:
+    names = list(SYMBOLS)
+    head = f"| key | {' | '.join(names)} | limits | meaning |\n|---|{'---|' * (len(names) + 2)}\n"
+    rows = []
+    for name, field in SymbolSpec.model_fields.items():
+        values = [json.dumps(getattr(SYMBOLS[symbol], name)) for symbol in names]
+        cells = (f"`symbols.SYMBOL.{name}`", *values, limits(field), field.description or "")
+        rows.append("| " + " | ".join(cells) + " |\n")
+    return head + "".join(rows)
+
+
+def _modes() -> str:
+    rows = [f"| `{name}` | {', '.join(agents)} |\n" for name, agents in MODES.items()]
+    return "| mode | agents |\n|---|---|\n" + "".join(rows)
+
+
+def _models() -> str:
+    rows = [f"| `{name}` | {row['quick']} | {row['deep']} |\n" for name, row in MODELS.items()]
+    return "| provider | quick_think_model | deep_think_model |\n|---|---|---|\n" + "".join(rows)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,195 @@
+"""The `torra` command as a user meets it: tables, JSON, one clear line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests import desks
+from torra.bar_window import LiveWindow
+from torra.command_line import main
+from torra.config import ROOT
+
+KEYS = [
+    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
+    "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
+    "provider",
+]  # fmt: skip
+VECTORS = {"price_action", "key_levels", "momentum", "structure"}
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def test_tick_prints_one_json_document(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert list(record) == KEYS
+    assert set(record["l1"]) == set(record["agents"]) == VECTORS
+    assert set(record["scores"]) == VECTORS | {"composite_bias"}
+    assert record["source_type"] == "AGENT_BUDGET" and record["calls"] == 4
+    assert record["verdict"] in {"BUY", "SELL", "HOLD"}
+
+
+def test_tick_prints_a_readable_table(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "eurusd", "h1", "--as-of", "2021-11-18T10:00:00Z")
+    assert result.exit_code == 0, result.output
+    for word in ("EURUSD H1", "price_action", "consensus", "verdict", "action"):
+        assert word in result.stdout
+
+
+def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    station = desk.stations["BTCUSD"]
+    LiveWindow(station.instance, station.feed, desk.database).fill(desk.clock.now())
+    desk.wake("BTCUSD")
+    desks.step(desk)
+    stored = desk.database.latest_tick("BTCUSD", "M15")
+    desk.database.close()
+    before = (tmp_path / "torra.db").read_bytes()
+    again = torra(tmp_path, "tick", "BTCUSD", "M15", "--json")
+    assert again.exit_code == 0, again.output
+    record = json.loads(again.stdout)
+    assert stored is not None
+    for key in (
+        "bar_time",
+        "l1",
+        "agents",
+        "scores",
+        "composite",
+        "consensus",
+        "verdict",
+        "action",
+    ):
+        assert record[key] == stored[key], key
+    assert (tmp_path / "torra.db").read_bytes() == before
+
+
+def test_tick_reads_a_file(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "BTCUSD_H1.csv"
+    result = torra(tmp_path, "tick", "BTCUSD", "H1", "--bars", str(bars), "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bar_time"] == "2021-12-29T13:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tick", "XAU", "M15"], "the desk has no instance XAU; it has BTCUSD, EURUSD"),
+        (["tick", "BTCUSD", "M7"], "unknown timeframe"),
+        (["tick", "EURUSD", "M15"], "not watched on M15"),
+        (["tick", "BTCUSD", "M15", "--as-of", "noon"], "--as-of noon"),
+        (["tick", "BTCUSD", "M15", "--mode", "full"], "agents that are not there"),
+        (["tick", "BTCUSD", "M15", "--provider", "oracle"], "agents.provider"),
+        (["tick", "BTCUSD", "M15", "--profile", "nowhere.json"], "nowhere.json"),
+        (["tick", "BTCUSD", "M15", "--bars", "nowhere.csv"], "nowhere.csv"),
+        (["tick", "BTCUSD", "M15", "--as-of", "2021-11-10T10:07:00Z"], ""),
+        (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
+        (["import", "nowhere.csv", "--symbol", "X", "--timeframe", "M15"], "nowhere.csv"),
+        (["run", "--host", "0.0.0.0"], "on this machine only"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_2(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"agents": {"modes": "budget"}}')
+    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--profile", str(tmp_path / "mine.json"))
+    assert result.exit_code == 2
+    assert "unknown key agents.modes; did you mean mode?" in result.stderr
+
+
+def test_import_stores_bars_and_says_so(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
+    words = ("import", str(bars), "--symbol", "GBPUSD", "--timeframe", "H1", "--json")
+    first = torra(tmp_path, *words)
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout)["new"] == 6225
+    assert json.loads(torra(tmp_path, *words).stdout)["new"] == 0
+
+
+def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
+    torra(tmp_path, "import", str(bars), "--symbol", "EURUSD", "--timeframe", "H1")
+    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    result = torra(tmp_path, "tick", "EURUSD", "H1", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bar_time"] == "2017-12-29T21:00:00Z"
+
+
+def test_a_broken_file_imports_nothing(tmp_path: Path) -> None:
+    text = (ROOT / "sample_data" / "EURUSD_H1.csv").read_text().splitlines()
+    text[5], text[6] = text[6], text[5]
+    broken = tmp_path / "broken.csv"
+    broken.write_text("\n".join(text))
+    result = torra(tmp_path, "import", str(broken), "--symbol", "EURUSD", "--timeframe", "H1")
+    assert result.exit_code == 2 and "broken.csv" in result.stderr
+
+
+def test_doctor_finds_a_healthy_home_healthy(tmp_path: Path) -> None:
+    result = torra(tmp_path, "doctor", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ok"] is True
+
+
+def test_doctor_names_what_must_be_mended(tmp_path: Path) -> None:
+    (tmp_path / "torra.db").write_bytes(b"this is no database at all" * 100)
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 1 and "ERROR" in result.stdout
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = torra(tmp_path, "run", "--port", str(port))
+    assert result.exit_code == 2
+    assert f"port {port}" in result.stderr and "PORT=" in result.stderr
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"torra {name}" in readme, name
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from torra.command_line import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('pandas', 'numpy', 'flask', 'pydantic', 'apscheduler') "
+        "if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_home_can_be_moved(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path / "one")
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    desk.database.close()
+    shutil.move(tmp_path / "one", tmp_path / "two")
+    assert torra(tmp_path / "two", "doctor").exit_code == 0

@@ -1,0 +1,241 @@
+"""A tick ends on time whatever a provider does, and a process never waits for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from scripted import (
+    NEVER,
+    Blocks,
+    Scripted,
+    Slow,
+    a_report,
+    chart,
+    context,
+    debate,
+    honest,
+    report,
+    reporting,
+    settings,
+)
+
+from agent_config import MODES
+from agent_framework import blend, deliberate
+from agents import stages
+from agents.contracts import VECTORS, SourceType
+from agents.registry import AGENTS, Agent
+from torra.chart_scorer import score_chart
+
+ROOT = Path(__file__).resolve().parent.parent
+DESK = MODES["budget"]
+OVER = 0.5
+
+
+@pytest.fixture
+def released():
+    """An event that blocked threads wait for; set at the end, so that they drain."""
+    event = threading.Event()
+    yield event
+    event.set()
+    wait_until(lambda: stages.abandoned() == 0)
+
+
+def wait_until(done, seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        threading.Event().wait(0.005)
+
+
+def took(provider, seconds, **more):
+    started = time.monotonic()
+    record = debate(provider, seconds=seconds, **more)
+    return record, time.monotonic() - started
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("fallback", [None, score_chart])
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_a_provider_that_never_answers(seconds, fallback, rounds) -> None:
+    provider = Scripted(dict.fromkeys([*DESK, "chart_scorer"], NEVER))
+    record, elapsed = took(
+        provider, seconds, fallback=fallback, config=settings(debate_rounds=rounds)
+    )
+    assert elapsed <= seconds + OVER
+    assert record.source_type is SourceType.L1_ONLY
+    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
+    assert {call.status for call in record.calls} == {"timeout"}
+
+
+@pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
+def test_a_submit_that_blocks(blocked, released) -> None:
+    provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
+    record, elapsed = took(provider, 0.3)
+    assert elapsed <= 0.3 + OVER
+    assert set(record.failures) <= set(blocked)
+    assert set(record.failures.values()) == {"timeout"}
+    assert stages.abandoned() == len([name for name in blocked if name in record.failures])
+    assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
+
+
+def test_an_agent_that_hangs_without_asking(released) -> None:
+    def hang(_context, _ask):
+        released.wait()
+        return a_report()
+
+    agents = {**AGENTS, "technical": Agent(AGENTS["technical"].role, hang)}
+    record, elapsed = took(Scripted(), 0.3, agents=agents)
+    assert elapsed <= 0.3 + OVER
+    assert record.failures == {"technical": "timeout"}
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def test_a_fallback_that_hangs(released) -> None:
+    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
+    record, elapsed = took(down, 0.3, fallback=lambda _c, _a: released.wait() and chart())
+    assert elapsed <= 0.3 + OVER
+    assert "fallback_failed:timeout" in record.flags
+
+
+@pytest.mark.parametrize("seconds", [0.0, -5.0])
+def test_a_deadline_that_has_passed_makes_no_call(seconds) -> None:
+    provider = Scripted()
+    record, elapsed = took(provider, seconds, fallback=score_chart)
+    assert elapsed <= OVER
+    assert provider.requests == []
+    assert record.source_type is SourceType.L1_ONLY
+    assert set(record.failures.values()) == {"deadline"}
+
+
+def test_after_every_stage_a_valid_result_stands() -> None:
+    """What was heard before the first hanging stage counts, all of it."""
+    heard = []
+    for hanging in (DESK, DESK[1:], DESK[3:], ()):
+        script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
+        record, _ = took(Scripted(script), 0.4)
+        blend(context().scores, record.scores)
+        heard.append((str(record.source_type), round(record.adjustments["momentum"], 6)))
+    assert heard == [
+        ("L1_ONLY", 0.0),
+        ("AGENT_PARTIAL", 0.2),
+        ("AGENT_PARTIAL", 0.3),
+        ("AGENT_BUDGET", 0.3),
+    ]
+
+
+def test_time_is_kept_for_the_fallback_while_nobody_has_answered() -> None:
+    script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
+    record, elapsed = took(Scripted(script), 0.5, fallback=score_chart)
+    assert record.source_type is SourceType.LEGACY
+    assert elapsed <= 0.5 + OVER
+
+
+def test_no_stage_may_use_more_than_its_share() -> None:
+    """A clock that stands still shows the limits: 45 %, then 50 % and 60 % of what remains."""
+    provider = Scripted()
+    deliberate(context(), settings(), provider.submit, monotonic=lambda: 100.0, deadline=110.0)
+    limits = [round(request.limit_s, 6) for request in provider.requests]
+    assert limits == [4.5, 5.0, 5.0, 6.0]
+
+
+def test_a_late_answer_is_recorded_and_not_used() -> None:
+    script = {
+        "technical": Slow(0.5, lambda request: report(request, value=0.3)),
+        "bull_researcher": Slow(0.15, honest),
+    }
+    record, _ = took(Scripted(script), 1.0)
+    late = record.calls[0]
+    assert (late.role_id, late.status) == ("technical", "late")
+    assert '"momentum": 0.3' in late.reply
+    assert late.cost_usd > 0
+    assert record.cost_usd == pytest.approx(sum(call.cost_usd for call in record.calls))
+    assert record.failures == {"technical": "timeout"}
+    assert record.analyst_avg["momentum"] == 0.0
+    assert "late:technical" in record.flags
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def test_a_retry_needs_as_much_time_as_the_first_attempt_took() -> None:
+    provider = Scripted({"technical": Slow(0.3, "garbage")})
+    record, _ = took(provider, 1.0)
+    assert len(provider.asked("technical")) == 1
+    assert record.failures["technical"] == "garbage"
+    provider = Scripted({"technical": [Slow(0.05, "garbage"), honest]})
+    record, _ = took(provider, 1.0)
+    assert len(provider.asked("technical")) == 2
+    assert record.source_type is SourceType.AGENT_BUDGET
+
+
+def test_too_many_threads_left_behind_mean_l1_until_they_drain(released, monkeypatch) -> None:
+    monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
+    while not stages.crowded():
+        debate(Scripted(dict.fromkeys(DESK, Blocks(released))), seconds=0.02)
+    provider = Scripted()
+    record = debate(provider, fallback=score_chart)
+    assert record.source_type is SourceType.L1_ONLY
+    assert "threads_exhausted" in record.flags
+    assert provider.requests == []
+    released.set()
+    wait_until(lambda: stages.abandoned() == 0)
+    assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
+
+
+def test_agents_of_a_stage_run_at_once() -> None:
+    """Two researchers that each wait for the other have both started."""
+    barrier = threading.Barrier(2, timeout=5)
+
+    def meet(request):
+        barrier.wait()
+        return honest(request)
+
+    script = {"bull_researcher": meet, "bear_researcher": meet}
+    assert debate(Scripted(script)).source_type is SourceType.AGENT_BUDGET
+
+
+HANGING_HOST = """
+import sys, threading, time
+sys.path[:0] = [{tests!r}, {root!r}]
+from scripted import NEVER, Blocks, Scripted, debate
+entry = {{"never": NEVER, "blocked": Blocks(threading.Event())}}[sys.argv[1]]
+desk = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
+provider = Scripted(dict.fromkeys(desk, entry))
+print(debate(provider, seconds=0.3).source_type, time.monotonic(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["never", "blocked"])
+def test_the_process_exits_while_calls_hang(how) -> None:
+    code = HANGING_HOST.format(tests=str(ROOT / "tests"), root=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, "-c", code, how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=True,
+    )
+    source, finished = done.stdout.split()
+    assert source == "L1_ONLY"
+    assert time.monotonic() - float(finished) <= 2.0
+
+
+CPU_LIMIT = 0.006
+"""CPU seconds of a tick of four agents with a provider that answers at once."""
+
+
+def test_a_tick_of_four_agents_is_cheap() -> None:
+    about = context(features={f"technical.extra{n}": float(n) for n in range(60)})
+    debate(Scripted(), about=about)
+    costs = []
+    for _ in range(5):
+        started = time.process_time()
+        for _ in range(10):
+            debate(Scripted(), about=about)
+        costs.append((time.process_time() - started) / 10)
+    assert min(costs) <= CPU_LIMIT

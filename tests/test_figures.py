@@ -1,0 +1,172 @@
+"""How numbers, states and lines become text and geometry."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torra.config import ROOT
+from torra.dashboard import figures
+
+SCORES = st.floats(-1, 1)
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.text(), st.floats(), st.integers(), st.lists(st.integers())
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.3104, "+0.310"),
+        (-0.12, "\u22120.120"),
+        (0.0, "0.000"),
+        (-0.0001, "0.000"),
+        (0.0004, "0.000"),
+        (1, "+1.000"),
+        (-1234.5, "\u22121,234.500"),
+        (None, "\u2014"),
+        (math.nan, "\u2014"),
+        (math.inf, "\u2014"),
+        (True, "\u2014"),
+        ("0.3", "\u2014"),
+    ],
+)
+def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text):
+    assert figures.signed(value) == text
+
+
+@given(SCORES)
+def test_a_signed_score_reads_back(value):
+    text = figures.signed(value, 5).replace(figures.MINUS, "-")
+    assert float(text) == pytest.approx(value, abs=5.1e-6)
+    assert "-" not in figures.signed(value, 5)
+
+
+@given(ANYTHING)
+def test_nothing_raises_and_nothing_missing_becomes_zero(value):
+    shown = [
+        figures.signed(value),
+        figures.plain(value),
+        figures.money(value),
+        figures.span(value),
+        figures.countdown(value),
+        figures.loose(value),
+        figures.mark(value).text,
+        figures.clean(value),
+    ]
+    if figures.number(value) is None:
+        assert shown[:5] == [figures.DASH] * 5
+    assert figures.cell(value)["title"] == (
+        "" if figures.number(value) is not None else "not recorded"
+    )
+
+
+@given(st.floats(-3, 3) | st.none())
+def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value):
+    bar = figures.signed_bar(value)
+    assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= figures.BAR_WIDTH + 0.01
+    middle = figures.BAR_WIDTH / 2
+    if value is None or value == 0:
+        assert bar["width"] == 0
+    elif value > 0:
+        assert bar["x"] == middle
+    else:
+        assert bar["x"] + bar["width"] == pytest.approx(middle, abs=0.011)
+    known = max(-1.0, min(1.0, value or 0.0))
+    assert bar["width"] == pytest.approx(abs(known) * middle, abs=0.011)
+
+
+@given(st.lists(SCORES | st.none(), max_size=60))
+def test_a_small_line_shows_every_known_value_and_leaves_gaps(values):
+    path = figures.spark(values)
+    assert len(re.findall(r"[ML]", path)) == sum(value is not None for value in values)
+    gaps = sum(
+        value is not None and (index == 0 or values[index - 1] is None)
+        for index, value in enumerate(values)
+    )
+    assert path.count("M") == gaps
+    for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", path):
+        assert 0 <= float(x) <= figures.SPARK_WIDTH
+        assert 0 <= float(y) <= figures.SPARK_HEIGHT
+
+
+def test_a_line_uses_its_whole_height():
+    assert figures.line([1.0, 3.0, 2.0], 100, 50) == "M0.0 50.0L50.0 0.0L100.0 25.0"
+    assert figures.line([], 100, 50) == figures.line([None], 100, 50) == ""
+    assert figures.line([2.0, 2.0], 100, 50) == "M0.0 50.0L100.0 50.0"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "due"), (-3, "due"), (0.2, "0:01"), (59, "0:59"), (60, "1:00"), (3729, "1:02:09")],
+)
+def test_a_countdown_never_shows_zero_before_it_is_due(seconds, text):
+    assert figures.countdown(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (3600, "1 h 00 min"),
+        (90000, "1 d 1 h"),
+        (-5, "0 s"),
+    ],
+)
+def test_an_age_is_read_at_a_glance(seconds, text):
+    assert figures.span(seconds) == text
+
+
+@given(st.text(), st.integers(1, 50))
+def test_cleaned_text_has_no_hidden_marks_and_keeps_its_limit(text, limit):
+    shown = figures.clean(text, limit)
+    assert len(shown) <= limit
+    assert not figures.HOSTILE.search(shown)
+    shown.encode("utf-8")
+
+
+def test_bidirectional_and_control_characters_go_and_lines_stay():
+    assert figures.clean("a\u202eb\u2066c\u200bd\u0007e\x9bf\ufeff") == "abcdef"
+    assert figures.clean("one\r\ntwo\tthree\n") == "one\ntwo\tthree\n"
+    assert figures.clean("x" * 5000).endswith("…")
+
+
+def test_times_name_their_zone():
+    assert figures.moment("2021-12-01T10:15:00Z") == "2021-12-01 10:15 UTC"
+    assert figures.moment("2021-12-01T12:15:00+02:00", seconds=True) == "2021-12-01 10:15:00 UTC"
+    assert figures.moment(None) == figures.moment("soon") == figures.DASH
+
+
+def test_every_state_has_a_glyph_and_a_word_of_its_own():
+    shown = [mark.text for mark in figures.MARKS.values()]
+    assert len(set(shown)) == len(shown)
+    assert all(mark.glyph and mark.word for mark in figures.MARKS.values())
+    assert figures.MARKS["BUY"].glyph != figures.MARKS["SELL"].glyph
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_text_colour_can_be_read_on_every_ground():
+    sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)
+    )
+    for palette in (light, {**light, **dark}):
+        for ink in ("ink", "muted", "up", "down", "note", "warn", "alert", "link"):
+            for ground in ("surface", "ground"):
+                pair = sorted((_luminance(palette[ink]), _luminance(palette[ground])))
+                assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (ink, ground)
+        for ink in ("warn", "alert", "note", "up", "down"):
+            pair = sorted((_luminance(palette[ink]), _luminance(palette[f"{ink}-ground"])))
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, ink

@@ -1,0 +1,364 @@
+"""What becomes of a reply: a report held to its role, or a failure with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from scripted import FEATURES, Scripted, a_report, chart, debate, report, ruling
+
+from agents import replies
+from agents.contracts import (
+    VECTORS,
+    AgentReport,
+    Evidence,
+    Feature,
+    GateReason,
+    GateRuling,
+    ModelUnavailable,
+)
+from agents.registry import AGENTS
+from agents.synthesis import trust
+
+TECHNICAL = AGENTS["technical"].role
+BULL = AGENTS["bull_researcher"].role
+GATE = AGENTS["risk_gate"].role
+FOUND = {name: Feature(name, value) for name, value in FEATURES.items()}
+
+
+def read(reply, role=TECHNICAL):
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    loaded = replies.load(text, "XAUUSD")
+    return (replies.ruling if role is GATE else replies.report)(loaded, role, FOUND)
+
+
+def refusal(reply, role=TECHNICAL) -> str:
+    with pytest.raises(ModelUnavailable) as caught:
+        read(reply, role)
+    return caught.value.reason
+
+
+def without(reply, name):
+    return {key: value for key, value in reply.items() if key != name}
+
+
+VALID = json.dumps(report())
+NUMBER = '"price_action": 0.1'
+
+
+def with_number(text: str) -> str:
+    assert NUMBER in VALID
+    return VALID.replace(NUMBER, f'"price_action": {text}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400, "9" * 5000),
+        *('"0.1"', '"N/A"', "true", "false", "[0.1]", "{}", '""'),
+    ],
+)
+def test_what_is_no_finite_number_is_garbage_not_a_vote(text) -> None:
+    assert refusal(with_number(text)) == "garbage"
+    assert refusal(with_number(text).replace("price_action", "momentum"), BULL) == "garbage"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " ",
+            "null",
+            "0.1",
+            "[]",
+            '"text"',
+            "Hold.",
+            "{",
+            VALID[:-1],
+            VALID[: len(VALID) // 2],
+        ),
+        *(
+            f"```json\n{VALID}\n```",
+            f"Sure: {VALID}",
+            VALID + VALID,
+            "\ufeff" + VALID,
+            f"[{VALID}]",
+        ),
+        *("[" * 60_000, '{"a":' * 15_000, VALID.replace("Momentum", "\\ud800")),
+        *(VALID.replace("Momentum", "\ud800"), VALID.replace("RSI", "\\uDFFF")),
+        VALID.replace('"confidence"', '"symbol": "XAUUSD", "confidence"'),
+        VALID.replace(NUMBER, f"{NUMBER}, {NUMBER}"),
+        VALID.replace("Momentum", "M" * 70_000),
+        "{" + " " * 65_536 + VALID[1:],
+        VALID.replace("agree", "agree\n\x00"),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_what_is_not_exactly_one_json_object_is_garbage(text) -> None:
+    assert refusal(text) == "garbage"
+
+
+@pytest.mark.parametrize("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
+def test_what_is_no_text_is_garbage(value) -> None:
+    with pytest.raises(ModelUnavailable, match="garbage"):
+        replies.load(value, "XAUUSD")
+
+
+@pytest.mark.parametrize("name", sorted(report()))
+def test_every_field_of_a_report_is_required_and_typed(name) -> None:
+    assert refusal(without(report(), name)) == "garbage"
+    assert refusal(report() | {name: 7}) == "garbage"
+    assert refusal(report() | {name: None}) == "garbage"
+
+
+@pytest.mark.parametrize("name", sorted(ruling()))
+def test_every_field_of_a_ruling_is_required_and_typed(name) -> None:
+    assert refusal(without(ruling(), name), GATE) == "garbage"
+    assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
+    assert refusal(ruling() | {name: None}, GATE) == "garbage"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"adjustments": {"price_action": 0.1}},
+        {"confidence": "High"},
+        {"confidence": "certain"},
+        {"key_points": ["a", 1]},
+        {"flags": [None]},
+        {"abstained": "false"},
+        {"abstained": 0},
+        {"evidence": ["technical.rsi14"]},
+        {"evidence": [{"id": "technical.rsi14"}]},
+        {"evidence": [{"id": 3, "value": 1}]},
+        {"evidence": [{"id": "technical.rsi14", "value": True}]},
+        {"evidence": [{"id": "technical.rsi14", "value": [1]}]},
+    ],
+)
+def test_a_wrong_shape_is_garbage(changes) -> None:
+    assert refusal(report(**changes)) == "garbage"
+
+
+@pytest.mark.parametrize("symbol", ["EURUSD", "XAUUSD.m", "xauusd", ""])
+def test_another_symbol_fails_closed(symbol) -> None:
+    assert refusal(report(symbol=symbol)) == "wrong_symbol"
+    assert refusal(ruling(symbol=symbol), GATE) == "wrong_symbol"
+
+
+@pytest.mark.parametrize(
+    ("value", "kept", "role"),
+    [
+        (0.3, 0.3, TECHNICAL),
+        (0.31, 0.3, TECHNICAL),
+        (-1e300, -0.3, TECHNICAL),
+        (10**30, 0.3, TECHNICAL),
+        (0.15, 0.15, BULL),
+        (0.3, 0.15, BULL),
+        (-0.2, -0.15, BULL),
+    ],
+)
+def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(value, kept, role) -> None:
+    told = read(report(value=value), role)
+    assert set(told.adjustments.values()) == {kept}
+    assert ("clamped" in told.flags) == (kept != value)
+
+
+def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
+    narrow = replace(TECHNICAL, focus={"structure": "primary"})
+    told = read(report(value=0.2), narrow)
+    assert told.adjustments == dict.fromkeys(VECTORS) | {"structure": 0.2}
+    assert "out_of_focus" in told.flags
+
+
+@pytest.mark.parametrize(
+    ("cited", "good"),
+    [
+        ([("technical.rsi14", 61.2)], True),
+        ([("technical.rsi14", 61.8)], True),
+        ([("technical.rsi14", 61.82)], False),
+        ([("technical.rsi14", 60.6)], True),
+        ([("technical.rsi14", 60.5)], False),
+        ([("technical.rsi14", -61.2)], False),
+        ([("technical.rsi14", "61.2")], False),
+        ([("technical.rsi14", None)], False),
+        ([("technical.rsi", 61.2)], False),
+        ([("technical.kijun", 1.0)], False),
+        ([("technical.kijun", None)], False),
+        ([("memory.losing_streak", 0)], True),
+        ([("memory.losing_streak", 0.001)], False),
+        ([("market.session", "LONDON")], True),
+        ([("market.session", "NEW_YORK")], False),
+        ([("market.session", 1)], False),
+        ([("technical.rsi14", 61.2), ("technical.adx14", 99)], False),
+        ([("technical.rsi14", 61.2)] * 60 + [("nothing", 1)], False),
+        ([], False),
+    ],
+)
+def test_citations_are_checked_within_one_percent(cited, good) -> None:
+    evidence = [{"id": name, "value": value} for name, value in cited]
+    told = read(report(evidence=evidence))
+    assert ("ungrounded" in told.flags) == (not good)
+    assert trust(told) == pytest.approx(1.0 if good else 0.3)
+
+
+def test_scoring_nothing_needs_no_citation() -> None:
+    assert read(report(value=None, evidence=[])).flags == ()
+
+
+def test_a_model_cannot_set_the_frameworks_flags() -> None:
+    told = read(report(flags=["clamped", "ungrounded", "out_of_focus", "thin_volume"]))
+    assert told.flags == ("thin_volume",)
+
+
+def test_an_abstention_has_a_reason_and_no_numbers() -> None:
+    told = read(report(abstained=True, abstain_reason="flat"))
+    assert (told.abstained, told.reason) == (True, "flat")
+    assert set(told.adjustments.values()) == {None}
+    assert read(report(abstained=True)).reason
+    assert refusal(with_number("NaN").replace("false", "true")) == "garbage"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [({"multiplier": 0.4}, 0.4), ({"multiplier": 3}, 1.0), ({"multiplier": -1.0}, 0.0)],
+)
+def test_a_ruling_is_held_to_zero_to_one(changes, kept) -> None:
+    told = read(ruling(**changes), GATE)
+    assert told.ruling is not None
+    assert told.ruling.multiplier == kept
+    assert ("clamped" in told.flags) == (kept != changes["multiplier"])
+    assert refusal(ruling(reason_code="BECAUSE"), GATE) == "garbage"
+
+
+def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None:
+    long = report(
+        reasoning="x" * 9000, key_points=["y" * 900] * 30, flags=[f"{n}" * 400 for n in range(30)]
+    )
+    told = read(long)
+    assert (len(told.reasoning), len(told.key_points), len(told.flags)) == (2000, 8, 8)
+    record = debate(Scripted({"technical": long}))
+    assert len(record.calls[0].reply) > 30_000
+
+
+def test_holding_a_report_twice_changes_nothing() -> None:
+    once = replies.held_to(a_report(value=0.9), TECHNICAL)
+    assert replies.held_to(once, TECHNICAL) == once
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        "report",
+        {"adjustments": {}},
+        a_report(adjustments=None),
+        a_report(confidence="sure"),
+        a_report(confidence=["high"]),
+        a_report(flags=(1,)),
+        a_report(key_points=7),
+        a_report(reasoning=b"x"),
+        a_report(evidence=("technical.rsi14",)),
+        a_report(value=float("nan")),
+        a_report(value="0.1"),
+        a_report(value=True),
+    ],
+    ids=repr,
+)
+def test_what_an_agent_of_another_hand_returns_is_checked_too(told) -> None:
+    agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=lambda _c, _a: told)}
+    record = debate(Scripted(), agents=agents)
+    assert record.failures == {"technical": "garbage"}
+
+
+def test_only_the_gate_rules() -> None:
+    odd = a_report(ruling=GateRuling(0.0, veto=True))
+    agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=lambda _c, _a: odd)}
+    record = debate(Scripted(), agents=agents)
+    assert not record.veto
+    silent = replace(AGENTS["risk_gate"], analyze=lambda _c, _a: a_report("risk_gate"))
+    record = debate(Scripted(), agents={**AGENTS, "risk_gate": silent})
+    assert record.failures == {"risk_gate": "garbage"}
+    waits = replace(
+        AGENTS["risk_gate"], analyze=lambda _c, _a: AgentReport.abstain("risk_gate", "-")
+    )
+    record = debate(Scripted(), agents={**AGENTS, "risk_gate": waits})
+    assert record.failures == {}
+
+
+def test_the_reply_schemas_suit_every_vendor() -> None:
+    """Every field required, no free keys, no empty type, and no bounds left to the server."""
+
+    def walk(schema):
+        if schema.get("type") == "object":
+            assert schema["properties"]
+            assert schema["required"] == list(schema["properties"])
+            assert schema["additionalProperties"] is False
+        assert not {"minimum", "maximum", "minLength", "maxLength", "default"} & set(schema)
+        for inner in [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]:
+            walk(inner)
+        if "items" in schema:
+            walk(schema["items"])
+
+    for shape, valid in (("report", report()), ("ruling", ruling()), ("scores", chart())):
+        walk(replies.SCHEMAS[shape])
+        assert sorted(replies.SCHEMAS[shape]["properties"]) == sorted(valid)
+        assert json.loads(json.dumps(replies.SCHEMAS[shape])) == replies.SCHEMAS[shape]
+    assert replies.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
+
+
+def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..., int]) -> None:
+    """Any cut, repeated or foreign piece of text anywhere in a valid reply."""
+    seen: set[str] = set()
+    pieces = st.sampled_from(
+        [
+            "NaN",
+            "1e999",
+            "null",
+            '"',
+            "}",
+            "{",
+            ",",
+            ":",
+            "true",
+            "\\ud800",
+            "\x00",
+            "[",
+            "]",
+            "0.9",
+        ]
+    )
+
+    @hypothesis_settings(
+        max_examples=scaled(10_000),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        st.sampled_from([(VALID, TECHNICAL), (json.dumps(ruling()), GATE)]),
+        st.integers(0, len(VALID)),
+        st.integers(0, len(VALID)),
+        st.one_of(pieces, st.text(max_size=8)),
+    )
+    def check(valid, start, end, piece) -> None:
+        text, role = valid
+        try:
+            told = read(text[:start] + piece + text[end:], role)
+        except ModelUnavailable as failure:
+            seen.add(failure.reason)
+            return
+        seen.add("read")
+        values = [value for value in told.adjustments.values() if value is not None]
+        assert all(abs(value) <= role.bound for value in values)
+        assert all(isinstance(cited, Evidence) for cited in told.evidence)
+        json.dumps(told.reasoning, ensure_ascii=False).encode()
+
+    check()
+    assert {"garbage", "read"} <= seen <= {"garbage", "wrong_symbol", "read"}
