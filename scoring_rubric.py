@@ -45,13 +45,13 @@ NONCE_PLACEHOLDER: Final = "{NONCE}"
 NUMBERS_ONLY: Final = frozenset({"news"})
 """Agents that read strangers' text: others see their numbers and ids, never their prose."""
 
-REASONING_CHARS: Final = 280
+REASONING_CHARS: Final = 240
 """Longest quotation of one agent's reasoning."""
 POINT_CHARS: Final = 90
 """Longest quotation of one key point."""
 POINTS: Final = 2
 """Key points quoted of one report."""
-CITATIONS: Final = 8
+CITATIONS: Final = 6
 """Citations listed of one report."""
 NOTE_CHARS: Final = 100
 """Longest note, memory entry or word of a feature."""

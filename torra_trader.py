@@ -12,6 +12,7 @@ part.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feature_bundle import Bundle
 from torra.risk_engine import Action, DenyReason
+
+log = logging.getLogger("torra")
 
 LOCK_GRACE: Final = 0.5
 """Seconds past the deadline that a tick waits for the database's lock."""
@@ -104,10 +107,18 @@ def run_tick(
     except BaseException:
         _release(database, key, edges.epoch)
         raise
-    publish(instance, edges)
-    if edges.notify:
-        edges.notify("tick", dict(record))
+    _afterwards(instance, record, edges)
     return Outcome(key, "done", record=record)
+
+
+def _afterwards(instance: Instance, record: Mapping[str, Any], edges: Edges) -> None:
+    """Publish and tell; the tick is stored, so nothing here may fail it."""
+    try:
+        publish(instance, edges)
+        if edges.notify:
+            edges.notify("tick", dict(record))
+    except Exception:
+        log.exception("after the tick of %s; what is pending waits", instance.id)
 
 
 def _write(edges: Edges, deadline: float) -> AbstractContextManager[None]:
@@ -301,7 +312,7 @@ def _decide(
             ungated=thought.ungated,
             source_type=thought.deliberation.source_type,
             profile=profile,
-            deliberation=thought.deliberation.as_json(),
+            deliberation=tick_record.spoken(thought.deliberation),
             timeframes=instance.timeframes,
         )
         action = _review(instance, sight, thought, saved, profile, database)

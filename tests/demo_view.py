@@ -561,12 +561,12 @@ def call(name: str, failures: dict[str, str]) -> dict[str, Any]:
 
 def act(verdict: str, veto: bool, place: int) -> tuple[str, str, list[str]]:
     if verdict == "HOLD":
-        return ("CLOSE", "the verdict turned", []) if place % 61 == 0 else ("HOLD", "", [])
+        return ("CLOSE", "OPPOSITE_VERDICT", []) if place % 61 == 0 else ("HOLD", "THRESHOLD", [])
     if veto:
-        return "HOLD", "the gate vetoes an opening", ["GATE_VETO"]
+        return "HOLD", "GATE_VETO", ["GATE_VETO"]
     if place % 4:
-        return "HOLD", "a position is open already", []
-    return f"OPEN_{verdict}", "flat, all checks passed", []
+        return "HOLD", "POSITION_HELD", []
+    return f"OPEN_{verdict}", "VERDICT", []
 
 
 def atr(series: list[dict[str, Any]], place: int) -> float:

@@ -27,7 +27,7 @@ from scripted import (
 
 from agent_config import MODES
 from agent_framework import blend, deliberate
-from agents import stages
+from agents import sitting, stages
 from agents.contracts import VECTORS, SourceType
 from agents.registry import AGENTS, Agent
 from torra.chart_scorer import score_chart
@@ -134,6 +134,25 @@ def test_time_is_kept_for_the_fallback_while_nobody_has_answered() -> None:
     record, elapsed = took(Scripted(script), 0.5, fallback=score_chart)
     assert record.source_type is SourceType.LEGACY
     assert elapsed <= 0.5 + OVER
+
+
+@pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
+def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(fallback, kept, monkeypatch) -> None:
+    """Until somebody has answered; a clock that stands still shows the limits."""
+    monkeypatch.setattr(
+        sitting, "STAGE_SHARE", dict.fromkeys(("analysts", "research", "gate"), 1.0)
+    )
+    provider = Scripted({"technical": TimeoutError()})
+    deliberate(
+        context(),
+        settings(),
+        provider.submit,
+        monotonic=lambda: 100.0,
+        deadline=110.0,
+        fallback=fallback,
+    )
+    limits = [round(request.limit_s, 6) for request in provider.requests]
+    assert limits == [10.0 - kept] * 3 + [10.0]
 
 
 def test_no_stage_may_use_more_than_its_share() -> None:

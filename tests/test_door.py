@@ -53,6 +53,12 @@ def with_cell(column: str, value: float, row: int = 100) -> pd.DataFrame:
     return frame
 
 
+def with_bar(opened: float, high: float, low: float, close: float) -> pd.DataFrame:
+    frame = sound()
+    frame.iloc[100, :4] = [opened, high, low, close]
+    return frame
+
+
 def with_times(change: Callable[[list[pd.Timestamp]], None]) -> pd.DataFrame:
     times = list(sound().index)
     change(times)
@@ -87,6 +93,10 @@ BROKEN: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "tiny negative volume": (lambda: with_cell("volume", -5e-324), "not_positive"),
     "high below close": (lambda: with_cell("high", 50.0), "high_low"),
     "low above open": (lambda: with_cell("low", 150.0), "high_low"),
+    "low above open alone": (lambda: with_bar(100, 102, 100.5, 101), "high_low"),
+    "low above close alone": (lambda: with_bar(101, 102, 100.5, 100), "high_low"),
+    "high below open alone": (lambda: with_bar(101, 100.5, 99, 100), "high_low"),
+    "high below close alone": (lambda: with_bar(100, 100.5, 99, 101), "high_low"),
     "two rows swapped": (lambda: with_times(swap), "unsorted"),
     "newest first": (lambda: sound().iloc[::-1], "unsorted"),
     "a time twice": (lambda: with_times(repeat), "duplicate"),

@@ -133,6 +133,7 @@ DENIED = [
     ({"positions_open": 9}, DenyReason.MAX_POSITIONS),
     ({"gross_notional": 19_000.0}, DenyReason.EXPOSURE_CAP),
     ({"day_loss": 200.0}, DenyReason.DAILY_LOSS_CAP),
+    ({"signals_last_hour": 6}, DenyReason.MESSAGE_RATE),
 ]
 
 

@@ -18,8 +18,8 @@ from torra.config import ROOT
 from torra.errors import ConfigError
 
 TABLES = {
-    "sentiment", "chains", "journal", "calls", "ticks", "bars", "record_highs", "signals",
-    "signal_events", "latches", "paper_cursor", "lease", "desk_state", "trading_config",
+    "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
+    "signals", "signal_events", "latches", "paper_cursor", "lease", "desk_state", "trading_config",
 }  # fmt: skip
 
 

@@ -195,7 +195,12 @@ def test_the_exposure_is_the_whole_desks(database: Database) -> None:
     gross = notional(0.5, 101.0, PROFILE.symbol("BTCUSD")) + notional(
         0.5, 1.1, PROFILE.symbol("EURUSD")
     )
-    assert told == {"positions_open": 2, "gross_notional": pytest.approx(gross), "day_loss": 0.0}
+    assert told == {
+        "signals_last_hour": 1,
+        "positions_open": 2,
+        "gross_notional": pytest.approx(gross),
+        "day_loss": 0.0,
+    }
     end(database, "T1", profit=-7.5)
     told = database.exposure("EUR", as_of=NOON + 3 * STEP)
     assert (told["positions_open"], told["day_loss"]) == (1, 7.5)

@@ -18,6 +18,7 @@ from torra.config import ROOT
 from torra.dashboard import arithmetic, figures, reasoning, screens
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.commands import group
+from torra.risk_engine import DENIALS, DenyReason
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -271,6 +272,35 @@ def test_a_banner_tells_the_state_on_every_page(state, banner, address):
     assert titles == (state == "demo")
 
 
+def test_the_reason_of_an_action_is_a_sentence():
+    list_of_ticks = get("/symbol/BTCUSD/M15")
+    reasons = {text for key, text in list_of_ticks.cells.items() if key.endswith(".reason")}
+    assert "THRESHOLD" not in reasons
+    assert any(
+        re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
+    )
+    assert reasoning.why("GATE_VETO").startswith("GATE_VETO: ")
+    assert reasoning.why("POSITION_HELD") == "POSITION_HELD: the open position stays"
+    assert reasoning.why("a host's own words") == "a host's own words"
+    assert reasoning.why(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("consensus", "words"),
+    [
+        (0.31, "+0.310 is 0.190 short of the BUY threshold +0.50"),
+        (-0.2, "−0.200 is 0.300 short of the SELL threshold −0.50"),
+        (0.4999, "+0.49990 is 0.00010 short of the BUY threshold +0.50"),
+        (0.5, "+0.50000 reaches the BUY threshold +0.50"),
+        (-0.71, "−0.710 reaches the SELL threshold −0.50"),
+        (None, "No consensus is stored"),
+    ],
+)
+def test_the_headline_tells_which_side_of_a_threshold(consensus, words):
+    record = {"consensus": consensus, "thresholds": {"buy": 0.5, "sell": 0.5}}
+    assert words in reasoning.headline(record)
+
+
 def test_halted_says_why_and_who_resumes():
     page = get("/", "halted")
     assert "a person asked for it" in page.text
@@ -456,6 +486,7 @@ def test_an_action_shows_its_signal_and_a_veto_its_reason():
     page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
     assert "GATE_VETO" in page.text
     assert "⊘ VETO" in page.text
+    assert f"GATE_VETO: {DENIALS[DenyReason.GATE_VETO].meaning}" in page.text
     assert "No signal was written" in page.text
 
 

@@ -357,3 +357,20 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     assert limits["mode"] == "one of `budget`, `full`"
     assert limits["active_agents"] == "at most 8 of them"
     assert limits["capital"] == "above 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"thresholds": {"buy": 0.5, "buy": 0.1}}', "the key buy stands twice"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"symbols": {"X": {"tick_sise": 1}}}', "did you mean tick_size"),
+    ],
+)
+def test_a_file_that_could_be_read_in_two_ways_is_refused(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load_profile(path, tmp_path)

@@ -263,15 +263,16 @@ def test_bull_and_bear_hear_the_same_news_differently() -> None:
     assert bear["confidence"] == "low"
 
 
+@pytest.mark.parametrize("role", [TECHNICAL, BULL], ids=lambda role: role.id)
 @pytest.mark.parametrize("vector", VECTORS)
-def test_a_score_that_says_it_already_is_left_alone(vector: str) -> None:
+def test_a_score_that_says_it_already_is_left_alone(vector: str, role: Role) -> None:
     level = 0.4
     values = {f"component.{name}": level for name in COMPONENTS[vector]} | {ADX: TREND}
-    told = request(BULL, values, dict.fromkeys(VECTORS, level))
+    told = request(role, values, dict.fromkeys(VECTORS, level))
     assert said(told).adjustments[vector] == 0
-    modest = request(BULL, values, dict.fromkeys(VECTORS, 0.1))
+    modest = request(role, values, dict.fromkeys(VECTORS, 0.1))
     assert said(modest).adjustments[vector] > 0
-    proud = request(BULL, values, dict.fromkeys(VECTORS, 0.9))
+    proud = request(role, values, dict.fromkeys(VECTORS, 0.9))
     assert said(proud).adjustments[vector] < 0
 
 
@@ -469,7 +470,7 @@ def test_thin_evidence_is_worth_less() -> None:
     thin = said(request(TECHNICAL, alone)).adjustments["momentum"]
     more = alone | {"technical.macd_hist": 1.0, "technical.rsi14": 95.0}
     full = said(request(TECHNICAL, more)).adjustments["momentum"]
-    assert 0 < thin < full
+    assert 0 < thin < TECHNICAL.bound / 2 < full
     assert said(request(TECHNICAL, alone)).confidence == "low"
 
 
@@ -622,6 +623,14 @@ def test_a_weak_case_lowers_the_multiplier() -> None:
     assert 1.0 > multiplier("low") > multiplier("low", "ungrounded") == 0.6
     silent = tuple(AgentReport.abstain(item.agent_id, "nothing") for item in TRUSTED)
     assert ruling(CALM, silent)["multiplier"] == 0.6
+
+
+def test_a_side_without_a_case_is_no_weakness() -> None:
+    bear = replace(report("bear_researcher", "low", momentum=0.0), flags=("ungrounded",))
+    assert ruling(CALM, (TRUSTED[0], TRUSTED[1], bear))["multiplier"] == 1.0
+    bull = replace(bear, agent_id="bull_researcher")
+    told = ruling(CALM, (report("technical", "medium", momentum=0.1), bull, bear))
+    assert told["reason_code"] == GateReason.WEAK_CASE
 
 
 @pytest.mark.parametrize(

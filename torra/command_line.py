@@ -84,7 +84,7 @@ def run(home: Path, port: int, host: str, no_pages: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def tick(home: Path, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
+def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
     """Run one tick without changing or publishing anything."""
     from torra import one_tick  # noqa: PLC0415
 

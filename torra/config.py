@@ -290,8 +290,8 @@ def read(model: type[Model], path: Path) -> Model:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     try:
-        values = json.loads(text)
-    except ValueError as error:
+        values = json.loads(text, object_pairs_hook=_no_key_twice)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
     return validate(model, values, str(path))
 
@@ -306,12 +306,22 @@ def validate(model: type[Model], values: object, source: str) -> Model:
         ) from error
 
 
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice} stands twice")
+    return values
+
+
 def _explain(model: type[BaseModel], item: Any, source: str) -> str:
     place = ".".join(str(part) for part in item["loc"]) or "the whole file"
     if item["type"] != "extra_forbidden":
         shown = repr(item.get("input"))
         return f"{source}: {place}: {item['msg']} (found {shown[:60]})"
-    near = difflib.get_close_matches(str(item["loc"][-1]), _keys(model), n=1, cutoff=0.5)
+    known = [*_keys(model), *SymbolSpec.model_fields]
+    near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"{source}: unknown key {place}{hint}"
 

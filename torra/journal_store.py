@@ -7,6 +7,7 @@ is None. What a record holds is decided where it is made (torra.tick_record); he
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,7 +23,6 @@ CALL_COLUMNS: Final = (
     "status",
     "model",
     "provider",
-    "system",
     "user",
     "reply",
     "input_tokens",
@@ -32,9 +32,15 @@ CALL_COLUMNS: Final = (
     "request_hash",
     "detail",
 )
-"""Columns of a call that carry the name of their field in CallRecord; `role` is its role_id."""
+"""Columns of a call that carry the name of their field in CallRecord; `role` is its role_id.
 
-CALLS: Final = "SELECT role AS role_id, * FROM calls WHERE torra_key = ? ORDER BY rowid"
+`instructions` holds the hash of the role's system text, the same on every tick and stored once.
+"""
+
+CALLS: Final = (
+    "SELECT c.role AS role_id, c.*, i.text AS system FROM calls c "
+    "JOIN instructions i ON i.hash = c.instructions WHERE c.torra_key = ? ORDER BY c.rowid"
+)
 TICK_ROW: Final = (
     "SELECT c.*, s.ath, s.price_action, s.key_levels, s.momentum, s.structure, s.source_type, "
     "j.action, j.reason, j.elapsed_ms, j.cost_usd, j.provider "
@@ -67,8 +73,15 @@ class JournalStore(Store):
         with self.transaction():
             for call in calls:
                 told = {name: getattr(call, name) for name in CALL_COLUMNS}
+                told["instructions"] = self._instructions(call.system)
                 row = {"torra_key": key.text, "role": call.role_id, **told, "at": at}
                 self._add("calls", row)
+
+    def _instructions(self, text: str) -> str:
+        """Store a role's instructions if they are new; return their hash."""
+        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._change("INSERT OR IGNORE INTO instructions (hash, text) VALUES (?, ?)", name, text)
+        return name
 
     def tick(self, key: TickKey) -> dict[str, Any] | None:
         """Return a tick as its record, with `deliberation` and `calls` (rows); None without one.

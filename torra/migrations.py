@@ -73,10 +73,13 @@ CREATE TABLE journal (
     elapsed_ms REAL NOT NULL, provider TEXT NOT NULL, cost_usd REAL NOT NULL, at TEXT NOT NULL
 );
 
+CREATE TABLE instructions (hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+
 CREATE TABLE calls (
     torra_key TEXT NOT NULL, role TEXT NOT NULL, round INTEGER NOT NULL, attempt INTEGER NOT NULL,
     stage TEXT NOT NULL, status TEXT NOT NULL, model TEXT NOT NULL, provider TEXT NOT NULL,
-    system TEXT NOT NULL, user TEXT NOT NULL, reply TEXT NOT NULL,
+    instructions TEXT NOT NULL REFERENCES instructions(hash),
+    user TEXT NOT NULL, reply TEXT NOT NULL,
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
     cost_usd REAL NOT NULL, elapsed_ms REAL NOT NULL,
     request_hash TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,

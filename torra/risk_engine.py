@@ -139,7 +139,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "document 000",
         _ENGINE,
     ),
-    _R.MESSAGE_RATE: Denial("too many signals in an hour", "RTS 6 Art. 15(1)(d)"),
+    _R.MESSAGE_RATE: Denial(
+        "the instance has sent its signals of the hour; closes still pass",
+        "RTS 6 Art. 15(1)(d)",
+        _ENGINE,
+    ),
     _R.REPEATED_EXECUTION: Denial(
         "the same opening again and again; halts the desk", "RTS 6 Art. 15(3)"
     ),
@@ -248,14 +252,16 @@ def review(
     veto: bool,
     opening_stands: bool,
     multiplier: float,
+    signals_last_hour: int = 0,
 ) -> Action:
     """Return the action for a verdict: the intent, less every leg that a check denies.
 
     `positions_open` and `gross_notional` (the sum of `notional` at entry prices) are the whole
     desk's and include `position`; `day_loss` is this UTC day's loss, in account currency, a gain
-    negative. `veto` is the gate's or the latch's. `multiplier`, in [0, 1], scales the size; the
-    limits of the account are checked at the full size, so that a lower multiplier never lets an
-    opening through. A trading state other than ACTIVE and REDUCING counts as HALTED.
+    negative; `signals_last_hour` counts the instance's own signals. `veto` is the gate's or the
+    latch's. `multiplier`, in [0, 1], scales the size; the limits of the account are checked at the
+    full size, so that a lower multiplier never lets an opening through. A trading state other than
+    ACTIVE and REDUCING counts as HALTED.
     """
     wanted = intent(verdict, position, profile.on_opposite)
     if wanted.name == "HOLD":
@@ -279,6 +285,7 @@ def review(
         positions_open - (1 if leaving else 0),
         gross_notional - (notional(leaving.lots, leaving.entry, spec) if leaving else 0.0),
         day_loss,
+        signals_last_hour + (1 if leaving else 0),
     )
     plan = _plan(opening, (price, atr), spec, profile.risk, multiplier=multiplier, account=account)
     denied = (*(name for name, holds in gate.items() if holds), *plan.denied)
@@ -405,6 +412,7 @@ class _Account(NamedTuple):
     positions: int
     gross: float
     day_loss: float
+    signals: int
 
 
 class _Plan(NamedTuple):
@@ -449,6 +457,7 @@ def _limits(
         DenyReason.MAX_POSITIONS: account.positions >= risk.max_positions,
         DenyReason.EXPOSURE_CAP: _exact(account.gross) + added > ceiling,
         DenyReason.DAILY_LOSS_CAP: _exact(account.day_loss) >= daily or loss > daily,
+        DenyReason.MESSAGE_RATE: account.signals >= risk.max_signals_per_hour,
     }
     return tuple(reason for reason, broken in checks.items() if broken)
 

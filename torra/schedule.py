@@ -25,7 +25,7 @@ from instance_database import Database, TickKey
 from torra.bar_window import HistoryWindow, LiveWindow, Window
 from torra.clock import Clock, Simulated, closes, duration, iso, token
 from torra.config import Instance, Profile
-from torra.errors import StoreUnavailable
+from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
 from torra_trader import Edges, Outcome, publish, run_tick
@@ -50,6 +50,9 @@ RETRY_SHARE: Final = 1 / 15
 
 TIMER_SLACK: Final = timedelta(milliseconds=10)
 """A wake comes this much after the close, so that it never comes before it."""
+
+CLOSING_SECONDS: Final = 1.0
+"""Real seconds that a desk which is told to stop leaves a running tick."""
 
 WARM_UP_BARS: Final = 240
 """Bars of an instance's shortest timeframe that warm-up runs through."""
@@ -139,13 +142,24 @@ class Desk:
         if self.active:
             self._set_timers()
 
-    def close(self, wait: bool = True) -> None:
-        """Stop the timers and give the lease back."""
+    def close(self, within: float = CLOSING_SECONDS) -> bool:
+        """Stop the timers and give the lease back; return whether every tick had ended in time.
+
+        A tick that runs on is left behind with its claim and the lease, as by a crash: the next
+        desk takes both over.
+        """
         if self._scheduler.running:
-            self._scheduler.shutdown(wait=wait)
+            self._scheduler.shutdown(wait=False)
+        end = self.clock.monotonic() + within
+        for station in self.stations.values():
+            left = max(0.0, end - self.clock.monotonic())
+            if not station.lock.acquire(timeout=left):
+                return False
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
             self.database.release_lease(self.owner, epoch)
+        self.database.close()
+        return True
 
     def _hold_lease(self) -> None:
         try:
@@ -261,8 +275,7 @@ class Desk:
         """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
         first = True
         while True:
-            newest = station.feed.bars(station.instance.symbol, timeframe, as_of, 1)
-            if len(newest) and newest.index[-1] == bar_time:
+            if _has_bar(station, timeframe, bar_time, as_of):
                 return 0.0 if first else self.clock.monotonic()
             first = False
             if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
@@ -336,6 +349,14 @@ class Desk:
             for time in frame.index[frame.index >= start]
         ]
         return WarmUp(station, HistoryWindow(frames), keys)
+
+
+def _has_bar(station: Station, timeframe: str, bar_time: datetime, as_of: datetime) -> bool:
+    try:
+        newest = station.feed.bars(station.instance.symbol, timeframe, as_of, 1)
+    except DataUnavailable:
+        return False
+    return bool(len(newest)) and bool(newest.index[-1] == bar_time)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from torra.clock import parse
@@ -21,6 +21,7 @@ from torra.risk_engine import CLOSING, OPENS, Position, notional
 from torra.signal_states import HELD, UNDER_WAY, check_transition
 from torra.store_connection import Store, stamp
 
+HOUR: Final = timedelta(hours=1)
 WRITTEN: Final = (
     "sid",
     "instance",
@@ -175,24 +176,29 @@ class SignalStore(Store):
     def exposure(self, instance: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the account as an opening of this instance would meet it: the whole desk's.
 
-        positions_open, gross_notional (at entry prices) and day_loss (of the UTC day of `as_of`, a
-        gain negative), both in account currency.
+        signals_last_hour (the instance's own), positions_open, gross_notional (at entry prices) and
+        day_loss (of the UTC day of `as_of`, a gain negative), both in account currency.
         """
         held = self.positions()
-        del instance  # one account for the whole desk
         midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
         row = self._row(
             "SELECT coalesce(sum(profit), 0.0) AS profit FROM signals "
             "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
             midnight,
         )
+        sent = self._row(
+            "SELECT count(*) AS number FROM signals WHERE instance = ? "
+            "AND decided_at > ? AND decided_at <= ?",
+            instance, stamp(as_of - HOUR), stamp(as_of),
+        )  # fmt: skip
         return {
+            "signals_last_hour": int(sent["number"]) if sent else 0,
             "positions_open": len(held),
             "gross_notional": sum(
                 notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
                 for item in held
             ),
-            "day_loss": -float(row["profit"]) if row else 0.0,
+            "day_loss": 0.0 - float(row["profit"]) if row else 0.0,
         }
 
     # --- latches, paper -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 import technical_calculator
+from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from torra.clock import iso
 from torra.config import Profile
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
+
+CALL_TEXTS: Final = ("system", "user", "reply")
+"""Fields of a call that the `calls` table keeps."""
 
 
 def build(
@@ -68,6 +72,16 @@ def build(
         "memory": dict(sight.memory),
         "skipped": None,
     }
+
+
+def spoken(deliberation: Deliberation) -> dict[str, Any]:
+    """Return a deliberation as the sentiment row keeps it: the texts of its calls stand apart."""
+    told = deliberation.as_json()
+    calls = [
+        {name: value for name, value in call.items() if name not in CALL_TEXTS}
+        for call in told["calls"]
+    ]
+    return {**told, "calls": calls}
 
 
 def _identity(sight: Sight) -> dict[str, Any]:

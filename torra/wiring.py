@@ -7,7 +7,7 @@ ConfigError with the remedy. Nothing here runs a tick.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -46,22 +46,31 @@ def open_desk(
         for item in settings.instances
     }
     database = open_database(folder)
+    try:
+        stations = _stations(settings, profiles, database)
+        make_clock = clock_maker(station.feed for station in stations)
+        return Desk(database, stations, make_clock, notify=notify), settings
+    except BaseException:
+        database.close()
+        raise
+
+
+def _stations(
+    settings: DeskSettings, profiles: Mapping[str, Profile], database: Database
+) -> list[Station]:
     feeds = open_feeds(settings.instances, database)
-    stations = []
-    for instance in settings.instances:
-        profile = profiles[instance.id]
-        database.apply_profile(instance.id, profile.model_dump_json(), profile.digest())
-        stations.append(
-            Station(
-                instance=instance,
-                profile=profile,
-                feed=feeds[instance.id],
-                provider=open_provider(profile.agents),
-                lock=threading.Lock(),
-            )
+    for name, profile in profiles.items():
+        database.apply_profile(name, profile.model_dump_json(), profile.digest())
+    return [
+        Station(
+            instance=instance,
+            profile=profiles[instance.id],
+            feed=feeds[instance.id],
+            provider=open_provider(profiles[instance.id].agents),
+            lock=threading.Lock(),
         )
-    make_clock = clock_maker(feeds.values())
-    return Desk(database, stations, make_clock, notify=notify), settings
+        for instance in settings.instances
+    ]
 
 
 def check_profile(profile: Profile, instance: Instance) -> Profile:
@@ -73,11 +82,28 @@ def check_profile(profile: Profile, instance: Instance) -> Profile:
                 f"instance {instance.id} watches {timeframe}, but its profile {instance.profile} "
                 f"gives it no weight: add timeframe_weights.{timeframe}"
             )
+    _refuse_what_is_not_built(profile, instance)
     try:
         seated(profile.agents)
     except ValueError as error:
         raise ConfigError(f"profile {instance.profile}: {error}") from error
     return profile
+
+
+def _refuse_what_is_not_built(profile: Profile, instance: Instance) -> None:
+    """Refuse settings that this version would silently ignore."""
+    agents = profile.agents
+    asked = {
+        "agents.call_policy pivotal": agents.call_policy != "always",
+        "agents.include_news": agents.include_news,
+        f"agents.picture {agents.picture}": agents.picture != "off",
+        "execution approve": profile.execution == "approve",
+    }
+    for setting, wanted in asked.items():
+        if wanted:
+            raise ConfigError(
+                f"profile {instance.profile}: {setting} is not in this version; take it out"
+            )
 
 
 def open_feeds(instances: Iterable[Instance], database: Database) -> dict[str, Feed]:

@@ -11,9 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agents.contracts import VECTORS
+from torra import risk_engine
 from torra.dashboard import arithmetic, figures
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
+
+REASONS: Final = {
+    "VERDICT": "the verdict opens a position",
+    "POSITION_HELD": "the open position stays",
+    "OPPOSITE_VERDICT": "the verdict is against the open position",
+    **{reason.value: denial.meaning for reason, denial in risk_engine.DENIALS.items()},
+}
+"""What the one word of an action means (torra.risk_engine)."""
 
 NEAR: Final = 0.005
 """A gap to the threshold below this is told with more decimals."""
@@ -36,6 +45,7 @@ def story(record: Mapping[str, Any]) -> Row:
         "calls": call_rows(record.get("calls") or deliberation.get("calls")),
         "stages": [_stage(item) for item in sequence(deliberation.get("stages"))],
         "flags": [figures.clean(flag, 120) for flag in sequence(deliberation.get("flags"))],
+        "why": why(record.get("reason")),
         "denied": [figures.clean(reason, 120) for reason in sequence(record.get("denied"))],
         "signals": _signals(record),
         "provenance": provenance(record),
@@ -63,6 +73,15 @@ def standing(record: Mapping[str, Any]) -> str:
         return f"reaches the {shown}"
     gap = abs(limit) - abs(consensus)
     return f"is {figures.plain(gap, _decimals(record))} short of the {shown}"
+
+
+def why(reason: Any) -> str:
+    """Return the word why an action was taken with its meaning; text of a host stays as it is."""
+    word = figures.clean(reason, 300)
+    if word == "THRESHOLD":
+        return ""  # the standing of the consensus says it
+    meaning = REASONS.get(word, "")
+    return f"{word}: {meaning}" if meaning else word
 
 
 def _decimals(record: Mapping[str, Any]) -> int:

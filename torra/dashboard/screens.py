@@ -15,7 +15,7 @@ from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard import figures
 from torra.dashboard.figures import cell
-from torra.dashboard.reasoning import headline, standing
+from torra.dashboard.reasoning import headline, standing, why
 from torra.dashboard.stored import Row
 
 Cells = dict[str, Row]
@@ -51,7 +51,9 @@ def strip(desk: Mapping[str, Any]) -> Cells:
         "banner.standby": _shown(desk.get("role") == "STANDBY"),
         "banner.reducing": _shown(trading == "REDUCING"),
         "banner.halted": _shown(trading == "HALTED"),
-        "desk.reason": _text(figures.clean(desk.get("trading_reason"), 300)),
+        "desk.reason": _text(
+            figures.clean(desk.get("trading_reason"), 300) or "no reason was given"
+        ),
     }
 
 
@@ -89,7 +91,7 @@ def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
     for place, event in enumerate(events):
         cells |= _listed(f"tick.{place}", data, event, link)
     cells["ticks.empty"] = _shown(not events)
-    shape = f"{data['instance']}/{data['timeframe']}"
+    shape = f"{data['instance']}/{data['timeframe']}/{'chart' if data['bars'] else 'empty'}"
     return {"cells": cells, "rows": len(events), "shape": shape}
 
 
@@ -302,7 +304,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
 
 
 def _why(event: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    told = figures.clean(event.get("reason"), 300)
+    told = why(event.get("reason"))
     where = standing({**event, "thresholds": data.get("thresholds")}).removeprefix("is ")
     return told or where or figures.DASH
 
@@ -320,7 +322,7 @@ def _skip_text(skip: Mapping[str, Any]) -> str:
 
 
 def _reason(latest: Mapping[str, Any]) -> str:
-    told = figures.clean(latest.get("reason"), 240)
+    told = why(latest.get("reason"))
     denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     return f"{headline(latest)} {more}".strip()

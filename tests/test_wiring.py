@@ -1,0 +1,69 @@
+"""Settings that cannot work are refused before anything starts, each with its remedy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torra import wiring
+from torra.errors import ConfigError
+
+
+def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "mine.json").write_text(json.dumps(profile))
+    row = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine", **instance}
+    (folder / "desk.json").write_text(json.dumps({"instances": [row]}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ({"agents": {"call_policy": "pivotal"}}, "pivotal is not in this version"),
+        ({"agents": {"include_news": True}}, "include_news is not in this version"),
+        ({"agents": {"picture": "rendered"}}, "picture rendered is not in this version"),
+        ({"execution": "approve"}, "approve is not in this version"),
+        ({"agents": {"mode": "full"}}, "agents that are not there"),
+        ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
+        ({"agents": {"provider": "anthropic"}}, "anthropic is not in this version"),
+        ({"timeframe_weights": {"H1": 1.0}}, "add timeframe_weights.M15"),
+        ({"symbols": {}}, "add symbols.BTCUSD"),
+        ({"risk": {"capital": -1}}, "risk.capital"),
+    ],
+)
+def test_a_setting_that_would_be_ignored_is_refused(
+    profile: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        wiring.open_desk(home(tmp_path, profile))
+
+
+def test_a_desk_cannot_mix_sample_and_real_feeds(tmp_path: Path) -> None:
+    rows = [{"symbol": "BTCUSD"}, {"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    with pytest.raises(ConfigError, match="TORRA_HOME of its own"):
+        wiring.open_desk(tmp_path)
+
+
+def test_two_instances_of_one_name_are_refused(tmp_path: Path) -> None:
+    rows = [{"symbol": "BTCUSD"}, {"symbol": "BTCUSD"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    with pytest.raises(ConfigError, match="same name"):
+        wiring.open_desk(tmp_path)
+
+
+def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="TORRA_HOME"):
+        wiring.open_desk(tmp_path / "file" / "home")
+
+
+def test_the_shipped_desk_opens(tmp_path: Path) -> None:
+    desk, settings = wiring.open_desk(tmp_path)
+    assert [item.id for item in settings.instances] == ["BTCUSD", "EURUSD"]
+    assert desk.clock.accelerated
+    assert desk.close()
