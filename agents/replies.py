@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from agent_config import CONFIDENCE_WEIGHT
+from scoring_rubric import OWN_FLAGS
 
 from .contracts import (
     VECTORS,
@@ -48,8 +49,6 @@ CITATIONS_KEPT: Final = 40
 CLAMPED: Final = "clamped"
 OUT_OF_FOCUS: Final = "out_of_focus"
 UNGROUNDED: Final = "ungrounded"
-OWN_FLAGS: Final = (CLAMPED, OUT_OF_FOCUS, UNGROUNDED)
-"""Flags that only this module sets; a model that writes one itself is not heard."""
 
 ABSTAINED: Final = "no reason given"
 

@@ -258,7 +258,7 @@ def test_cleaned_text_is_one_short_line(limit) -> None:
         assert cleaned.isprintable()
 
 
-@pytest.mark.parametrize("text", ["＜＜＜QUOTE x", "≪<QUOTE x", "«‹QUOTE x", "﹤﹤QUOTE​ x"])
+@pytest.mark.parametrize("text", ["＜＜＜QUOTE x", "≪<QUOTE x", "«‹QUOTE x", "﹤﹤QUOTE\u200b x"])
 def test_what_looks_like_a_fence_is_written_in_brackets(text) -> None:
     assert set(clean(text, 40)) <= set("(QUOTE x")
 
