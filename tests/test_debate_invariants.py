@@ -338,7 +338,16 @@ WEIGHTS = SentimentWeights()
 THRESHOLDS = Thresholds(buy=0.3, sell=0.3)
 NOON = datetime(2021, 12, 1, 12, tzinfo=UTC)
 near = st.floats(-0.6, 0.6).map(lambda value: round(value, 8))
-l1_near = st.fixed_dictionaries(dict.fromkeys(VECTORS, near))
+
+
+@st.composite
+def l1_scores(draw: st.DrawFn) -> dict[str, float]:
+    """Scores that lean one way together, so that both sides and the thresholds are met often."""
+    lean = draw(st.sampled_from((-0.3, 0.0, 0.3)))
+    return {name: round(lean + draw(st.floats(-0.3, 0.3)), 8) for name in VECTORS}
+
+
+l1_near = l1_scores()
 thoughts = st.fixed_dictionaries(dict.fromkeys(VECTORS, st.floats(-0.45, 0.45)))
 
 
