@@ -19,13 +19,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-import pandas as pd
-
 import agent_framework
 import ath_calculator
 import signal_bridge
 import technical_calculator
-from agent_framework import Deliberation
 from agents.contracts import DebateContext, Submit
 from agents.registry import AGENTS
 from instance_database import Database, Saved, TickKey
@@ -35,8 +32,8 @@ from torra.bridges import paper
 from torra.clock import Clock, duration, iso, token
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
-from torra.feature_bundle import Bundle
 from torra.risk_engine import Action, DenyReason
+from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
 
@@ -147,37 +144,6 @@ def _release(database: Database, key: TickKey, epoch: int) -> None:
 # --- what the tick sees: steps 2 to 7 -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """Everything that the tick saw: bars, L1, evidence and memory."""
-
-    instance: Instance
-    timeframe: str
-    bar_time: datetime
-    as_of: datetime
-    bars: pd.DataFrame
-    row: Mapping[str, float]
-    ath: float
-    ath_score: float
-    memory: Mapping[str, Any]
-    bundle: Bundle
-
-    @property
-    def l1(self) -> Mapping[str, float]:
-        """The four deterministic scores."""
-        return self.bundle.scores
-
-    @property
-    def close(self) -> float:
-        """The close of the bar: the current price."""
-        return float(self.row["close"])
-
-    @property
-    def atr(self) -> float:
-        """ATR(14) of the deciding timeframe."""
-        return float(self.row["atr14"])
-
-
 def _look(
     instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
 ) -> Sight:
@@ -250,15 +216,6 @@ def _advance_paper(
 
 
 # --- what the tick thinks: steps 8 and 9 ----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """The debate's record and the two blends that the brain needs."""
-
-    deliberation: Deliberation
-    gated: Mapping[str, Any]
-    ungated: Mapping[str, Any]
 
 
 def _deliberate(sight: Sight, profile: Profile, edges: Edges, deadline: float) -> Thought:

@@ -193,3 +193,15 @@ def test_a_home_can_be_moved(tmp_path: Path) -> None:
     desk.database.close()
     shutil.move(tmp_path / "one", tmp_path / "two")
     assert torra(tmp_path / "two", "doctor").exit_code == 0
+
+
+def test_a_tick_shows_the_signal_that_would_have_been(tmp_path: Path) -> None:
+    words = ("tick", "BTCUSD", "M15", "--as-of", "2021-11-08T03:00:00Z")
+    record = json.loads(torra(tmp_path, *words, "--json").stdout)
+    assert (record["verdict"], record["action"]) == ("BUY", "OPEN_BUY")
+    signal = record["signal"]
+    assert signal["kind"] == "open" and signal["side"] == "BUY" and signal["lots"] > 0
+    assert signal["stop"] < signal["entry"] < signal["target"]
+    reward, risk = signal["target"] - signal["entry"], signal["entry"] - signal["stop"]
+    assert reward == pytest.approx(2 * risk, abs=0.03)
+    assert "not sent" in torra(tmp_path, *words).stdout

@@ -77,11 +77,12 @@ def _tick(
     epoch = database.acquire_lease("torra tick", 3600.0)
     voice = open_provider(profile.agents)
     edges = Edges(database, window, voice.submit, voice.name, clock, epoch or 0)
+    silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
         clock.set(other.bar_time + duration(other.timeframe))
         run_tick(
             instance, other.timeframe, other.bar_time, clock.monotonic(),
-            profile=profile, edges=edges,
+            profile=silent, edges=edges,
         )  # fmt: skip
     clock.set(as_of)
     bar_time = as_of - duration(timeframe)
@@ -97,7 +98,7 @@ def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> 
     """Yield the newest tick of each other timeframe that ran before this one, for the consensus.
 
     Where two close together the longer runs first. One that the desk has run already stays as it
-    is; one without bars does not take part.
+    is; one that it has not sends no signal; one without bars does not take part.
     """
     for other in reversed(instance.timeframes):
         step = duration(other)

@@ -1,4 +1,4 @@
-"""The journal of one tick: every number that it saw, thought and decided, as plain JSON.
+"""What one tick saw and thought, and its journal: every number of it as plain JSON.
 
 The record is what the pages and `torra tick --json` show and what a later replay is compared with.
 It is built inside the tick's transaction from values that already exist; nothing is computed here
@@ -11,28 +11,68 @@ import hashlib
 import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pandas as pd
 
 import technical_calculator
 from agent_framework import Deliberation
 from agents.contracts import VECTORS
+from instance_database import Saved
 from torra.clock import iso
-from torra.config import Profile
+from torra.config import Instance, Profile
+from torra.feature_bundle import Bundle
 from torra.risk_engine import Action
-
-if TYPE_CHECKING:
-    from instance_database import Saved
-    from torra_trader import Sight, Thought
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
 
 CALL_TEXTS: Final = ("system", "user", "reply")
 """Fields of a call that the `calls` table keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Everything that the tick saw: bars, L1, evidence and memory."""
+
+    instance: Instance
+    timeframe: str
+    bar_time: datetime
+    as_of: datetime
+    bars: pd.DataFrame
+    row: Mapping[str, float]
+    ath: float
+    ath_score: float
+    memory: Mapping[str, Any]
+    bundle: Bundle
+
+    @property
+    def l1(self) -> Mapping[str, float]:
+        """The four deterministic scores."""
+        return self.bundle.scores
+
+    @property
+    def close(self) -> float:
+        """The close of the bar: the current price."""
+        return float(self.row["close"])
+
+    @property
+    def atr(self) -> float:
+        """ATR(14) of the deciding timeframe."""
+        return float(self.row["atr14"])
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The debate's record and the two blends that the brain needs."""
+
+    deliberation: Deliberation
+    gated: Mapping[str, Any]
+    ungated: Mapping[str, Any]
 
 
 def build(

@@ -1,0 +1,34 @@
+"""The README shows what the program says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from torra.command_line import main
+from torra.config import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def plain(text: str) -> list[str]:
+    """Lines without what changes from run to run."""
+    return [re.sub(r"\d+ ms", "N ms", line).rstrip() for line in text.strip().splitlines()]
+
+
+def test_the_tick_in_the_readme_is_real(tmp_path: Path) -> None:
+    block = next(part for part in README.split("```") if "$ .venv/bin/torra tick" in part)
+    command, shown = block.strip().split("\n", 1)
+    words = command.removeprefix("$ .venv/bin/torra ").split()
+    result = CliRunner().invoke(main, ["--home", str(tmp_path), *words])
+    assert result.exit_code == 0, result.output
+    assert plain(result.stdout) == plain(shown)
+
+
+def test_every_file_that_the_readme_names_is_there() -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / link).exists(), link
+    for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", README):
+        assert (ROOT / name).exists() or name == "torra_home/", name
