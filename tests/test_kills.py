@@ -17,17 +17,24 @@ from pathlib import Path
 
 import pytest
 
+import signal_bridge
 import technical_calculator
+import torra_trader
 from instance_database import Database
 from tests import desks
-from torra.clock import parse
+from torra.clock import Simulated, parse
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
 
+TRADING = datetime.fromisoformat("2021-11-08T02:00:00+00:00")
+"""Soon after this an opening is sent and filled, so that the points of a signal are met."""
+
+
 def child(folder: Path, upto: datetime) -> None:
     """Tick from where the database stands until `upto`, then exit with 0."""
-    desk = desks.open_desk(folder)
+    start = TRADING if upto < desks.START else desks.START
+    desk = desks.open_desk(folder, make_clock=lambda stood: Simulated(stood or start))
     desks.take_lease(desk, seconds=0.001)
     desk.wake("BTCUSD")
     while desk.clock.now() < upto:
@@ -108,6 +115,60 @@ def story(folder: Path) -> list[tuple[object, ...]]:
     found += [tuple(row.values()) for row in rows(database, signals)]
     database.close()
     return found
+
+
+POINTS = {
+    "claimed": (Database, "claim_tick", "after"),
+    "scores stored": (Database, "save_sentiment", "after"),
+    "signal enqueued": (Database, "enqueue_signal", "after"),
+    "journal stored": (Database, "write_journal", "after"),
+    "before done": (Database, "finish_tick", "before"),
+    "after done": (Database, "finish_tick", "after"),
+    "before publishing": (torra_trader, "publish", "before"),
+    "after publishing": (torra_trader, "publish", "after"),
+    "paper moved": (signal_bridge, "apply_event", "after"),
+}
+
+
+def dies_at(folder: Path, upto: datetime, point: str, call: int) -> None:
+    """Tick in a child that kills itself at the given call of the point."""
+    place, name, side = POINTS[point]
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    whole = getattr(place, name)
+    calls = iter(range(1, 10_000))
+
+    def deadly(*words: object, **named: object) -> object:
+        last = next(calls) == call
+        if last and side == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = whole(*words, **named)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(place, name, deadly)
+    try:
+        child(folder, upto)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_a_named_point_changes_nothing(point: str, tmp_path: Path) -> None:
+    desks.sample()
+    start, upto = TRADING, TRADING + 8 * desks.QUARTER
+    killed, calm = tmp_path / "killed", tmp_path / "calm"
+    for folder in (killed, calm):
+        folder.mkdir()
+    for call in (1, 2, 3):
+        dies_at(killed, upto, point, call)
+    finish(killed, upto)
+    finish(calm, upto)
+    check(killed, start, upto)
+    assert story(killed) == story(calm)
 
 
 def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, scaled, record_property) -> None:

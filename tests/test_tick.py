@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import pytest
 import torra_trader
 from agents.contracts import VECTORS, Completion, Request
 from tests import desks
-from torra.clock import Simulated, iso
+from torra.bar_window import LiveWindow
+from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
 from torra.providers.registry import open_provider
 
@@ -136,6 +137,51 @@ def test_a_tick_runs_once(tmp_path: Path) -> None:
     assert {outcome.state for outcome in first} == {"done"}
     assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
     assert desk.wake("BTCUSD") == []
+    desk.database.close()
+
+
+def direct(desk: Any) -> Callable[[], Any]:
+    """Return run_tick bound to the EURUSD bar that closed at the desk's time."""
+    station = desk.stations["EURUSD"]
+    window = LiveWindow(station.instance, station.feed, desk.database)
+    provider = station.provider
+    edges = torra_trader.Edges(
+        desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch
+    )
+
+    def run() -> Any:
+        return torra_trader.run_tick(
+            station.instance,
+            "H1",
+            desk.clock.now() - duration("H1"),
+            desk.clock.monotonic(),
+            profile=station.profile,
+            edges=edges,
+        )
+
+    return run
+
+
+def test_a_second_call_for_the_same_bar_finds_it_taken(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    run = direct(desk)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [future.result() for future in [pool.submit(run) for _ in range(4)]]
+    assert sorted(outcome.state for outcome in outcomes) == ["done", "taken", "taken", "taken"]
+    assert len(list(desk.database.connection().query("select * from sentiment"))) == 1
+    desk.database.close()
+
+
+def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: Any) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    run = direct(desk)
+    with monkeypatch.context() as broken:
+        broken.setattr(torra_trader.feature_bundle, "build", lambda **_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run()
+    assert run().state == "done"
     desk.database.close()
 
 
