@@ -101,7 +101,7 @@ class AgentSettings(Section):
     """The `agents` section of a profile."""
 
     mode: Literal["budget", "full"] = Field(
-        "budget", description="which desk: a row of agent_config.MODES"
+        "budget", description="which desk of agents (full: not in this version)"
     )
     active_agents: tuple[str, ...] = Field(
         (),
@@ -111,7 +111,7 @@ class AgentSettings(Section):
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     provider: Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] = Field(
-        "rules", description="who answers; rules needs no key and no network"
+        "rules", description="who answers; this version has rules: no key, no network"
     )
     quick_think_model: str = Field(
         "", description="model of the analysts and the gate; empty = the provider's"
@@ -120,15 +120,15 @@ class AgentSettings(Section):
         "", description="model of the researchers; empty = the provider's"
     )
     max_api_cost_per_hour: float = Field(
-        2.00, ge=0, description="USD that any sliding hour may cost"
+        2.00, ge=0, description="USD that any sliding hour may cost (rules cost nothing)"
     )
     timeout_seconds: float = Field(
         15.0, gt=0, le=120, description="a tick's deadline, in real seconds"
     )
     call_policy: Literal["always", "pivotal"] = Field(
-        "always", description="when the agents are asked at all"
+        "always", description="when agents are asked (pivotal: not in this version)"
     )
-    include_news: bool = Field(False, description="collect headlines for the news agent")
+    include_news: bool = Field(False, description="collect headlines (true: not in this version)")
     include_markov_context: bool = Field(
         True, description="show agents the Markov state and its transitions"
     )
@@ -139,7 +139,7 @@ class AgentSettings(Section):
         10, ge=1, le=100, description="how many past ticks the memory context holds"
     )
     picture: Literal["off", "rendered", "file"] = Field(
-        "off", description="whether a role may see the chart"
+        "off", description="whether a role may see the chart (only off in this version)"
     )
 
     def desk(self) -> tuple[str, ...]:

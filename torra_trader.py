@@ -32,7 +32,7 @@ from torra.bridges import paper
 from torra.clock import Clock, duration, iso, token
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
-from torra.risk_engine import Action, DenyReason
+from torra.risk_engine import Action, intent
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
@@ -111,7 +111,8 @@ def run_tick(
 def _afterwards(instance: Instance, record: Mapping[str, Any], edges: Edges) -> None:
     """Publish and tell; the tick is stored, so nothing here may fail it."""
     try:
-        publish(instance, edges)
+        with edges.database.transaction(LEAST_WAIT):
+            publish(instance, edges)
         if edges.notify:
             edges.notify("tick", dict(record))
     except Exception:
@@ -171,12 +172,23 @@ def _look(
         row=row,
         spread=profile.symbol(instance.symbol).spread,
         bars_held=len(bars),
-        bar_age=0.0,
+        bar_age=max(0.0, (edges.clock.now() - as_of) / duration(key.timeframe)),
         memory=memory,
     )
     score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
+    first, last = (bars.index[at].to_pydatetime() for at in (0, -1))
     return Sight(
-        instance, key.timeframe, key.bar_time, as_of, bars, row, ath, score, memory, bundle
+        instance=instance,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        bars=bars,
+        row=row,
+        ath=ath,
+        ath_score=score,
+        memory=memory,
+        bundle=bundle,
+        revision=edges.database.bar_revision(instance.id, key.timeframe, first, last),
     )
 
 
@@ -302,7 +314,8 @@ def _review(
         saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
     )
     latched = {side: database.latch(instance.id, side) for side in ("BUY", "SELL")}
-    latched = sentiment_rules.release_latch(latched, saved.consensus, profile.thresholds)
+    outer = (saved.low_consensus, saved.high_consensus)
+    latched = sentiment_rules.release_latch(latched, outer, profile.thresholds)
     veto = thought.deliberation.veto or latched.get(saved.verdict, False)
     action = risk_engine.review(
         verdict=saved.verdict,
@@ -317,12 +330,13 @@ def _review(
         multiplier=thought.deliberation.ruling.multiplier,
         **database.exposure(instance.id, as_of=sight.as_of),
     )
+    position = database.position(instance.id)
+    openings = {
+        side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
+        for side in latched
+    }
     latched = sentiment_rules.veto_latch(
-        latched,
-        saved.verdict,
-        saved.consensus,
-        profile.thresholds,
-        vetoed_now=DenyReason.GATE_VETO in action.denied,
+        latched, outer, profile.thresholds, veto=thought.deliberation.veto, openings=openings
     )
     for side, held in latched.items():
         database.set_latch(instance.id, side, held)

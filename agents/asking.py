@@ -291,8 +291,12 @@ def _word(value: object) -> str:
     return _storable(value, "")[:DETAIL_KEPT]
 
 
+MOST_TOKENS: Final = 10**9
+"""A vendor that reports more tokens than this for one call is wrong; the number is cut here."""
+
+
 def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+    return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else 0
 
 
 def _cost(value: object) -> float:

@@ -17,6 +17,8 @@ const SHAPES = {
   SELL: { shape: "square", position: "aboveBar" },
 };
 
+const LETTER = 8; // pixels that a letter of a marker takes at most
+
 let drawn = null;
 let last = null;
 
@@ -40,7 +42,7 @@ function chartOptions() {
       panes: { separatorColor: colour("line"), enableResize: false },
     },
     grid: { vertLines: { color: colour("grid") }, horzLines: { color: colour("grid") } },
-    rightPriceScale: edge,
+    rightPriceScale: { ...edge, entireTextOnly: true, scaleMargins: { top: 0.12, bottom: 0.1 } },
     timeScale: { ...edge, timeVisible: true, secondsVisible: false },
     handleScroll: { vertTouchDrag: false },
     kineticScroll: { touch: !reduced.matches, mouse: false },
@@ -98,6 +100,7 @@ function build(data) {
     });
   }
   const markers = library.createSeriesMarkers(candles, []);
+  chart.timeScale().subscribeVisibleLogicalRangeChange(() => mark());
   return { chart, candles, consensus, l1, markers, levels: [], fitted: false };
 }
 
@@ -105,7 +108,6 @@ function fill(data) {
   drawn.candles.setData(data.candles);
   drawn.consensus.setData(data.consensus);
   drawn.l1.setData(data.l1);
-  drawn.markers.setMarkers(markersOf(data));
   for (const level of drawn.levels) drawn.candles.removePriceLine(level);
   drawn.levels = data.levels.map((level) =>
     drawn.candles.createPriceLine({
@@ -123,6 +125,19 @@ function fill(data) {
     drawn.chart.timeScale().setVisibleLogicalRange({ from: count - shown, to: count + 3 });
     drawn.fitted = true;
   }
+  mark();
+}
+
+function mark() {
+  if (drawn) drawn.markers.setMarkers(markersOf(last));
+}
+
+// A text beside the edge of the chart would be cut: there the marker stands alone.
+function roomFor(marker) {
+  const scale = drawn.chart.timeScale();
+  const place = scale.timeToCoordinate(marker.time);
+  const half = (marker.text.length * LETTER) / 2;
+  return place !== null && place >= half && place <= scale.width() - half;
 }
 
 function markersOf(data) {
@@ -132,7 +147,7 @@ function markersOf(data) {
     .map((marker) => ({
       time: marker.time,
       color: toneColour(marker.tone),
-      text: marker.text,
+      text: roomFor(marker) ? marker.text : "",
       ...(SHAPES[marker.kind] ?? SHAPES.CLOSE),
     }))
     .sort((one, other) => one.time - other.time);

@@ -59,7 +59,7 @@ function write(element, cell) {
   if (element.dataset.countdown !== undefined) element.dataset.seen = String(performance.now());
 }
 
-function growTicks(rows) {
+function fitTicks(rows) {
   const body = document.getElementById("ticks");
   const blank = document.getElementById("tick-row");
   if (!body || !blank) return;
@@ -70,6 +70,7 @@ function growTicks(rows) {
     }
     body.append(row);
   }
+  while (body.rows.length > rows) body.deleteRow(-1);
 }
 
 function countDown() {
@@ -117,7 +118,7 @@ function take(data) {
     say("the desk has changed: load this page again", "warn");
     return;
   }
-  growTicks(data.rows ?? 0);
+  fitTicks(data.rows ?? 0);
   apply(data.cells);
   document.dispatchEvent(new CustomEvent("torra:data", { detail: data }));
   say("● live", "");

@@ -44,6 +44,9 @@ WEIGHTS = {
     "ath": 0.10,
 }
 TIMEFRAME_WEIGHTS = {"M15": 0.4, "H1": 0.6}
+SLIP = 15.0
+"""What an opening of the script is filled above its plan: the spread."""
+
 THRESHOLDS = {"buy": 0.5, "sell": 0.5}
 COMPONENTS = {
     "price_action": (("pa_trend_bars", 0.5), ("pa_wicks", 0.3), ("pa_gap", 0.2)),
@@ -58,7 +61,10 @@ HOSTILE = (
 
 
 class ScriptedView:
-    """A desk in one state: live, demo, empty, stale, halted, reducing, standby, broken, failing."""
+    """A desk in one state.
+
+    live, demo, empty, stale, weekend, halted, reducing, standby, broken, failing.
+    """
 
     def __init__(self, state: str = "demo", sources: tuple[str, ...] = SOURCES) -> None:
         self.state = state
@@ -72,6 +78,7 @@ class ScriptedView:
         trading = {"halted": "HALTED", "reducing": "REDUCING"}.get(self.state, "ACTIVE")
         return {
             "demo": self.state == "demo",
+            "rate": clock.SAMPLE_RATE if self.state == "demo" else None,
             "now": clock.iso(NOW),
             "real_now": "2026-11-21T21:00:00Z",
             "role": "STANDBY" if self.state == "standby" else "ACTIVE",
@@ -102,13 +109,14 @@ class ScriptedView:
             "timeframe": timeframe,
             "latest": stream["tick"],
             "position": self._position(instance),
+            "changes": self._changes(instance, timeframe),
             "bars": [] if self._silent(instance) else bars(instance, timeframe)[-limit:],
             "ticks": rows,
             "trades": self._trades(instance),
             "skipped": self._skips(instance, timeframe),
             "previous": names[place - 1] if place else None,
             "next": names[place + 1] if place + 1 < len(names) else None,
-            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale")},
+            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
         }
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
@@ -124,9 +132,11 @@ class ScriptedView:
         if bar_time not in times[60:]:
             return None
         place = times.index(bar_time)
+        told = self._record(instance, timeframe, place)
         return {
-            **self._record(instance, timeframe, place),
+            **told,
             "desk": desk,
+            "outcomes": outcomes(told["signal"]),
             "digits": DIGITS[instance],
             "previous": times[place - 1] if place > 60 else None,
             "next": times[place + 1] if place + 1 < len(times) else None,
@@ -152,6 +162,7 @@ class ScriptedView:
             "streams": streams,
             "latest": max(ticks, key=lambda tick: tick["as_of"], default=None),
             "position": self._position(name),
+            "changes": self._changes(name, *STREAMS[name]),
         }
 
     def _stream(self, instance: str, timeframe: str) -> dict[str, Any]:
@@ -162,8 +173,14 @@ class ScriptedView:
         age = None
         if record:
             age = (NOW - clock.parse(record["as_of"])).total_seconds()
-            age += 7200 if self.state == "stale" else 0
-        skips = self._skips(instance, timeframe) if self.state == "stale" else []
+            age += 7200 if self.state in ("stale", "weekend") else 0
+        late = self.state in ("stale", "weekend")
+        skips = self._skips(instance, timeframe) if late else []
+        old = age is not None and age > 1.5 * step.total_seconds()
+        quiet = None
+        if skips and self.state == "weekend":
+            ends = [clock.iso(clock.parse(skips[p]["bar_time"]) + step) for p in (-1, 0)]
+            quiet = {"count": len(skips), "from": ends[0], "to": ends[1]}
         history = [] if silent else [row["consensus"] for row in self._ticks(instance, timeframe)]
         return {
             "timeframe": timeframe,
@@ -172,7 +189,8 @@ class ScriptedView:
             "next_close": clock.iso(close),
             "next_in_seconds": (close - NOW).total_seconds() / 180,
             "age_seconds": age,
-            "stale": age is not None and age > 1.5 * step.total_seconds(),
+            "stale": old and quiet is None,
+            "quiet": quiet,
             "skipped": {**skips[0], "bar_time": clock.iso(close)} if skips else None,
         }
 
@@ -191,7 +209,15 @@ class ScriptedView:
             "opened_at": clock.iso(NOW - timedelta(hours=3)),
             "signal_id": "TAB12CD34EF56",
             "state": "FILLED",
+            "profit": 220.0 * 0.05,
+            "r_multiple": 220.0 / 540.0,
+            "leave": close,
         }
+
+    def _changes(self, instance: str, *timeframes: str) -> dict[str, int]:
+        rows = [] if self._silent(instance) else [self._ticks(instance, t) for t in timeframes]
+        ticks = [tick for some in rows for tick in some]
+        return {"changed": sum(t["verdict"] != t["l1_verdict"] for t in ticks), "all": len(ticks)}
 
     def _trades(self, instance: str) -> list[dict[str, Any]]:
         if instance != "BTCUSD" or self.state == "empty":
@@ -204,7 +230,8 @@ class ScriptedView:
                 "side": side,
                 "lots": 0.04,
                 "entry": price,
-                "close_price": price + r * 500 * (1 if side == "BUY" else -1),
+                "price": price + SLIP,
+                "close_price": price + SLIP + r * 500 * (1 if side == "BUY" else -1),
                 "closed_at": bars("BTCUSD", "M15")[-back]["time"],
                 "profit": r * 20.0,
                 "r_multiple": r,
@@ -218,6 +245,16 @@ class ScriptedView:
             return []
         newest = clock.parse(bars(instance, timeframe)[-1]["time"])
         gap = clock.iso(newest + timedelta(minutes=15))
+        if self.state == "weekend":
+            return [
+                {
+                    "bar_time": clock.iso(newest + back * timedelta(minutes=15)),
+                    "state": "skipped",
+                    "reason": "no_bar",
+                    "detail": "the feed brought no bar for this close",
+                }
+                for back in range(6, 0, -1)
+            ]
         return [
             {
                 "bar_time": gap,
@@ -567,6 +604,26 @@ def act(verdict: str, veto: bool, place: int) -> tuple[str, str, list[str]]:
     if place % 4:
         return "HOLD", "POSITION_HELD", []
     return f"OPEN_{verdict}", "VERDICT", []
+
+
+def outcomes(signal: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the row of an opening that has been filled and has ended at its target."""
+    if signal is None:
+        return {}
+    sign = 1 if signal["side"] == "BUY" else -1
+    fill = signal["entry"] + (SLIP if sign > 0 else 0.0)
+    now = {
+        "state": "CLOSED",
+        "price": fill,
+        "opened_at": signal["expires"],
+        "close_price": signal["target"],
+        "closed_at": signal["expires"],
+        "profit": sign * (signal["target"] - fill) * signal["lots"],
+        "r_multiple": 1.9,
+        "close_reason": "TARGET",
+        "closed": None,
+    }
+    return {signal["sid"]: {**signal, **now}}
 
 
 def atr(series: list[dict[str, Any]], place: int) -> float:

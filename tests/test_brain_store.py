@@ -488,6 +488,8 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
     database.signal_events("T1")
     database.desk_time()
     database.cost_since(NOON)
+    database.verdict_changes("BTCUSD")
+    database.verdict_changes("BTCUSD", "M15")
     database.newest_bar("BTCUSD", "M15")
     database.bar_count("BTCUSD", "M15")
     database.connection().conn.set_trace_callback(None)
@@ -539,3 +541,17 @@ def test_every_timeframe_has_a_key(database: Database) -> None:
         told = database.latest_tick("BTCUSD", timeframe)
         assert told is not None
         assert parse(told["bar_time"]) + duration(timeframe) == NOON
+
+
+def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Database) -> None:
+    assert database.verdict_changes("BTCUSD") == (0, 0)
+    for number, (final, l1) in enumerate([(0.6, 0.1), (0.6, 0.6), (-0.6, 0.1), (0.1, 0.1)]):
+        save(database, NOON + number * STEP, final, l1=l1, ath=0.0, timeframes=("M15",))
+    save(database, NOON, 0.9, l1=0.0, timeframe="H1", timeframes=("H1",))
+    save(database, NOON, 0.9, l1=0.0, instance="OTHER", timeframes=("M15",))
+    rows = database.ticks("BTCUSD", "M15")
+    changed = sum(row["verdict"] != row["l1_verdict"] for row in rows)
+    assert changed == 2
+    assert database.verdict_changes("BTCUSD", "M15") == (changed, 4)
+    assert database.verdict_changes("BTCUSD", "H1") == (1, 1)
+    assert database.verdict_changes("BTCUSD") == (changed + 1, 5)

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 from demo_view import ScriptedView
-from flask import Response
+from flask import Response, request
 
 from torra.dashboard.app import create_app
 from torra.dashboard.server import open_server
@@ -23,7 +23,7 @@ BROWSER = os.environ.get("TORRA_CHROMIUM") or next(filter(None, map(shutil.which
 SWITCHES = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--virtual-time-budget=12000", "--window-size=1366,900", "--enable-logging=stderr",
+    "--virtual-time-budget=12000", "--enable-logging=stderr",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def look(tmp_path):
     """Return the DOM and the console of a page of a view, some seconds after it was opened."""
     running = []
 
-    def open_page(view, address, change=None):
+    def open_page(view, address, change=None, width=1366):
         app = create_app(view)
         if change:
             app.after_request(change)
@@ -60,7 +60,8 @@ def look(tmp_path):
         running.append((server, thread))
         url = f"http://127.0.0.1:{server.effective_port}{address}"
         done = subprocess.run(
-            [BROWSER, *SWITCHES, f"--user-data-dir={tmp_path}", "--dump-dom", url],
+            [BROWSER, *SWITCHES, f"--user-data-dir={tmp_path}", "--dump-dom",
+             f"--window-size={width},900", url],
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
@@ -82,7 +83,7 @@ def test_figures_change_in_place_while_the_page_is_open(look):
     dom, console = look(ChangingView("live", "halted"), "/")
     assert console == []
     assert "● live" in dom
-    assert text_of(dom, "desk.trading") == "⊘ HALTED"
+    assert text_of(dom, "desk.trading") == "⊘ halted"
     assert re.search(r'data-live="desk.trading" data-tone="alert"', dom)
     assert re.search(r'<p class="banner alert" role="alert" data-live="banner.halted">', dom)
     assert not re.search(r'<button[^>]*id="live-pause"[^>]*hidden', dom)
@@ -102,6 +103,48 @@ def test_the_chart_draws_under_the_strict_policy(look):
     assert dom.count("<canvas") > 3
     assert "standin" not in dom
     assert "tradingview.com" in dom
+
+
+PROBE = """
+const facts = [...document.querySelectorAll(".newest > div")];
+document.body.dataset.rows = new Set(facts.map((fact) => fact.offsetTop)).size;
+const { createChart, createSeriesMarkers, ...others } = window.LightweightCharts;
+const watchedChart = (holder, options) => {
+  document.body.dataset.scale = JSON.stringify(options.rightPriceScale);
+  return createChart(holder, options);
+};
+const watchedMarkers = (...given) => {
+  const markers = createSeriesMarkers(...given);
+  const set = markers.setMarkers.bind(markers);
+  markers.setMarkers = (list) => {
+    const arrows = list.filter((marker) => marker.shape.startsWith("arrow"));
+    document.body.dataset.bare = arrows.filter((marker) => !marker.text).length;
+    document.body.dataset.told = arrows.filter((marker) => marker.text).length;
+    set(list);
+  };
+  return markers;
+};
+window.LightweightCharts = {
+  ...others, createChart: watchedChart, createSeriesMarkers: watchedMarkers,
+};
+"""
+"""Goes before the chart's module and watches what that asks of the library."""
+
+
+def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(look):
+    def probe(response: Response) -> Response:
+        if request.path.endswith("/chart.js"):
+            response.direct_passthrough = False
+            response.set_data(PROBE.encode() + response.get_data())
+        return response
+
+    dom, console = look(ScriptedView("weekend"), "/symbol/BTCUSD/M15", probe, width=1280)
+    assert console == []
+    found = dict(re.findall(r'data-(rows|scale|bare|told)="([^"]*)"', dom))
+    assert found["rows"] == "1"
+    assert "&quot;entireTextOnly&quot;:true" in found["scale"]
+    assert int(found["told"]) > 3  # in the middle of the chart
+    assert int(found["bare"]) > 0  # at its left edge or beyond
 
 
 def test_the_browser_would_tell_of_a_breach(look):

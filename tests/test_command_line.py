@@ -93,7 +93,12 @@ def test_tick_reads_a_file(tmp_path: Path) -> None:
         (["tick", "BTCUSD", "M15", "--provider", "oracle"], "agents.provider"),
         (["tick", "BTCUSD", "M15", "--profile", "nowhere.json"], "nowhere.json"),
         (["tick", "BTCUSD", "M15", "--bars", "nowhere.csv"], "nowhere.csv"),
-        (["tick", "BTCUSD", "M15", "--as-of", "2021-11-10T10:07:00Z"], ""),
+        (["tick", "BTCUSD", "M15", "--as-of", "2021-11-10T10:07:00Z"], "is not a close of M15"),
+        (["tick", "BTCUSD"], "Missing argument 'TIMEFRAME'"),
+        (["tick", "BTCUSD", "M15", "--mode", "foo"], "--mode"),
+        (["frobnicate"], "No such command"),
+        (["run", "--port", "0"], "--port"),
+        (["tick", "BTCUSD", "M15", "--profile", "nobody"], "there is no profile nobody"),
         (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
         (["import", "nowhere.csv", "--symbol", "X", "--timeframe", "M15"], "nowhere.csv"),
         (["run", "--host", "0.0.0.0"], "on this machine only"),
@@ -205,3 +210,55 @@ def test_a_tick_shows_the_signal_that_would_have_been(tmp_path: Path) -> None:
     reward, risk = signal["target"] - signal["entry"], signal["entry"] - signal["stop"]
     assert reward == pytest.approx(2 * risk, abs=0.03)
     assert "not sent" in torra(tmp_path, *words).stdout
+
+
+def export(folder: Path, name: str, rows: list[str]) -> Path:
+    path = folder / name
+    path.write_text("\n".join(["time,open,high,low,close,volume", *rows]))
+    return path
+
+
+def hourly(count: int, price: float = 100.0, day: str = "2021-12-01") -> list[str]:
+    return [
+        f"{day}T{hour:02d}:00:00Z,{price},{price + 1},{price - 1},{price},10"
+        for hour in range(count)
+    ]
+
+
+def test_bars_of_another_timeframe_are_refused(tmp_path: Path) -> None:
+    path = export(tmp_path, "h1.csv", hourly(10))
+    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "M15")
+    assert result.exit_code == 2 and "which is not M15" in result.stderr
+
+
+def test_bars_of_the_future_are_refused(tmp_path: Path) -> None:
+    path = export(tmp_path, "future.csv", hourly(10, day="2091-12-01"))
+    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
+    assert result.exit_code == 2 and "not yet" in result.stderr
+
+
+def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> None:
+    words = ("--symbol", "EURUSD", "--timeframe", "H1")
+    torra(tmp_path, "import", str(export(tmp_path, "a.csv", hourly(20))), *words)
+    other = str(export(tmp_path, "b.csv", hourly(20, price=101.0)))
+    refused = torra(tmp_path, "import", other, *words)
+    assert refused.exit_code == 2 and "--clock" in refused.stderr
+    told = json.loads(torra(tmp_path, "import", other, *words, "--revise", "--json").stdout)
+    assert (told["new"], told["revised"]) == (0, 20)
+
+
+def test_a_symbol_that_nobody_watches_is_pointed_out(tmp_path: Path) -> None:
+    path = export(tmp_path, "a.csv", hourly(20))
+    result = torra(tmp_path, "import", str(path), "--symbol", "NOPE", "--timeframe", "H1")
+    assert result.exit_code == 0 and "does not read NOPE H1" in result.stdout
+
+
+def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:
+    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["M15", "H1"], "feed": "store"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    path = export(tmp_path, "a.csv", hourly(20))
+    torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 0
+    assert "EURUSD M15: no bars" in result.stdout
+    assert "EURUSD H1: the newest bar closed 2021-12-01T20:00:00Z" in result.stdout

@@ -8,15 +8,18 @@ from datetime import timedelta
 import desks
 import pytest
 
-from instance_database import TickKey
-from torra.clock import iso, parse
-from torra.config import DeskSettings
+from instance_database import TickKey, _profit
+from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
+from torra.clock import Scaled, iso, parse
+from torra.config import DeskSettings, Profile
 from torra.dashboard import figures, reasoning
 from torra.dashboard.app import create_app
-from torra.dashboard.desk_view import DatabaseView, neighbours
+from torra.dashboard.desk_view import DatabaseView, _gain, neighbours
+from torra.risk_engine import Position
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 STEPS = 9
+BOTH = ("M15", "H1")
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +173,133 @@ def test_pages_write_nothing(client, desk):
 def test_neighbours(wanted, found):
     row = neighbours(["a", "b", "d"], wanted)
     assert (row["previous"], row["next"]) == found
+
+
+@pytest.fixture
+def quick(tmp_path):
+    """A desk of its own with a few ticks, to be changed by the test."""
+    made = desks.open_desk(tmp_path, SETTINGS.instances)
+    desks.take_lease(made)
+    for _ in range(4):
+        desks.step(made)
+    yield made
+    made.close()
+
+
+def open_position(desk, side, price=None):
+    """Write an opening of BTCUSD and, with a price, its fill; return its id."""
+    now = desk.clock.now()
+    row = {"sid": f"T{side}", "kind": "open", "side": side, "lots": 0.5, "entry": 60_000.0}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    sign = 1 if side == "BUY" else -1
+    levels = {"stop": 60_000.0 - sign * 900, "target": 60_000.0 + sign * 1800}
+    times = {"bar_time": now - timedelta(minutes=15), "decided_at": now}
+    assert desk.database.enqueue_signal({**row, **where, **levels, **times})
+    desk.database.move_signal(row["sid"], "PUBLISHED")
+    if price is not None:
+        desk.database.move_signal(row["sid"], "FILLED", fields={"price": price, "opened_at": now})
+    return row["sid"]
+
+
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+def test_an_open_position_counts_what_a_close_now_would_pay(quick, side):
+    sid = open_position(quick, side, 60_020.0)
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    spec = quick.stations["BTCUSD"].profile.symbol("BTCUSD")
+    bid = view.symbol("BTCUSD", "M15", 5)["bars"][-1]["close"]
+    (one, _) = view.overview()["instances"]
+    for held in (one["position"], *(view.symbol("BTCUSD", t, 5)["position"] for t in BOTH)):
+        assert held["leave"] == (bid if side == "BUY" else bid + spec.spread)
+        assert held["profit"] == _profit(quick.database.position("BTCUSD"), bid, spec)
+        gain = (held["leave"] - 60_020.0) * (1 if side == "BUY" else -1)
+        assert held["r_multiple"] == pytest.approx(gain / 900)
+    record = view.tick("BTCUSD", "M15", one["streams"][0]["tick"]["bar_time"])
+    assert record["outcomes"] == {}
+    shown = create_app(view).test_client().get("/").get_data(as_text=True)
+    assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
+    assert view._outcomes({"signals": [{"sid": sid}]})[sid]["state"] == "FILLED"
+
+
+def test_the_gain_at_the_exit_is_the_one_that_was_shown():
+    """The books of the paper bridge, for a close at the price that the page told."""
+    spec = Profile().symbol("BTCUSD")
+    bar = Bar(desks.START, 60_500.0, 60_500.0, 60_500.0, 60_500.0)
+    for side, stop, target in (("LONG", 59_000.0, 63_000.0), ("SHORT", 61_000.0, 57_000.0)):
+        held = PaperPosition("T1", side, 0.5, 60_000.0, stop, target, desks.START)
+        close = PaperOrder("C1", "close", "SELL", 0.5, None, None, desks.START)
+        (_, ended) = advance([close], held, bar, spec.spread, spec).events
+        named = {name: getattr(held, name) for name in ("side", "lots", "entry", "stop", "target")}
+        position = Position(
+            instance="BTCUSD", symbol="BTCUSD", opened_at=desks.START, signal_id="T1",
+            state="FILLED", **named,
+        )  # fmt: skip
+        told = _gain(position, bar.close, spec)
+        assert told["leave"] == ended.price
+        assert told["profit"] == pytest.approx(ended.profit)
+        assert told["r_multiple"] == pytest.approx(ended.r_multiple)
+
+
+def test_an_opening_that_is_not_filled_has_no_gain(quick):
+    open_position(quick, "SELL")
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    held = view.overview()["instances"][0]["position"]
+    assert (held["profit"], held["r_multiple"], held["leave"]) == (None, None, None)
+
+
+def test_a_close_leads_to_the_trade_that_it_ended(quick):
+    sid = open_position(quick, "BUY", 60_020.0)
+    now = quick.clock.now()
+    row = {"sid": "C1", "kind": "close", "side": "SELL", "lots": 0.5, "closes": sid}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    quick.database.enqueue_signal({**row, **where, "bar_time": now, "decided_at": now})
+    how = {"price": 60_120.0, "time": now, "profit": 50.0, "r_multiple": 0.1, "reason": "CLOSED"}
+    quick.database.close_position(sid, **how)
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    told = view._outcomes({"signals": [{"sid": "C1"}, {"sid": "gone"}]})
+    assert list(told) == ["C1"]
+    assert told["C1"]["closed"]["profit"] == 50.0
+
+
+def skip(desk, bar_time, reason="no_bar"):
+    key = TickKey("BTCUSD", "M15", bar_time)
+    assert desk.database.skip_tick(key, reason, "told", desk.epoch)
+
+
+def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick):
+    def stream():
+        view = DatabaseView(quick.database, SETTINGS, quick)
+        return view.overview()["instances"][0]["streams"][0]
+
+    step = timedelta(minutes=15)
+    newest = parse(stream()["tick"]["bar_time"])
+    quick.clock.set(newest + 4 * step)
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)
+    for number in range(1, 60):
+        skip(quick, newest + number * step)
+    quick.clock.set(newest + 63 * step)
+    closes = {"count": 59, "from": iso(newest + 2 * step), "to": iso(newest + 60 * step)}
+    assert (stream()["stale"], stream()["quiet"]) == (False, closes)
+    data = DatabaseView(quick.database, SETTINGS, quick).symbol("BTCUSD", "M15", 50)
+    assert (data["stale"], data["quiet"]) == (False, closes)
+    quick.clock.set(newest + 64 * step + timedelta(seconds=1))
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)  # nobody looks any more
+    skip(quick, newest + 60 * step, "stale")
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)
+    assert stream()["skipped"]["reason"] == "stale"
+
+
+def test_the_agents_changes_are_counted_from_the_chains(quick):
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    (one, _) = view.overview()["instances"]
+    rows = {name: quick.database.ticks("BTCUSD", name, 100) for name in BOTH}
+    assert one["changes"]["all"] == sum(map(len, rows.values()))
+    assert view.symbol("BTCUSD", "H1", 5)["changes"]["all"] == len(rows["H1"])
+
+
+def test_an_accelerated_desk_tells_its_rate(quick):
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    assert view.desk()["rate"] is None
+    quick.clock = Scaled(desks.START, 90.0)
+    assert view.desk()["rate"] == 90.0
+    page = create_app(view).test_client().get("/help").get_data(as_text=True)
+    assert "replayed 90 times faster than they happened" in page

@@ -39,6 +39,24 @@ def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text):
     assert figures.signed(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "decimals", "tone"),
+    [
+        (0.0004, 3, "flat"),
+        (-0.0004, 3, "flat"),
+        (-0.0006, 3, "down"),
+        (0.0006, 3, "up"),
+        (-0.4, 0, "flat"),
+        (0.004, 2, "flat"),
+        (1200.0, 2, "up"),
+        (None, 3, ""),
+    ],
+)
+def test_a_written_zero_has_no_side(value, decimals, tone):
+    assert figures.tone(value, decimals) == tone
+    assert figures.cell(value, decimals)["tone"] == tone
+
+
 @given(SCORES)
 def test_a_signed_score_reads_back(value):
     text = figures.signed(value, 5).replace(figures.MINUS, "-")

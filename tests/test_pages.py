@@ -15,7 +15,7 @@ from flask import Flask
 
 from agents.contracts import VECTORS
 from torra.config import ROOT
-from torra.dashboard import arithmetic, figures, reasoning, screens
+from torra.dashboard import arithmetic, figures, reasoning, screens, skips
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.commands import group
 from torra.risk_engine import DENIALS, DenyReason
@@ -241,10 +241,12 @@ def test_the_overview_shows_the_whole_desk():
     page = get("/")
     for text in ("BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "2021-12-01 10:17:30 UTC", "$0.4312"):
         assert text in page.text
-    for label in ("Verdict", "L1 alone", "Consensus", "Composite", "ATH", "Data age", "Next tick"):
+    heads = "L1 alone", "Consensus", "Composite", "ATH", "Data age (desk)", "Next tick (real)"
+    for label in ("Verdict", *heads):
         assert label in page.text
     assert page.cells["i0.position"].startswith("▲ LONG 0.05 at ")
-    assert page.cells["i0.position"].endswith("+0.41 R")
+    assert page.cells["i0.position"].endswith(", +11.00, +0.41\u00a0R")
+    assert page.cells["i0.levels"].endswith(", closing now at 57,080.71")
     assert page.cells["i0.s0.next"] == "0:05"
     assert "● AGENT_BUDGET" in page.cells["i0.s0.source"]
 
@@ -301,10 +303,50 @@ def test_the_headline_tells_which_side_of_a_threshold(consensus, words):
     assert words in reasoning.headline(record)
 
 
-def test_halted_says_why_and_who_resumes():
-    page = get("/", "halted")
+@pytest.mark.parametrize("state", ["halted", "reducing"])
+def test_a_stop_says_why_and_who_ends_it_and_names_no_command(state):
+    page = get("/", state)
     assert "a person asked for it" in page.text
-    assert "torra resume" in page.text
+    assert "until a person sets the desk active again" in page.text
+    assert "torra resume" not in page.text
+
+
+def test_role_and_trading_state_are_told_apart():
+    strip = [get("/", state).cells for state in ("live", "standby", "halted")]
+    assert [cells["desk.role"] for cells in strip[:2]] == [
+        "● works (holds the lease)",
+        "○ stands by",
+    ]
+    assert [cells["desk.trading"] for cells in strip] == ["● active", "● active", "⊘ halted"]
+    assert (
+        "or was killed a moment ago; this one takes over when the lease" in get("/", "standby").text
+    )
+
+
+def test_the_demo_tells_its_pace():
+    assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
+    assert screens.strip({"rate": 12.5})["desk.pace"]["text"].startswith("replayed 12.5 times ")
+    assert screens.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
+
+
+def test_the_words_of_the_overview_are_explained_there():
+    page = get("/")
+    told = page.text.split("Shaded ends")[1]
+    for word in ("L1", "ATH", "Composite", "Consensus", figures.SOURCES["AGENT_BUDGET"]):
+        assert f" {word} " in told
+    assert [a.get("href") for a in page.all("a")].count("/help") == 2
+    assert len(page.all("abbr")) >= 5
+
+
+def test_the_agents_changes_are_counted():
+    view = ScriptedView()
+    rows = {t: view.symbol("BTCUSD", t, 1000)["ticks"] for t in ("M15", "H1")}
+    changed = {t: sum(r["verdict"] != r["l1_verdict"] for r in rows[t]) for t in rows}
+    assert changed["M15"]
+    every = f"agents changed {sum(changed.values())} of {sum(map(len, rows.values()))} verdicts"
+    assert get("/").cells["i0.changes"] == every
+    own = f"agents changed {changed['M15']} of {len(rows['M15'])} verdicts"
+    assert get("/symbol/BTCUSD/M15").cells["head.changes"] == own
 
 
 def test_an_empty_desk_says_what_comes_next_and_shows_no_number():
@@ -322,6 +364,7 @@ def test_an_empty_desk_says_what_comes_next_and_shows_no_number():
 def test_old_data_is_stamped_and_its_reason_shown():
     fresh, stale = get("/"), get("/", "stale")
     badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "warn"}
+    badge["title"] = "the newest tick is older than one and a half bars"
     assert badge in stale.all("span")
     assert badge not in fresh.all("span")
     assert stale.cells["i0.s0.age"] == "2 h 02 min"
@@ -329,6 +372,115 @@ def test_old_data_is_stamped_and_its_reason_shown():
     assert client("stale").get("/healthz").get_json()["status"] == "attention"
     assert client().get("/healthz").get_json()["status"] == "ok"
     assert client("halted").get("/healthz").get_json()["status"] == "attention"
+
+
+def test_a_closed_market_is_no_failure():
+    page = get("/", "weekend")
+    badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "flat"}
+    assert {**badge, "title": skips.NO_BARS} in page.all("span")
+    run = "6 closes skipped, no_bar: from 2021-12-01 10:30 UTC to 2021-12-01 11:45 UTC"
+    note = f"M15: no bars: market closed or hole in the data ({run})"
+    assert page.cells["i0.s0.skip"] == note
+    symbol = get("/symbol/BTCUSD/M15", "weekend")
+    assert symbol.cells["head.skip"] == note
+    assert (symbol.cells["tick.0.when"], symbol.cells["tick.0.reason"]) == (
+        "2021-12-01 11:45 UTC",
+        run,
+    )
+    assert symbol.cells["tick.1.verdict"] == "■ HOLD"
+    cells = client("weekend").get("/api/symbol/BTCUSD/M15").get_json()["cells"]
+    for key in ("head.skip", "head.stale", "tick.0.reason", "tick.0.action"):
+        assert cells[key]["tone"] == "flat", key
+    assert cells["head.age"]["tone"] == ""
+
+
+def test_health_is_well_while_the_market_is_closed():
+    class Weekend(ScriptedView):
+        def overview(self):
+            data = super().overview()
+            for one in data["instances"]:
+                for stream in one["streams"]:
+                    stream["stale"] = stream["stale"] and stream["timeframe"] == "M15"
+            return data
+
+    answer = create_app(Weekend("weekend")).test_client().get("/healthz").get_json()
+    assert answer["status"] == "ok"
+    assert [(s["stale"], s["no_bars"]) for s in answer["streams"]][:2] == [
+        (False, True),
+        (False, False),
+    ]
+
+
+def test_only_runs_of_one_reason_are_folded():
+    reasons = ["no_bar", "no_bar", "stale", None, "no_bar", None, None]
+    events = [
+        {"bar_time": f"2021-12-01T{20 - n}:00:00Z", "reason": reason, "was_skipped": bool(reason)}
+        for n, reason in enumerate(reasons)
+    ]
+    folded = skips.fold(events)
+    assert [event.get("count") for event in folded] == [2, 1, None, 1, None, None]
+    assert skips.text(folded[0], "H1") == (
+        "2 closes skipped, no_bar: from 2021-12-01 20:00 UTC to 2021-12-01 21:00 UTC"
+    )
+    assert skips.text(folded[1], "H1") == "skipped, stale"
+    assert [event["bar_time"] for event in folded if "count" not in event] == [
+        event["bar_time"] for event in events if not event["was_skipped"]
+    ]
+
+
+def test_a_closed_trade_adds_up_from_what_the_page_shows():
+    page = get("/symbol/BTCUSD/M15")
+    trades = [row for row in page.rows if len(row) == 8 and row[5] in ("target", "stop")]
+    assert len(trades) == 2
+    for row, trade in zip(trades, ScriptedView()._trades("BTCUSD"), strict=True):
+        planned, entry = re.fullmatch(r"planned ([\d,.]+) ([\d,.]+)", row[3]).groups()
+        assert planned == figures.plain(trade["entry"], 2)
+        lots, fill, leave = (float(t.replace(",", "")) for t in (row[2], entry, row[4]))
+        sign = 1 if "LONG" in row[1] else -1
+        assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
+    plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
+    for trade in (plain, {**plain, "price": None}):
+        (row,) = screens.trade_rows({"trades": [trade], "digits": 2})
+        assert (row["entry"], row["planned"]) == ("1.25", "")
+
+
+def test_an_opening_tells_what_became_of_it():
+    view = ScriptedView()
+    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
+    record = next(item for item in records if item["action"] == "OPEN_BUY")
+    (now,) = record["outcomes"].values()
+    page = get(f"/symbol/BTCUSD/M15/{record['bar_time']}")
+    (row,) = [r for r in page.rows if r[0] == record["signal"]["sid"] and r[1] == "CLOSED"]
+    assert row[3] == figures.plain(now["price"], 2)
+    assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
+    assert row[7:] == [figures.signed(now["profit"], 2), "+1.90"]
+    held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
+    told = reasoning.story({**record, "outcomes": {now["sid"]: held}})["outcomes"][0]
+    assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
+
+
+def test_a_close_tells_the_profit_of_what_it_closed():
+    opening = {
+        "sid": "T1",
+        "state": "CLOSED",
+        "close_price": 9.0,
+        "profit": -3.0,
+        "closed_at": None,
+    }
+    row = {"sid": "C1", "kind": "close", "state": "FILLED", "price": 9.0, "closed": opening}
+    record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
+    assert reasoning.story(record)["outcomes"][0]["profit"]["text"] == "−3.00"
+    late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
+    assert reasoning.story(late)["outcomes"][0]["profit"]["text"] == "—"
+
+
+def test_the_gates_own_ruling_is_told_from_the_one_in_force():
+    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
+    assert "Gate, in force × 0.56" in page.text
+    heads = [row[0] for row in page.rows if len(row) == 5]
+    for head in ("Rules", "Gate agent, its own", "In force: the lower multiplier"):
+        assert head in heads
+    assert "in force is 0.560, the lower of this and the rules'" in page.text
 
 
 def test_a_skipped_tick_has_its_row_and_its_page():
@@ -353,7 +505,7 @@ def test_each_source_type_explains_itself(source):
         "AGENT_SKIPPED": "No agent was asked on this tick",
         "AGENT_FULL": "Abstained: nothing speaks against it",
         "LEGACY": "Chart scorer",
-        "AGENT_BUDGET": "Ruling: multiplier 0.560",
+        "AGENT_BUDGET": "Its own ruling: multiplier 0.560",
     }
     assert expected[source] in page.text
 

@@ -182,23 +182,47 @@ def _openings(stream, thresholds, lowered) -> list[str | None]:
     return openings
 
 
-def test_a_veto_latches_until_the_consensus_is_inside_its_threshold() -> None:
-    free = {"BUY": False, "SELL": False}
-    held = rules.veto_latch(free, "BUY", 0.6, THRESHOLDS, vetoed_now=True)
+BOTH = {"BUY": True, "SELL": True}
+FREE = {"BUY": False, "SELL": False}
+
+
+def latch(held, low: float, high: float, veto: bool, openings=BOTH):
+    return rules.veto_latch(held, (low, high), THRESHOLDS, veto=veto, openings=openings)
+
+
+def test_a_veto_latches_until_the_outer_consensus_is_inside_its_threshold() -> None:
+    held = latch(FREE, 0.4, 0.6, veto=True)
     assert held == {"BUY": True, "SELL": False}
-    still = rules.veto_latch(held, "BUY", 0.5, THRESHOLDS, vetoed_now=False)
-    assert still == held
-    assert rules.veto_latch(still, "HOLD", 0.49999999, THRESHOLDS, vetoed_now=False) == free
+    assert latch(held, 0.3, 0.5, veto=False) == held
+    assert latch(held, 0.3, 0.49999999, veto=False) == FREE
 
 
 def test_the_other_side_keeps_its_own_latch() -> None:
-    held = {"BUY": True, "SELL": False}
-    flipped = rules.veto_latch(held, "SELL", -0.7, THRESHOLDS, vetoed_now=True)
+    flipped = latch({"BUY": True, "SELL": False}, -0.7, -0.6, veto=True)
     assert flipped == {"BUY": False, "SELL": True}
-    assert rules.release_latch(flipped, -0.5, THRESHOLDS) == flipped
-    assert rules.release_latch(flipped, -0.4, THRESHOLDS) == {"BUY": False, "SELL": False}
+    assert rules.release_latch(flipped, (-0.5, 0.0), THRESHOLDS) == flipped
+    assert rules.release_latch(flipped, (-0.4, 0.0), THRESHOLDS) == FREE
 
 
-def test_no_veto_and_no_verdict_latch_nothing() -> None:
-    assert not any(rules.veto_latch({}, "BUY", 0.6, THRESHOLDS, vetoed_now=False).values())
-    assert not any(rules.veto_latch({}, "HOLD", 0.1, THRESHOLDS, vetoed_now=True).values())
+def test_no_veto_and_no_opening_latch_nothing() -> None:
+    assert latch({}, 0.6, 0.6, veto=False) == FREE
+    assert latch({}, 0.1, 0.1, veto=True) == FREE
+    assert latch({}, 0.6, 0.6, veto=True, openings=FREE) == FREE
+
+
+def test_a_lower_multiplier_frees_no_opening_through_the_latch() -> None:
+    """Three ticks, the first vetoed, at every pair of multipliers: lower ones open no more."""
+
+    def opens(first: float, second: float) -> bool:
+        held = FREE
+        for multiplier, veto in ((first, True), (second, False), (1.0, False)):
+            l1, move = 0.47, 0.06
+            final = l1 + move * multiplier
+            held = latch(held, min(final, l1 + move), max(final, l1 + move), veto=veto)
+        return not held["BUY"]
+
+    steps = (0.0, 0.1, 0.5, 0.9, 1.0)
+    for first in steps:
+        for second in steps:
+            lower = [opens(a, b) for a in steps for b in steps if a <= first and b <= second]
+            assert opens(first, second) or not any(lower)

@@ -235,6 +235,51 @@ def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
     desk.database.close()
 
 
+class Holed:
+    """A feed that never brings some bars."""
+
+    def __init__(self, feed: Any, missing: set[datetime]) -> None:
+        self.feed, self.missing = feed, missing
+
+    def bars(self, *words: Any) -> Any:
+        frame = self.feed.bars(*words)
+        return frame[~frame.index.isin(list(self.missing))]
+
+    def period(self) -> Any:
+        return self.feed.period()
+
+
+def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:
+    hole = desks.START + 2 * desks.QUARTER
+    feed = Holed(desks.sample(), {hole})
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(7):
+        desks.step(desk)
+    states = {row["bar_time"]: row for row in desk.database.tick_states("BTCUSD", "M15", 20)}
+    row = states[iso(hole)]
+    assert (row["state"], row["reason"]) == ("skipped", "no_bar")
+    others = [row["state"] for time, row in states.items() if time != iso(hole)]
+    assert others == ["done"] * 7
+    desk.database.close()
+
+
+def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
+    late = desks.START + 2 * desks.QUARTER
+    feed = Holed(desks.sample(), {late})
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(3):
+        desks.step(desk)
+    feed.missing.clear()
+    desks.step(desk)
+    states = {row["bar_time"]: row["state"] for row in desk.database.tick_states("BTCUSD", "M15")}
+    assert states[iso(late)] == "done"
+    desk.database.close()
+
+
 def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path) -> None:
     settings = profile(timeout_seconds=1.0)
     desk = desks.open_desk(tmp_path, (desks.EUR,), profile=settings)

@@ -31,7 +31,6 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
         ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
         ({"agents": {"provider": "anthropic"}}, "anthropic is not in this version"),
         ({"timeframe_weights": {"H1": 1.0}}, "add timeframe_weights.M15"),
-        ({"symbols": {}}, "add symbols.BTCUSD"),
         ({"risk": {"capital": -1}}, "risk.capital"),
     ],
 )
@@ -40,6 +39,31 @@ def test_a_setting_that_would_be_ignored_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         wiring.open_desk(home(tmp_path, profile))
+
+
+def test_a_symbol_without_trading_conditions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"add symbols\.XAGUSD"):
+        wiring.open_desk(home(tmp_path, {}, symbol="XAGUSD", feed="store"))
+
+
+def test_a_symbol_that_is_not_shipped_is_refused_as_a_sample(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the sample has no bars of XAUUSD"):
+        wiring.open_desk(home(tmp_path, {}, symbol="XAUUSD"))
+
+
+def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
+    desk, _ = wiring.open_desk(home(tmp_path, {"symbols": {"BTCUSD": {"spread": 9.0}}}))
+    spec = desk.stations["BTCUSD"].profile.symbol("BTCUSD")
+    assert (spec.spread, spec.digits) == (9.0, 2)
+    assert desk.stations["BTCUSD"].profile.symbol("EURUSD").digits == 5
+    assert desk.close()
+
+
+def test_a_misspelt_key_of_the_desk_file_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text('{"instances": [{"symbol": "BTCUSD", "timeframe": []}]}')
+    with pytest.raises(ConfigError) as told:
+        wiring.open_desk(tmp_path)
+    assert str(told.value).endswith("unknown key instances.0.timeframe; did you mean timeframes?")
 
 
 def test_a_desk_cannot_mix_sample_and_real_feeds(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ within 750 bars (docs/scores.md). Bars that cannot be used raise DataUnavailable
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -67,8 +69,15 @@ class LiveWindow:
         return door.check(raw, timeframe, as_of=as_of)
 
     def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
-        """Store the newest bars, and a new revision of any that has changed."""
-        self._database.store_bars(self._instance.id, timeframe, bars.iloc[-REVISED_BARS:])
+        """Store every bar that is new, and a new revision of any recent one that has changed."""
+        newest = self._database.newest_bar(self._instance.id, timeframe)
+        if newest is None or newest < bars.index[0]:  # a hole would hide a high: take it all
+            as_of = bars.index[-1].to_pydatetime() + duration(timeframe)
+            self._fill(timeframe, as_of)
+            return
+        fresh = int((bars.index > newest).sum())
+        count = max(REVISED_BARS, fresh)
+        self._database.store_bars(self._instance.id, timeframe, bars.iloc[-count:])
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
         """Score the bars and return the last row."""
@@ -87,23 +96,36 @@ class LiveWindow:
         """Return the feed's bars since `after`."""
         missing = (as_of - after) // duration(timeframe)
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
-        return list(_as_bars(frame[frame.index > after]))
+        frame = frame[frame.index > after]
+        return list(_as_bars(_sound(frame, timeframe, as_of)))
 
     def fill(self, as_of: datetime) -> int:
-        """Store the feed's whole history up to `as_of`; return how many bars were new."""
-        new = 0
-        for timeframe in self._instance.timeframes:
-            frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
-            if len(frame):
-                new += self._database.store_bars(self._instance.id, timeframe, frame)
-        return new
+        """Store the feed's whole history up to `as_of`; return how many bars were new.
+
+        A history that the door refuses is not stored; its ticks will say why.
+        """
+        return sum(self._fill(timeframe, as_of) for timeframe in self._instance.timeframes)
+
+    def _fill(self, timeframe: str, as_of: datetime) -> int:
+        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
+        frame = _sound(frame, timeframe, as_of)
+        return self._database.store_bars(self._instance.id, timeframe, frame) if len(frame) else 0
 
 
 class HistoryWindow:
     """A whole history scored in one pass; rows are looked up."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
-        self._streams = {name: _Stream(name, frame) for name, frame in frames.items()}
+        """Score every history that is long and sound enough; the others are left out."""
+        self._streams: dict[str, _Stream] = {}
+        for name, frame in frames.items():
+            with suppress(DataUnavailable):
+                self._streams[name] = _Stream(name, frame)
+
+    @property
+    def times(self) -> Mapping[str, pd.DatetimeIndex]:
+        """The bar times of every stream that can be looked up."""
+        return {name: pd.DatetimeIndex(item.frame.index) for name, item in self._streams.items()}
 
     def bars(self, timeframe: str, as_of: datetime) -> pd.DataFrame:
         """Return the newest bars at `as_of`; raises DataUnavailable when the newest is missing."""
@@ -125,7 +147,9 @@ class HistoryWindow:
         return float(stream.highest[stream.position(as_of) - 1])
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
-        """Return the bars between the two moments."""
+        """Return the bars between the two moments; none of a stream that has no history."""
+        if timeframe not in self._streams:
+            return []
         frame = self._streams[timeframe].frame
         closed = frame.index <= pd.Timestamp(as_of - duration(timeframe))
         return list(_as_bars(frame[closed & (frame.index > pd.Timestamp(after))]))
@@ -136,6 +160,8 @@ class _Stream:
 
     def __init__(self, timeframe: str, frame: pd.DataFrame) -> None:
         self.timeframe = timeframe
+        if not len(frame):
+            raise DataUnavailable("too_short", "no bars")
         end = frame.index[-1].to_pydatetime() + duration(timeframe)
         self.frame = door.check(frame, timeframe, as_of=end)
         scored = technical_calculator.score_frame(self.frame)
@@ -156,6 +182,16 @@ class _Stream:
         """Return the scores of the bar that closed at `as_of`."""
         values = self.values[self.position(as_of) - 1]
         return dict(zip(self.columns, values.tolist(), strict=True))
+
+
+def _sound(frame: pd.DataFrame, timeframe: str, as_of: datetime) -> pd.DataFrame:
+    """Return the bars if the door would let them in, however few or old; else none."""
+    if not len(frame):
+        return frame
+    try:
+        return door.check(frame, timeframe, as_of=as_of, minimum=1, max_age_bars=math.inf)
+    except DataUnavailable:
+        return frame.iloc[:0]
 
 
 def _as_bars(frame: pd.DataFrame) -> Iterable[Bar]:

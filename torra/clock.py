@@ -41,6 +41,11 @@ class Clock(Protocol):
         """Whether desk time runs through a period of the past: what such a desk shows is a DEMO."""
         ...
 
+    @property
+    def rate(self) -> float | None:
+        """Desk seconds in a real second; None for a clock that is set by hand."""
+        ...
+
     def now(self) -> datetime:
         """Return the desk's time, aware, in UTC."""
         ...
@@ -66,6 +71,7 @@ class System:
     """The clock of a live desk: desk time is real time."""
 
     accelerated = False
+    rate: float | None = 1.0
 
     def now(self) -> datetime:
         """Return the present in UTC."""
@@ -97,24 +103,27 @@ class Scaled(System):
         if rate <= 0:
             raise ValueError("rate must be positive")
         self.rate = rate
+        self._pace = rate
         self._start = start
         self._zero = time.monotonic()
 
     def now(self) -> datetime:
         """Return the desk's time."""
-        return self._start + timedelta(seconds=(time.monotonic() - self._zero) * self.rate)
+        return self._start + timedelta(seconds=(time.monotonic() - self._zero) * self._pace)
 
     def real_time_of(self, moment: datetime) -> datetime:
         """Return the real time at which this clock shows `moment`."""
-        return self.real_now() + (moment - self.now()) / self.rate
+        return self.real_now() + (moment - self.now()) / self._pace
 
     def sleep(self, seconds: float) -> None:
         """Wait for this many seconds of the desk's time."""
-        time.sleep(max(0.0, seconds) / self.rate)
+        time.sleep(max(0.0, seconds) / self._pace)
 
 
 class Simulated(System):
     """A clock that stands still until it is set: for replay, warm-up, one-off ticks and tests."""
+
+    rate = None
 
     def __init__(self, moment: datetime) -> None:
         self._lock = threading.Lock()

@@ -44,7 +44,35 @@ def print_json(document: object) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class PlainGroup(click.Group):
+    """A group whose usage errors are one line, like every other mistake."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run; a wrong word ends with exit code 2."""
+        alone = kwargs.pop("standalone_mode", True)
+        run: Callable[..., Any] = super().main
+        try:
+            code = run(*args, standalone_mode=False, **kwargs)
+        except click.ClickException as error:
+            click.echo(f"torra: {_one_line(error)}", err=True)
+            sys.exit(2)
+        except click.Abort:
+            sys.exit(130)
+        if alone:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _one_line(error: click.ClickException) -> str:
+    said = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{said} (see {context.command_path} --help)" if context else said
+
+
+@click.group(
+    cls=PlainGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="torra", prog_name="torra")
 @click.option(
     "--home",
@@ -76,9 +104,9 @@ def run(home: Path, port: int, host: str, no_pages: bool) -> None:
 @main.command()
 @click.argument("symbol")
 @click.argument("timeframe")
-@click.option("--as-of", help="Close of the bar, UTC; default: the newest stored bar.")
+@click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
-@click.option("--profile", type=click.Path(path_type=Path), help="Use this profile file.")
+@click.option("--profile", help="Use this profile: a name or a file.")
 @click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
 @click.option("--provider", help="Who answers for the agents.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -106,24 +134,28 @@ def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: A
     show_default=True,
     help="Zone of the file's times: utc, new_york+7 (most MT5 brokers) or +03:00.",
 )
+@click.option("--revise", is_flag=True, help="Let the file replace many stored bars.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
 def import_bars(
-    home: Path, file: Path, symbol: str, timeframe: str, zone: str, as_json: bool
+    home: Path, file: Path, symbol: str, timeframe: str, zone: str, revise: bool, as_json: bool
 ) -> None:
     """Store the bars of a file, such as an MT5 terminal export."""
     from torra import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(home, file, *stream, zone, progress=not as_json)
+    result = bar_import.run(home, file, *stream, zone, revise=revise, progress=not as_json)
     if as_json:
         print_json(result)
-    else:
-        click.echo(
-            f"{result['bars']} bars of {result['instance']} {result['timeframe']}, "
-            f"{result['from']} to {result['to']}: {result['new']} new"
-        )
+        return
+    name = f"{result['instance']} {result['timeframe']}"
+    click.echo(
+        f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
+        f"(times read as {zone}): {result['new']} new, {result['revised']} revised"
+    )
+    if not result["watched"]:
+        click.echo(f"The desk does not read {name} from the store: see desk.json in the README.")
 
 
 @main.command()

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -156,10 +157,25 @@ class Profile(Section):
         SYMBOLS, description="trading conditions by canonical symbol"
     )
     agents: AgentSettings = AgentSettings()
-    execution: Literal["auto", "approve", "off"] = Field("auto", description="who sends a signal")
+    execution: Literal["auto", "approve", "off"] = Field(
+        "auto", description="who sends a signal (approve: not in this version)"
+    )
     on_opposite: Literal["close", "reverse", "hold"] = Field(
         "close", description="what an opposite verdict does to an open position"
     )
+
+    @field_validator("symbols", mode="before")
+    @classmethod
+    def _over_the_shipped(cls, value: Any) -> Any:
+        """Let a profile name only what differs from the shipped trading conditions."""
+        if not isinstance(value, dict):
+            return value
+        shipped = {name: spec.model_dump() for name, spec in SYMBOLS.items()}
+        given = {
+            name: {**shipped.get(name, {}), **spec} if isinstance(spec, dict) else spec
+            for name, spec in value.items()
+        }
+        return {**shipped, **given}
 
     @field_validator("timeframe_weights")
     @classmethod
@@ -301,9 +317,9 @@ def validate(model: type[Model], values: object, source: str) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(
-            "; ".join(_explain(model, item, source) for item in error.errors())
-        ) from error
+        found = error.errors()
+        lines = [_explain(model, item, source) for item in found if not _follows(item, found)]
+        raise ConfigError("; ".join(lines)) from error
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -315,12 +331,21 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
+def _follows(item: Any, found: Iterable[Any]) -> bool:
+    """Return whether an error only says again that something inside its place is wrong."""
+    place = item["loc"]
+    return any(
+        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in found
+    )
+
+
 def _explain(model: type[BaseModel], item: Any, source: str) -> str:
     place = ".".join(str(part) for part in item["loc"]) or "the whole file"
     if item["type"] != "extra_forbidden":
         shown = repr(item.get("input"))
-        return f"{source}: {place}: {item['msg']} (found {shown[:60]})"
-    known = [*_keys(model), *SymbolSpec.model_fields]
+        said = item["msg"].removeprefix("Value error, ")
+        return f"{source}: {place}: {said} (found {shown[:60]})"
+    known = [*_keys(model), *SymbolSpec.model_fields, *Instance.model_fields]
     near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"{source}: unknown key {place}{hint}"

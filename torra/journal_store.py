@@ -108,6 +108,19 @@ class JournalStore(Store):
         row = self._row(sql, stamp(moment))
         return float(row["cost"]) if row else 0.0
 
+    def verdict_changes(self, instance: str, timeframe: str | None = None) -> tuple[int, int]:
+        """Return how many verdicts differ from L1's, and how many ticks there are at all.
+
+        Of one stream, or of every stream of the instance.
+        """
+        which = "" if timeframe is None else "AND timeframe = ?"
+        row = self._row(
+            "SELECT coalesce(sum(verdict <> l1_verdict), 0) AS changed, count(*) AS number "  # noqa: S608
+            f"FROM chains WHERE instance = ? {which}",
+            instance, *([] if timeframe is None else [timeframe]),
+        )  # fmt: skip
+        return (int(row["changed"]), int(row["number"])) if row else (0, 0)
+
     def _whole(self, row: dict[str, Any] | None) -> dict[str, Any] | None:
         if row is None:
             return None

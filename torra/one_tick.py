@@ -20,7 +20,7 @@ from agents.contracts import VECTORS
 from instance_database import Database, TickKey
 from torra import wiring
 from torra.bar_window import LiveWindow
-from torra.clock import Simulated, System, duration, floor, parse
+from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import Instance, Profile, load_desk, load_profile, validate
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
@@ -29,6 +29,7 @@ from torra.feeds.protocol import Feed
 from torra.providers.registry import open_provider
 from torra_trader import Edges, run_tick
 
+EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
@@ -44,14 +45,14 @@ def run(
     *,
     as_of: str | None = None,
     bars: Path | None = None,
-    profile: Path | None = None,
+    profile: str | None = None,
     mode: str | None = None,
     provider: str | None = None,
 ) -> Mapping[str, Any]:
     """Return the record of one tick; raises ConfigError or DataUnavailable."""
     instance = _instance(home, symbol, timeframe, from_file=bars is not None)
     settings = _profile(home, instance, profile, mode, provider)
-    wiring.check_profile(settings, instance)
+    wiring.check_profile(settings, instance, profile or instance.profile)
     with tempfile.TemporaryDirectory(prefix="torra-tick-") as folder:
         database = _copy(home / wiring.DATABASE, Path(folder))
         try:
@@ -74,9 +75,10 @@ def _tick(
     database.rewind(instance.id, as_of, timeframe)
     window = LiveWindow(instance, feed, database)
     window.fill(as_of)
-    epoch = database.acquire_lease("torra tick", 3600.0)
+    held = database.lease()
+    epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
     voice = open_provider(profile.agents)
-    edges = Edges(database, window, voice.submit, voice.name, clock, epoch or 0)
+    edges = Edges(database, window, voice.submit, voice.name, clock, epoch)
     silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
         clock.set(other.bar_time + duration(other.timeframe))
@@ -125,9 +127,10 @@ def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> In
 
 
 def _profile(
-    home: Path, instance: Instance, file: Path | None, mode: str | None, provider: str | None
+    home: Path, instance: Instance, named: str | None, mode: str | None, provider: str | None
 ) -> Profile:
-    profile = load_profile(file or instance.profile, home)
+    is_file = named is not None and (named.endswith(".json") or Path(named).exists())
+    profile = load_profile(Path(named) if named and is_file else named or instance.profile, home)
     changes = {
         name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
     }
@@ -156,10 +159,7 @@ def _moment(
 ) -> datetime:
     step = duration(timeframe)
     if text is not None:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise ConfigError(f"--as-of {text}: write a UTC time as 2021-12-01T10:00Z") from error
+        return _close(text, timeframe)
     newest = database.newest_bar(instance.id, timeframe)
     if isinstance(feed, FrameFeed) or newest is None:
         frame: pd.DataFrame = feed.bars(instance.symbol, timeframe, _latest(feed), 1)
@@ -170,6 +170,21 @@ def _moment(
             )
         newest = frame.index[-1].to_pydatetime()
     return newest + step
+
+
+def _close(text: str, timeframe: str) -> datetime:
+    try:
+        moment = parse(text)
+    except ValueError as error:
+        raise ConfigError(f"--as-of {text}: write a UTC time as 2021-12-01T10:00Z") from error
+    if not EARLIEST <= moment <= System().now():
+        raise ConfigError(f"--as-of {text} is before {iso(EARLIEST)} or not yet")
+    nearest = floor(moment, timeframe)
+    if moment != nearest:
+        raise ConfigError(
+            f"--as-of {text} is not a close of {timeframe}; the one before is {iso(nearest)}"
+        )
+    return moment
 
 
 def _latest(feed: Feed) -> datetime:

@@ -11,9 +11,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -23,7 +23,14 @@ from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView
+from torra.feeds.protocol import stream_state
 from torra.schedule import Desk
+
+STANDING_BY: Final = (
+    "Another desk holds the lease of this database, or was killed a moment ago: this one stands by "
+    "and takes over when the lease runs out."
+)
+ENDING: Final = "Ctrl-C ends it."
 
 
 def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], None]) -> None:
@@ -38,16 +45,31 @@ def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], N
         if desk.open():
             warm_up(desk, say, stop)
         else:
-            say("Another desk works on this database; this one stands by and shows its pages.")
+            say(STANDING_BY)
+        if stop.is_set():
+            return
         desk.start()
+        for note in notes(desk):
+            say(note)
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()
-            say(f"The desk is running: http://{host}:{port}  (Ctrl-C ends it)")
+            say(f"The pages: http://{host}:{port}")
+        state = "is running" if desk.active else "stands by"
+        say(f"The desk {state} on {home.absolute()}. {ENDING}")
         stop.wait()
         say("Stopping.")
     finally:
         if not desk.close():
             os._exit(0)  # a tick still waits for somebody: the next start takes its claim over
+
+
+def notes(desk: Desk) -> Iterator[str]:
+    """Say which streams have no bars, or none that are fresh enough for a tick."""
+    for name, station in desk.stations.items():
+        for timeframe in station.instance.timeframes:
+            state = stream_state(station.feed, station.instance.symbol, timeframe, desk.clock.now())
+            if state:
+                yield f"{name} {timeframe}: {state}"
 
 
 def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:

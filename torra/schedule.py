@@ -13,11 +13,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import pandas as pd
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
@@ -42,6 +45,9 @@ BAR_GRACE: Final = 20.0
 BAR_POLL: Final = 1.0
 """Desk seconds between two looks for a bar."""
 
+CLOCK_TOLERANCE: Final = timedelta(seconds=30)
+"""Real time by which the desk's clock and monotonic time may part between two wakes."""
+
 OLDEST_BARS: Final = 2
 """A close more than this many bars ago is not worth a tick any more."""
 
@@ -53,6 +59,9 @@ TIMER_SLACK: Final = timedelta(milliseconds=10)
 
 CLOSING_SECONDS: Final = 1.0
 """Real seconds that a desk which is told to stop leaves a running tick."""
+
+MISSED: Final = ("missed", "the desk came too late for this bar")
+NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
 
 WARM_UP_BARS: Final = 240
 """Bars of an instance's shortest timeframe that warm-up runs through."""
@@ -113,9 +122,15 @@ class Desk:
         self._notify = notify
         self._owed: dict[TickKey, tuple[str, str]] = {}
         self._running = False
+        self._closing = False
+        self._seen: dict[str, tuple[datetime, float]] = {}
+        self._woken: dict[str, datetime] = {}
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(len(self.stations) + 2)},
+            executors={
+                "default": ThreadPoolExecutor(len(self.stations) + 1),
+                "lease": ThreadPoolExecutor(1),  # ticks that take long must not cost the lease
+            },
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -130,14 +145,18 @@ class Desk:
         """Try for the lease and keep at it from now on; return whether this desk works now."""
         self._hold_lease()
         self._scheduler.add_job(
-            self._hold_lease, "interval", seconds=self._lease_seconds / 3, id="lease", name="lease"
+            self._hold_lease,
+            "interval",
+            seconds=self._lease_seconds / 3,
+            id="lease",
+            executor="lease",
         )
         self._scheduler.start()
         return self.active
 
     def start(self) -> None:
         """Start the clock where the desk stood and wake at every close from now on."""
-        self.clock = self._make_clock(self.database.desk_time())
+        self._restart_clock()
         self._running = True
         if self.active:
             self._set_timers()
@@ -148,6 +167,7 @@ class Desk:
         A tick that runs on is left behind with its claim and the lease, as by a crash: the next
         desk takes both over.
         """
+        self._closing = True
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
         end = self.clock.monotonic() + within
@@ -155,6 +175,7 @@ class Desk:
             left = max(0.0, end - self.clock.monotonic())
             if not station.lock.acquire(timeout=left):
                 return False
+            station.lock.release()  # from here on a wake sees that the desk is closing
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
             self.database.release_lease(self.owner, epoch)
@@ -183,23 +204,35 @@ class Desk:
             return
         if self._running:
             log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
-            self.clock = self._make_clock(self.database.desk_time())
+            self._restart_clock()
+        for name, station in self.stations.items():
+            profile = station.profile
+            self.database.apply_profile(name, profile.model_dump_json(), profile.digest())
         self.epoch = epoch
         if self._running:
             self._set_timers()
+
+    def _restart_clock(self) -> None:
+        self.clock = self._make_clock(self.database.desk_time())
+        self._seen.clear()
+        self._woken.clear()
 
     def _set_timers(self) -> None:
         for name, station in self.stations.items():
             trigger = BarCloses(self.clock, station.instance.timeframes)
             self._scheduler.add_job(
-                self.wake, trigger, args=[name], id=f"bars {name}", replace_existing=True
+                self.wake,
+                trigger,
+                args=[name],
+                id=job_id(name),
+                next_run_time=self.clock.real_now(),
+                replace_existing=True,
             )
-            self._scheduler.add_job(self.wake, args=[name], id=f"catch up {name}")
 
     def _clear_timers(self) -> None:
         for name in self.stations:
-            if self._scheduler.get_job(f"bars {name}"):
-                self._scheduler.remove_job(f"bars {name}")
+            with suppress(JobLookupError):
+                self._scheduler.remove_job(job_id(name))
 
     # --- a wake -----------------------------------------------------------------------------------
 
@@ -209,17 +242,35 @@ class Desk:
         outcomes: list[Outcome] = []
         with station.lock:
             epoch = self.epoch
-            if epoch is None:
+            if epoch is None or self._closing or self._clock_jumped(name):
                 return outcomes
             edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
             try:
-                self._pay_debts(epoch)
+                self._pay_debts(name, epoch)
                 publish(station.instance, edges)
                 due = self._due(station, epoch)
-                outcomes.extend(self._tick(station, key, edges) for key in due)
+                before, self._woken[name] = self._woken.get(name), self.clock.now()
+                outcomes.extend(self._tick(station, key, edges, before) for key in due)
             except StoreUnavailable as error:
                 log.error("%s: %s", name, error)
         return outcomes
+
+    def _clock_jumped(self, name: str) -> bool:
+        """Look whether wall and monotonic time disagree since the last wake; then wait a little.
+
+        Under a clock that may be corrected again in a moment no bar is written off as missed.
+        """
+        now, monotonic = self.clock.now(), self.clock.monotonic()
+        seen, self._seen[name] = self._seen.get(name), (now, monotonic)
+        if seen is None or self.clock.rate is None:
+            return False
+        passed = timedelta(seconds=(monotonic - seen[1]) * self.clock.rate)
+        jump = now - seen[0] - passed
+        if abs(jump) <= CLOCK_TOLERANCE * self.clock.rate:
+            return False
+        log.warning("the clock jumped by %s: %s looks again shortly", jump, name)
+        self._wake_again(name, now + CLOCK_TOLERANCE * self.clock.rate)
+        return True
 
     def _due(self, station: Station, epoch: int) -> list[TickKey]:
         now = self.clock.now()
@@ -233,17 +284,20 @@ class Desk:
         ]
         return sorted(keys, key=running_order)
 
-    def _tick(self, station: Station, key: TickKey, edges: Edges) -> Outcome:
+    def _tick(
+        self, station: Station, key: TickKey, edges: Edges, before: datetime | None
+    ) -> Outcome:
         step = duration(key.timeframe)
         as_of = key.bar_time + step
         if self.clock.now() - as_of > OLDEST_BARS * step:
-            reason, detail = self._owed.pop(key, ("missed", "the desk came too late for this bar"))
+            there = _has_bar(station, key.timeframe, key.bar_time, as_of)
+            reason, detail = self._owed.pop(key, MISSED if there else NO_BAR)
             self.database.skip_tick(key, reason, detail, edges.epoch)
             return Outcome(key, "skipped", reason=reason, detail=detail)
-        due = self._due_moment(as_of)
+        due = self._due_moment(key.timeframe, as_of, before)
         waited = self._await_bar(station, key.timeframe, key.bar_time, as_of)
         if waited is None:
-            self._owed[key] = ("no_bar", "the feed brought no bar for this close")
+            self._owed[key] = NO_BAR
             self._retry(station, key, as_of)
             return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
         return self._run(station, key, max(due, waited), edges)
@@ -262,12 +316,17 @@ class Desk:
         self._owed.pop(key, None)
         return outcome
 
-    def _due_moment(self, as_of: datetime) -> float:
-        """Return the monotonic moment of the close, or now for a close of an earlier wake."""
+    def _due_moment(self, timeframe: str, as_of: datetime, before: datetime | None) -> float:
+        """Return the monotonic moment of the close if this is the first wake since it.
+
+        Then queueing behind other ticks counts. A close that is caught up on counts from now.
+        """
         now = self.clock.monotonic()
+        fresh = before is not None and as_of > before
+        if not fresh or self.clock.now() - as_of >= duration(timeframe):
+            return now
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
-        fresh = self.clock.now() - as_of < timedelta(seconds=BAR_GRACE)
-        return now - max(0.0, lag) if fresh else now
+        return now - max(0.0, lag)
 
     def _await_bar(
         self, station: Station, timeframe: str, bar_time: datetime, as_of: datetime
@@ -283,21 +342,25 @@ class Desk:
             self.clock.sleep(BAR_POLL)
 
     def _retry(self, station: Station, key: TickKey, as_of: datetime) -> None:
-        moment = self.clock.now() + RETRY_SHARE * duration(key.timeframe)
-        last = as_of + (OLDEST_BARS * duration(key.timeframe)) + timedelta(seconds=1)
-        if self._scheduler.running:
-            self._scheduler.add_job(
-                self.wake,
-                "date",
-                run_date=self.clock.real_time_of(min(moment, max(last, self.clock.now()))),
-                args=[station.instance.id],
-                id=f"retry {station.instance.id}",
-                replace_existing=True,
-            )
+        now = self.clock.now()
+        last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
+        moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
+        self._wake_again(station.instance.id, moment)
 
-    def _pay_debts(self, epoch: int) -> None:
-        """Give back claims of ticks that could not even be released when they failed."""
-        for key in list(self._owed):
+    def _wake_again(self, name: str, moment: datetime) -> None:
+        """Wake an instance at a moment of the desk's clock, or at its next close if that is first.
+
+        Without timers (in warm-up, while closing) the next wake comes anyhow.
+        """
+        timeframes = self.stations[name].instance.timeframes
+        moment = min(moment, next_close(self.clock.now(), timeframes))
+        with suppress(JobLookupError):
+            real = self.clock.real_time_of(moment)
+            self._scheduler.modify_job(job_id(name), next_run_time=real)
+
+    def _pay_debts(self, name: str, epoch: int) -> None:
+        """Give back an instance's claims that could not even be released when a tick failed."""
+        for key in [key for key in self._owed if key.instance == name]:
             self.database.release_claim(key, epoch)
 
     def _edges(self, station: Station, window: Window, clock: Clock | None = None) -> Edges:
@@ -325,9 +388,13 @@ class Desk:
         todo = [(key, plan) for plan in plans for key in plan.keys]
         clock = Simulated(upto)
         for done, (key, plan) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
+            if not self.active:
+                log.warning("the lease was lost during warm-up: this desk stands by")
+                return
             clock.set(key.bar_time + duration(key.timeframe))
-            edges = self._edges(plan.station, plan.window, clock)
-            self._run(plan.station, key, clock.monotonic(), edges)
+            with plan.station.lock:
+                edges = self._edges(plan.station, plan.window, clock)
+                self._run(plan.station, key, clock.monotonic(), edges)
             yield done + 1, len(todo)
 
     def _plan(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
@@ -335,20 +402,18 @@ class Desk:
         LiveWindow(instance, station.feed, self.database).fill(upto)
         if any(self.database.newest_claim(instance.id, name) for name in instance.timeframes):
             return None
-        frames = {
+        history = {
             name: station.feed.bars(instance.symbol, name, upto, None)
             for name in instance.timeframes
         }
-        frames = {name: frame for name, frame in frames.items() if len(frame)}
-        if not frames:
-            return None
+        window = HistoryWindow(history)
         start = upto - bars * duration(instance.shortest)
         keys = [
             TickKey(instance.id, name, time.to_pydatetime())
-            for name, frame in frames.items()
-            for time in frame.index[frame.index >= start]
+            for name, times in window.times.items()
+            for time in times[times >= pd.Timestamp(start)]
         ]
-        return WarmUp(station, HistoryWindow(frames), keys)
+        return WarmUp(station, window, keys)
 
 
 def _has_bar(station: Station, timeframe: str, bar_time: datetime, as_of: datetime) -> bool:
@@ -366,6 +431,11 @@ class WarmUp:
     station: Station
     window: HistoryWindow
     keys: list[TickKey]
+
+
+def job_id(instance: str) -> str:
+    """Name the job that wakes an instance."""
+    return f"bars {instance}"
 
 
 def running_order(key: TickKey) -> tuple[datetime, timedelta]:

@@ -15,10 +15,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from instance_database import Database
 from torra import wiring
 from torra.clock import System, iso
 from torra.config import ROOT, load_desk, load_profile
 from torra.errors import TorraError
+from torra.feeds.protocol import stream_state
+from torra.providers.registry import open_provider
 
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
@@ -120,7 +123,8 @@ def _home(home: Path) -> Iterator[Finding]:
 def _settings(home: Path) -> Iterator[Finding]:
     desk = load_desk(home)
     for instance in desk.instances:
-        wiring.check_profile(load_profile(instance.profile, home), instance)
+        profile = wiring.check_profile(load_profile(instance.profile, home), instance)
+        open_provider(profile.agents).close()
         frames = ", ".join(instance.timeframes)
         yield Finding(
             "instance",
@@ -146,8 +150,22 @@ def _database(home: Path) -> Iterator[Finding]:
         if lease:
             yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
         yield Finding("state", "ok", f"trading {database.trading_state()}")
+        yield from _streams(home, database)
     finally:
         database.close()
+
+
+def _streams(home: Path, database: Database) -> Iterator[Finding]:
+    """Look whether each stream that lives in real time has bars fresh enough for a tick."""
+    instances = load_desk(home).instances
+    for name, feed in wiring.open_feeds(instances, database).items():
+        if feed.period() is not None:
+            continue
+        instance = next(item for item in instances if item.id == name)
+        for timeframe in instance.timeframes:
+            state = stream_state(feed, instance.symbol, timeframe, System().now())
+            level = "warning" if state else "ok"
+            yield Finding("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
 
 
 def _sample(home: Path) -> Iterator[Finding]:

@@ -134,28 +134,40 @@ def opening_stands(
 
 
 def release_latch(
-    latched: Mapping[str, bool], consensus: float, thresholds: Thresholds
+    latched: Mapping[str, bool], outer: tuple[float, float], thresholds: Thresholds
 ) -> dict[str, bool]:
-    """Return which vetoes still hold: one ends once the consensus is inside its threshold."""
-    beyond = verdict(consensus, thresholds)
-    return {side: latched.get(side, False) and side == beyond for side in SIDES}
+    """Return which vetoes still hold: one ends once no multiplier would reach its threshold.
+
+    `outer` are the consensus of the low and of the high composites. The latch of a side follows the
+    bound on its own side, high for BUY and low for SELL, which a lower multiplier can only push
+    outwards: so lowering a multiplier never frees an opening on a later tick.
+    """
+    low, high = outer
+    reached = {
+        "BUY": verdict(high, thresholds) == "BUY",
+        "SELL": verdict(low, thresholds) == "SELL",
+    }
+    return {side: latched.get(side, False) and reached[side] for side in SIDES}
 
 
 def veto_latch(
     latched: Mapping[str, bool],
-    verdict: str,
-    consensus: float,
+    outer: tuple[float, float],
     thresholds: Thresholds,
-    vetoed_now: bool,
+    *,
+    veto: bool,
+    openings: Mapping[str, bool],
 ) -> dict[str, bool]:
-    """Return the latch after a tick whose verdict was `verdict`.
+    """Return the latch after a tick (design section 5).
 
-    `vetoed_now` says that GATE_VETO took an opening away on this tick: it latches the verdict's
-    side. A side is released by the first tick, of any timeframe, whose final consensus is inside
-    that side's threshold (design section 5).
+    `veto` says that the gate vetoed this tick, `openings` on which sides a verdict would have
+    opened a position. A veto latches each such side whose outer consensus is past its threshold.
     """
-    kept = release_latch(latched, consensus, thresholds)
-    return {side: held or (vetoed_now and side == verdict) for side, held in kept.items()}
+    kept = release_latch(latched, outer, thresholds)
+    past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
+    return {
+        side: kept[side] or (veto and past[side] and openings.get(side, False)) for side in SIDES
+    }
 
 
 def low_high(

@@ -49,6 +49,7 @@ class Sight:
     ath_score: float
     memory: Mapping[str, Any]
     bundle: Bundle
+    revision: int | None = None
 
     @property
     def l1(self) -> Mapping[str, float]:
@@ -104,7 +105,7 @@ def build(
         "provider": provider,
         "profile": profile.digest(),
         "versions": versions(),
-        "bars": describe(sight.bars),
+        "bars": describe(sight.bars, sight.revision),
         "features": [
             {"id": item.id, "value": item.value, "unit": item.unit}
             for item in sight.bundle.features.values()
@@ -199,14 +200,16 @@ def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def describe(bars: pd.DataFrame) -> dict[str, Any]:
-    """Name a range of bars: first and last time, number and a hash of every value."""
-    digest = hashlib.sha256(bars.index.to_numpy().tobytes())
+def describe(bars: pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
+    """Name a range of bars: first and last time, number, revision and a hash of every value."""
+    times = pd.DatetimeIndex(bars.index).as_unit("us")
+    digest = hashlib.sha256(times.asi8.tobytes())
     digest.update(bars.to_numpy(dtype=float).tobytes())
     return {
         "from": iso(bars.index[0].to_pydatetime()),
         "to": iso(bars.index[-1].to_pydatetime()),
         "count": len(bars),
+        "revision": revision,
         "hash": digest.hexdigest()[:16],
     }
 

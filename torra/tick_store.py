@@ -22,6 +22,9 @@ from torra.store_connection import Store, TickKey, stamp
 RELEASED: Final = -1
 """Epoch of a claim that its tick gave back: earlier than every desk's, so any desk may take it."""
 
+LOOK_BACK: Final = 16
+"""How many bars before the newest finished tick are looked through for closes without a row."""
+
 TRADING_STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
 """Everything; closes only; nothing (design section 8)."""
 
@@ -103,11 +106,18 @@ class TickStore(Store):
         False when it is done, skipped, or being worked on, be it by this very desk.
         """
         with self.transaction():
+            self._fence(epoch)
             row = self._claim(key)
             if row is not None and (row["state"] != "claimed" or row["epoch"] >= epoch):
                 return False
             self._write_tick(key, "claimed", epoch)
             return True
+
+    def _fence(self, epoch: int) -> None:
+        """Refuse a desk whose lease another one has taken over."""
+        row = self._row("SELECT epoch FROM lease WHERE id = 1")
+        if row is not None and row["epoch"] > epoch:
+            raise StoreUnavailable(f"the lease is epoch {row['epoch']}'s, not epoch {epoch}'s")
 
     def release_claim(self, key: TickKey, epoch: int) -> None:
         """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
@@ -120,6 +130,7 @@ class TickStore(Store):
     def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
         """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
         with self.transaction():
+            self._fence(epoch)
             row = self._claim(key)
             if row is not None and (row["state"] != "claimed" or row["epoch"] > epoch):
                 return False
@@ -129,8 +140,10 @@ class TickStore(Store):
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done, inside the transaction that stores the tick.
 
-        Raises StoreUnavailable when the claim is not ours any more: then nothing of it is kept.
+        Raises StoreUnavailable when the claim or the lease is not ours any more: then nothing of
+        it is kept.
         """
+        self._fence(epoch)
         changed = self._change(
             "UPDATE ticks SET state = 'done', at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed' AND epoch = ?",
@@ -145,19 +158,38 @@ class TickStore(Store):
         """Return the bar times that a desk of this epoch still owes a row, oldest first.
 
         These are the closes up to `upto` since the stream's newest finished tick (since `start`
-        while there is none), and every earlier one whose claim was left or given back. What this
-        desk is working on is not listed.
+        while there is none), the closes of the bars just before it that have no row at all, and
+        every earlier one whose claim was left or given back. What this desk is working on is not
+        listed.
         """
         step = duration(timeframe)
         newest = self._newest_finished(instance, timeframe)
         after = start if newest is None else newest + step
         owed = {close - step for close in closes(timeframe, after, upto)}
+        if newest is not None:
+            owed |= self._holes(instance, timeframe, newest)
         for bar_time, holder in self._claims(instance, timeframe):
             if holder < epoch and bar_time + step <= upto:
                 owed.add(bar_time)
             else:
                 owed.discard(bar_time)
         return sorted(owed)
+
+    def _holes(self, instance: str, timeframe: str, newest: datetime) -> set[datetime]:
+        """Return the bar times shortly before the newest finished tick that have no row.
+
+        A bar that was late, or a close that nobody could claim, must not be passed over because a
+        later one is done. Nothing before the stream's first row is a hole.
+        """
+        step = duration(timeframe)
+        rows = self._rows(
+            "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
+            "AND bar_time BETWEEN ? AND ?",
+            instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest),
+        )  # fmt: skip
+        there = {parse(row["bar_time"]) for row in rows}
+        first = min(there, default=newest)
+        return {close - step for close in closes(timeframe, first, newest)} - there
 
     def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
         """Return the newest bar time that is done, skipped or being worked on by a living desk."""

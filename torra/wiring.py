@@ -59,8 +59,6 @@ def _stations(
     settings: DeskSettings, profiles: Mapping[str, Profile], database: Database
 ) -> list[Station]:
     feeds = open_feeds(settings.instances, database)
-    for name, profile in profiles.items():
-        database.apply_profile(name, profile.model_dump_json(), profile.digest())
     return [
         Station(
             instance=instance,
@@ -73,24 +71,28 @@ def _stations(
     ]
 
 
-def check_profile(profile: Profile, instance: Instance) -> Profile:
-    """Hold a profile against the instance that uses it; raises ConfigError naming the remedy."""
+def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profile:
+    """Hold a profile against the instance that uses it; raises ConfigError naming the remedy.
+
+    `name` is what the messages call the profile, by default the instance's name for it.
+    """
+    name = name or instance.profile
     profile.symbol(instance.symbol)
     for timeframe in instance.timeframes:
         if timeframe not in profile.timeframe_weights:
             raise ConfigError(
-                f"instance {instance.id} watches {timeframe}, but its profile {instance.profile} "
+                f"instance {instance.id} watches {timeframe}, but its profile {name} "
                 f"gives it no weight: add timeframe_weights.{timeframe}"
             )
-    _refuse_what_is_not_built(profile, instance)
+    _refuse_what_is_not_built(profile, name)
     try:
         seated(profile.agents)
     except ValueError as error:
-        raise ConfigError(f"profile {instance.profile}: {error}") from error
+        raise ConfigError(f"profile {name}: {error}") from error
     return profile
 
 
-def _refuse_what_is_not_built(profile: Profile, instance: Instance) -> None:
+def _refuse_what_is_not_built(profile: Profile, name: str) -> None:
     """Refuse settings that this version would silently ignore."""
     agents = profile.agents
     asked = {
@@ -101,20 +103,21 @@ def _refuse_what_is_not_built(profile: Profile, instance: Instance) -> None:
     }
     for setting, wanted in asked.items():
         if wanted:
-            raise ConfigError(
-                f"profile {instance.profile}: {setting} is not in this version; take it out"
-            )
+            raise ConfigError(f"profile {name}: {setting} is not in this version; take it out")
 
 
 def open_feeds(instances: Iterable[Instance], database: Database) -> dict[str, Feed]:
     """Return the feed of every instance by its name; sample instances share one."""
     sample = SampleFeed(ROOT / "sample_data")
-    return {
-        item.id: sample
-        if item.feed == "sample"
-        else StoredFeed(partial(database.load_bars, item.id))
-        for item in instances
-    }
+    feeds: dict[str, Feed] = {}
+    for item in instances:
+        if item.feed == "store":
+            feeds[item.id] = StoredFeed(partial(database.load_bars, item.id))
+            continue
+        feeds[item.id] = sample
+        for timeframe in item.timeframes:  # ConfigError for a stream that is not shipped
+            sample.bars(item.symbol, timeframe, sample.period()[0], 1)
+    return feeds
 
 
 def clock_maker(feeds: Iterable[Feed]) -> Callable[[datetime | None], Clock]:

@@ -48,7 +48,7 @@ def steps(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Ro
         ),
         _numbers(
             "Gate multiplier",
-            "of rules and gate agent",
+            "in force: the lower of rules and gate agent",
             dict.fromkeys(VECTORS, gate.get("multiplier")),
         ),
         _scores(

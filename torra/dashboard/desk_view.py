@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pandas as pd
 
 from torra import clock as clocks
-from torra.config import DeskSettings, Instance
-from torra.dashboard.stored import Row
+from torra.config import DeskSettings, Instance, SymbolSpec
+from torra.dashboard.stored import Row, mapping, sequence
 from torra.errors import ConfigError
+from torra.risk_engine import TARGET_R, Position
 
 if TYPE_CHECKING:
     from instance_database import Database, TickKey
@@ -31,6 +32,14 @@ HISTORY: Final = 48
 
 STALE_AFTER: Final = 1.5
 """A stream is stale when its newest tick closed more than this many bars ago."""
+
+NO_BAR: Final = "no_bar"
+"""Reason of a skipped close for which the feed brought no bar (torra.schedule)."""
+
+QUIET_WITHIN: Final = 4
+"""The newest close without a bar is at most this many bars old while a desk is awake: it gives a
+close up after two bars, looks again at the next, and may be late.
+"""
 
 NEIGHBOURS: Final = 5000
 """How many ticks back the links to the previous and next tick look."""
@@ -44,8 +53,9 @@ class DeskView(Protocol):
     def desk(self) -> Row:
         """Return the state strip.
 
-        demo, now, real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version,
-        cost_hour and ceiling (USD).
+        demo, rate (how many times faster than real time, None for a desk in real time), now,
+        real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
+        ceiling (USD).
         """
         ...
 
@@ -53,9 +63,15 @@ class DeskView(Protocol):
         """Return {"desk", "instances": [...]}.
 
         An instance: instance, symbol, digits, timeframes, thresholds, latest (the record of its
-        newest tick, with its timeframe) or None, position or None, streams. A stream: timeframe,
-        tick (newest record) or None, history (consensus, oldest first), next_close,
-        next_in_seconds (real), age_seconds (desk) or None, stale, skipped (newest skip) or None.
+        newest tick, with its timeframe) or None, position or None, changes, streams. A stream:
+        timeframe, tick (newest record) or None, history (consensus, oldest first), next_close,
+        next_in_seconds (real), age_seconds (desk) or None, stale, skipped (newest skip since the
+        newest tick) or None, quiet.
+
+        A position has besides its own fields `profit`, `r_multiple` and `leave`: what closing it at
+        the newest close would bring and at which price, None while it is not filled. `changes` is
+        {"changed", "all"}: verdicts that the agents changed. `quiet` is {"count", "from", "to"},
+        the closes without a bar since the newest tick, when nothing else happened since; else None.
         """
         ...
 
@@ -64,7 +80,8 @@ class DeskView(Protocol):
 
         {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
         bars (oldest first), ticks (newest first, key columns), trades, skipped, previous and next
-        (names of the neighbouring instances), next_in_seconds, age_seconds, stale}.
+        (names of the neighbouring instances), changes (of the stream), next_in_seconds,
+        age_seconds, stale, quiet}. A trade is a row of its signal: entry was planned, price filled.
         """
         ...
 
@@ -72,7 +89,9 @@ class DeskView(Protocol):
         """Return everything of one tick, or None when there is none.
 
         The journal record with "deliberation", "calls", "digits", "desk", "previous" and "next"
-        (bar times). A skipped tick has only its key and "skipped" {reason, detail}.
+        (bar times), and "outcomes": by the id of each of its signals that signal's row as it is
+        now, a close's with "closed", the row of the opening that it ended. A skipped
+        tick has only its key and "skipped" {reason, detail}.
         """
         ...
 
@@ -111,6 +130,7 @@ class DatabaseView:
         budgets = {i.profile: self._profiles[i.id] for i in self._settings.instances}
         return {
             "demo": self._clock.accelerated,
+            "rate": self._clock.rate if self._clock.accelerated else None,
             "now": clocks.iso(self._clock.now().replace(microsecond=0)),
             "real_now": clocks.iso(real.replace(microsecond=0)),
             "role": "ACTIVE" if self._desk.active else "STANDBY",
@@ -140,13 +160,14 @@ class DatabaseView:
             **self._names(found),
             "timeframe": timeframe,
             "latest": stream["tick"],
-            "position": _plain(self._database.position(found.id)),
+            "position": self._position(found),
+            "changes": self._changes(found.id, timeframe),
             "bars": self._bars(found.id, timeframe, limit),
             "ticks": ticks,
             "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
             "skipped": self._skips(found.id, timeframe, limit),
             **self._beside(found),
-            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale")},
+            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
         }
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
@@ -163,6 +184,7 @@ class DatabaseView:
             **known,
             "desk": self.desk(),
             "digits": self._digits(found),
+            "outcomes": self._outcomes(known),
             **self._neighbours(found.id, timeframe, clocks.iso(moment)),
         }
 
@@ -174,7 +196,8 @@ class DatabaseView:
             **self._names(one),
             "streams": streams,
             "latest": latest,
-            "position": _plain(self._database.position(one.id)),
+            "position": self._position(one),
+            "changes": self._changes(one.id),
         }
 
     def _stream(self, one: Instance, timeframe: str) -> Row:
@@ -185,7 +208,9 @@ class DatabaseView:
         wait = self._clock.real_time_of(next_close) - self._clock.real_now()
         age = None if record is None else (now - clocks.parse(record["as_of"])).total_seconds()
         rows = self._database.ticks(one.id, timeframe, HISTORY)
-        skips = self._skips(one.id, timeframe, 1)
+        skips = self._skips_since(one.id, timeframe, record, now)
+        quiet = _quiet(skips, now, step)
+        old = age is not None and age > STALE_AFTER * step.total_seconds()
         return {
             "timeframe": timeframe,
             "tick": record,
@@ -193,7 +218,8 @@ class DatabaseView:
             "next_close": clocks.iso(next_close),
             "next_in_seconds": wait.total_seconds(),
             "age_seconds": age,
-            "stale": age is not None and age > STALE_AFTER * step.total_seconds(),
+            "stale": old and quiet is None,
+            "quiet": quiet,
             "skipped": skips[0] if skips else None,
         }
 
@@ -208,10 +234,46 @@ class DatabaseView:
         }
 
     def _digits(self, one: Instance) -> int | None:
+        spec = self._spec(one)
+        return None if spec is None else int(spec.digits)
+
+    def _spec(self, one: Instance) -> SymbolSpec | None:
         try:
-            return int(self._profiles[one.id].symbol(one.symbol).digits)
+            spec: SymbolSpec = self._profiles[one.id].symbol(one.symbol)
         except ConfigError:
             return None
+        return spec
+
+    def _position(self, one: Instance) -> Row | None:
+        held = self._database.position(one.id)
+        if held is None:
+            return None
+        opening = self._database.signal(held.signal_id) or {}
+        filled = opening.get("price") is not None
+        gain = _gain(held, self._newest_close(one) if filled else None, self._spec(one))
+        return {**_plain(held), **gain}
+
+    def _newest_close(self, one: Instance) -> float | None:
+        newest: tuple[str, float] | None = None
+        for timeframe in one.timeframes:
+            for bar in self._bars(one.id, timeframe, 1):
+                end = clocks.iso(clocks.parse(bar["time"]) + clocks.duration(timeframe))
+                newest = max(newest or (end, bar["close"]), (end, bar["close"]))
+        return newest[1] if newest else None
+
+    def _changes(self, instance: str, timeframe: str | None = None) -> Row:
+        changed, every = self._database.verdict_changes(instance, timeframe)
+        return {"changed": changed, "all": every}
+
+    def _outcomes(self, record: Row) -> dict[str, Row]:
+        listed = sequence(record.get("signals")) or [record.get("signal")]
+        found = {}
+        for sid in [mapping(signal).get("sid") for signal in listed]:
+            row = self._database.signal(str(sid)) if sid else None
+            if row:
+                ended = self._database.signal(row["closes"]) if row.get("closes") else None
+                found[str(sid)] = {**row, "closed": ended}
+        return found
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         for one in self._settings.instances:
@@ -234,6 +296,17 @@ class DatabaseView:
     def _skips(self, instance: str, timeframe: str, limit: int) -> list[Row]:
         states = self._database.tick_states(instance, timeframe, limit)
         return [dict(row) for row in states if row.get("state") == "skipped"]
+
+    def _skips_since(
+        self, instance: str, timeframe: str, tick: Row | None, now: datetime
+    ) -> list[Row]:
+        """Return the skips since the newest tick, newest first."""
+        if tick is None:
+            return self._skips(instance, timeframe, HISTORY)
+        since = now - clocks.parse(tick["as_of"])
+        closes = max(0, since // clocks.duration(timeframe)) + 1
+        skips = self._skips(instance, timeframe, min(NEIGHBOURS, closes))
+        return [skip for skip in skips if skip["bar_time"] > tick["bar_time"]]
 
     def _skip_at(self, instance: str, timeframe: str, moment: datetime) -> Row | None:
         wanted = clocks.iso(moment)
@@ -274,6 +347,33 @@ def neighbours(ordered: list[str], wanted: str) -> Row:
         "previous": ordered[place - 1] if place > 0 else None,
         "next": ordered[after] if after < len(ordered) else None,
     }
+
+
+def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
+    """Return what closing now would bring: a long leaves at the bid, a short pays the spread.
+
+    Money is counted as the brain's memory does (instance_database), R as the books do at the end.
+    """
+    if price is None or spec is None:
+        return {"profit": None, "r_multiple": None, "leave": None}
+    leave = price if held.side == "LONG" else price + spec.spread
+    gain = leave - held.entry if held.side == "LONG" else held.entry - leave
+    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    return {
+        "profit": gain / spec.tick_size * spec.tick_value * held.lots,
+        "r_multiple": gain / risk if risk else None,
+        "leave": leave,
+    }
+
+
+def _quiet(skips: list[Row], now: datetime, step: timedelta) -> Row | None:
+    """Return the run of closes without a bar that a stream is in; None when it is in none."""
+    if not skips or any(skip.get("reason") != NO_BAR for skip in skips):
+        return None
+    first, last = (clocks.parse(skips[place]["bar_time"]) + step for place in (-1, 0))
+    if now - last > QUIET_WITHIN * step:
+        return None  # nobody has looked for a bar for longer than a desk that is awake takes
+    return {"count": len(skips), "from": clocks.iso(first), "to": clocks.iso(last)}
 
 
 def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:

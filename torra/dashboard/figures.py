@@ -178,12 +178,12 @@ def mark(name: Any) -> Mark:
     return Mark("", DASH if name is None else clean(str(name), 60), "flat")
 
 
-def tone(value: Any) -> str:
-    """Return up, down or flat for a signed number, empty for a missing one."""
-    known = number(value)
-    if known is None:
+def tone(value: Any, decimals: int = SCORE_DECIMALS) -> str:
+    """Return up or down as the written number has a sign, flat for a zero, empty for a dash."""
+    text = signed(value, decimals)
+    if text == DASH:
         return ""
-    return "up" if known > 0 else "down" if known < 0 else "flat"
+    return {"+": "up", MINUS: "down"}.get(text[0], "flat")
 
 
 def cell(
@@ -191,7 +191,7 @@ def cell(
 ) -> dict[str, Any]:
     """Return a signed number as text and tone and, when it is missing, the reason."""
     reason = missing if number(value) is None else ""
-    return {"text": signed(value, decimals), "tone": tone(value), "title": reason}
+    return {"text": signed(value, decimals), "tone": tone(value, decimals), "title": reason}
 
 
 def clean(text: Any, limit: int = MAX_TEXT) -> str:

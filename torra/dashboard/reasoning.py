@@ -48,6 +48,7 @@ def story(record: Mapping[str, Any]) -> Row:
         "why": why(record.get("reason")),
         "denied": [figures.clean(reason, 120) for reason in sequence(record.get("denied"))],
         "signals": _signals(record),
+        "outcomes": _outcomes(record),
         "provenance": provenance(record),
         "failed_checks": arithmetic.failed_checks(record, deliberation),
         "source_meaning": figures.SOURCES.get(str(record.get("source_type")), ""),
@@ -126,8 +127,8 @@ def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> lis
     merged = mapping(deliberation.get("ruling")) | gate
     return [
         _ruling("Rules", rule, "no rule was recorded"),
-        _ruling("Gate agent", model, "did not answer; the rules stand"),
-        _ruling("In force", merged, "no ruling was recorded"),
+        _ruling("Gate agent, its own", model, "did not answer; the rules stand"),
+        _ruling("In force: the lower multiplier", merged, "no ruling was recorded"),
     ]
 
 
@@ -299,6 +300,32 @@ def _call(call: Mapping[str, Any]) -> Row:
 def _signals(record: Mapping[str, Any]) -> list[Row]:
     listed = sequence(record.get("signals")) or [record.get("signal")]
     return [dict(mapping(signal)) for signal in listed if signal]
+
+
+def _outcomes(record: Mapping[str, Any]) -> list[Row]:
+    """Return what has become of each signal; a close tells of the position that it ended."""
+    digits = record.get("digits")
+    found = mapping(record.get("outcomes"))
+    rows = [mapping(found.get(str(signal.get("sid")))) for signal in _signals(record)]
+    return [_outcome(row, 5 if digits is None else int(digits)) for row in rows if row]
+
+
+def _outcome(row: Mapping[str, Any], digits: int) -> Row:
+    closing = row.get("kind") == "close"
+    trade = mapping(row.get("closed")) if closing and row.get("state") == "FILLED" else dict(row)
+    ended = trade.get("state") == "CLOSED"
+    open_yet = "not closed"
+    return {
+        "sid": figures.clean(row.get("sid"), 40),
+        "state": figures.clean(row.get("state"), 20),
+        "fill": figures.plain(row.get("price"), digits),
+        "filled_at": figures.moment(row.get("opened_at")),
+        "exit": figures.plain(trade.get("close_price"), digits) if ended else figures.DASH,
+        "closed_at": figures.moment(trade.get("closed_at")) if ended else figures.DASH,
+        "why": figures.clean(trade.get("close_reason") if ended else row.get("detail"), 200),
+        "profit": cell(trade.get("profit") if ended else None, 2, open_yet),
+        "r": cell(trade.get("r_multiple") if ended else None, 2, open_yet),
+    }
 
 
 def _told(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard import figures
+from torra.dashboard import figures, skips
 from torra.dashboard.figures import cell
 from torra.dashboard.reasoning import headline, standing, why
 from torra.dashboard.stored import Row
@@ -26,6 +26,9 @@ TICKS_SHOWN: Final = 40
 """Rows of the tick list on a symbol page."""
 
 NO_TICK: Final = "no tick yet"
+ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
+"""What the desk's role means: its word alone would read like the trading state beside it."""
+
 SHORT: Final = {
     "price_action": "Price action",
     "key_levels": "Key levels",
@@ -42,11 +45,12 @@ def strip(desk: Mapping[str, Any]) -> Cells:
     used = figures.money(cost)
     return {
         "desk.time": _text(figures.moment(desk.get("now"), seconds=True)),
-        "desk.role": _mark(desk.get("role")),
-        "desk.trading": _mark(trading),
+        "desk.role": _worded(desk.get("role"), ROLES.get(str(desk.get("role")))),
+        "desk.trading": _worded(trading, trading.lower()),
         "desk.cost": _text(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
         "desk.ceiling": _text(figures.money(ceiling, 2)),
         "desk.meter": _text("", "") | {"set": {"width": round(share * 100, 2)}},
+        "desk.pace": _text(_pace(desk.get("rate"))),
         "banner.demo": _shown(bool(desk.get("demo"))),
         "banner.standby": _shown(desk.get("role") == "STANDBY"),
         "banner.reducing": _shown(trading == "REDUCING"),
@@ -85,8 +89,10 @@ def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
     cells = strip(data["desk"])
     latest = data.get("latest")
     cells |= _verdicts("head", latest, link)
-    cells |= _position("head", data, latest)
+    cells |= _position("head", data)
     cells |= _ages("head", data)
+    cells["head.changes"] = _changes(data.get("changes"))
+    cells["head.skip"] = _skip(latest or {}, next(iter(data.get("skipped", ())), None), data)
     events = tick_events(data)[:TICKS_SHOWN]
     for place, event in enumerate(events):
         cells |= _listed(f"tick.{place}", data, event, link)
@@ -96,13 +102,13 @@ def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
 
 
 def tick_events(data: Mapping[str, Any]) -> list[Row]:
-    """Return ticks and skipped ticks together, newest first."""
+    """Return ticks and skipped ticks together, newest first; a run of like skips is one event."""
     done = [dict(tick) for tick in data.get("ticks", ())]
     seen = {tick["bar_time"] for tick in done}
-    skips = [dict(s) for s in data.get("skipped", ()) if s["bar_time"] not in seen]
-    for skip in skips:
-        skip["was_skipped"] = True
-    return sorted(done + skips, key=lambda event: str(event["bar_time"]), reverse=True)
+    late = [s for s in data.get("skipped", ()) if s["bar_time"] not in seen]
+    left = [{**skip, "was_skipped": True} for skip in late]
+    events = sorted(done + left, key=lambda event: str(event["bar_time"]), reverse=True)
+    return skips.fold(events)
 
 
 def chart(data: Mapping[str, Any]) -> Row:
@@ -141,7 +147,8 @@ def trade_rows(data: Mapping[str, Any]) -> list[Row]:
         {
             "side": figures.mark(_side(trade.get("side"))),
             "lots": figures.plain(trade.get("lots"), 2),
-            "entry": figures.plain(trade.get("entry"), digits),
+            "entry": figures.plain(_filled(trade), digits),
+            "planned": _planned(trade, digits),
             "exit": figures.plain(trade.get("close_price"), digits),
             "closed_at": figures.moment(trade.get("closed_at")),
             "reason": figures.clean(trade.get("close_reason"), 60),
@@ -176,8 +183,9 @@ _PRICES: Final = ("open", "high", "low", "close")
 
 def _instance(key: str, instance: Mapping[str, Any], link: TickLink) -> Cells:
     latest = instance.get("latest")
-    cells = _verdicts(key, latest, link) | _position(key, instance, latest)
+    cells = _verdicts(key, latest, link) | _position(key, instance)
     del cells[f"{key}.source"]  # each stream shows its own
+    cells[f"{key}.changes"] = _changes(instance.get("changes"))
     return cells
 
 
@@ -227,24 +235,27 @@ def _stream(
         address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
         cells[f"{key}.source"] = _source(tick.get("source_type")) | {"set": {"href": address}}
     cells[f"{key}.spark"] = _text("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
-    cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"))
+    cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"), stream)
     return cells | _ages(key, stream)
 
 
 def _ages(key: str, stream: Mapping[str, Any]) -> Cells:
     age, stale = stream.get("age_seconds"), bool(stream.get("stale"))
+    badge = _text("◷ stale", "warn", "the newest tick is older than one and a half bars")
+    if stream.get("quiet"):
+        badge = _text("◦ no bars", "flat", skips.NO_BARS)
     left = figures.number(stream.get("next_in_seconds"))
     wait = _text(figures.countdown(left))
     if left is not None:
         wait["set"] = {"data-countdown": round(left, 1)}
     return {
         f"{key}.age": _text(figures.span(age), "warn" if stale else "", "" if age else NO_TICK),
-        f"{key}.stale": _shown(stale),
+        f"{key}.stale": badge | _shown(stale or bool(stream.get("quiet"))),
         f"{key}.next": wait,
     }
 
 
-def _position(key: str, instance: Mapping[str, Any], latest: Any) -> Cells:
+def _position(key: str, instance: Mapping[str, Any]) -> Cells:
     position = instance.get("position")
     if not position:
         return {
@@ -253,29 +264,50 @@ def _position(key: str, instance: Mapping[str, Any], latest: Any) -> Cells:
         }
     digits = _digits(instance)
     side = figures.mark(_side(position.get("side")))
-    r = _r_multiple(position, (latest or {}).get("close"))
-    gain = "" if r is None else f", {figures.signed(r, 2)} R"
     state = str(position.get("state") or "")
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
+    lots = figures.plain(position.get("lots"), 2)
     price = figures.plain(position.get("entry"), digits)
+    held = f"{side.text} {lots} at {price}{opening}{_gain(position)}"
     return {
-        f"{key}.position": _text(
-            f"{side.text} {figures.plain(position.get('lots'), 2)} at {price}{opening}{gain}",
-            side.tone,
-        ),
+        f"{key}.position": _text(held, side.tone),
         f"{key}.levels": _text(
             f"stop {figures.plain(position.get('stop'), digits)}, "
-            f"target {figures.plain(position.get('target'), digits)}"
+            f"target {figures.plain(position.get('target'), digits)}{_leave(position, digits)}",
+            title="what a close at the newest bar's close would get: a long leaves at the bid, "
+            "a short pays the spread on top of it",
         ),
     }
 
 
-def _r_multiple(position: Mapping[str, Any], close: Any) -> float | None:
-    entry, stop = figures.number(position.get("entry")), figures.number(position.get("stop"))
-    price = figures.number(close)
-    if entry is None or stop is None or price is None or entry == stop:
-        return None
-    return (price - entry) / (entry - stop)
+def _gain(position: Mapping[str, Any]) -> str:
+    if figures.number(position.get("profit")) is None:
+        return ""
+    money, r = figures.signed(position["profit"], 2), figures.signed(position.get("r_multiple"), 2)
+    return f", {money}, {r}\u00a0R"
+
+
+def _leave(position: Mapping[str, Any], digits: int) -> str:
+    if figures.number(position.get("leave")) is None:
+        return ""
+    return f", closing now at {figures.plain(position['leave'], digits)}"
+
+
+def _filled(trade: Mapping[str, Any]) -> Any:
+    """Return what an opening was filled at, which its profit counts from; the plan without it."""
+    return trade.get("entry") if trade.get("price") is None else trade["price"]
+
+
+def _planned(trade: Mapping[str, Any], digits: int) -> str:
+    planned, filled = (figures.plain(v, digits) for v in (trade.get("entry"), _filled(trade)))
+    return "" if planned in (filled, figures.DASH) else f"planned {planned}"
+
+
+def _changes(changes: Any) -> Row:
+    known = changes or {}
+    changed, every = (figures.plain(known.get(name), 0) for name in ("changed", "all"))
+    told = f"agents changed {changed} of {every} verdicts"
+    return _text(told, title="ticks whose verdict is not the one of L1 alone")
 
 
 def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: TickLink) -> Cells:
@@ -284,8 +316,9 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
     names = ("verdict", "l1_verdict", "action", "consensus", "l1_consensus", "source")
     if event.get("was_skipped"):
         cells = {name: _missing("skipped") for name in names}
-        cells["action"] = _mark("skipped")
-        cells["reason"] = _text(_skip_text(event), "warn")
+        tone = skips.tone(event)
+        cells["action"] = _mark("skipped") | {"tone": tone}
+        cells["reason"] = _text(skips.text(event, data["timeframe"]), tone)
     else:
         cells = {
             "verdict": _mark(event.get("verdict")),
@@ -298,7 +331,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
         }
     close = event.get("close_time") or event.get("as_of")
     if not close:
-        close = clock.iso(clock.parse(bar_time) + clock.duration(data["timeframe"]))
+        close = skips.close_of(bar_time, data["timeframe"])
     cells["when"] = _text(figures.moment(close)) | {"set": {"href": address}}
     return {f"{key}.{name}": value for name, value in cells.items()}
 
@@ -309,16 +342,9 @@ def _why(event: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     return told or where or figures.DASH
 
 
-def _skip(tick: Mapping[str, Any], skipped: Any) -> Row:
-    """Return a note when the newest thing that happened to a stream is a skip."""
-    if not skipped or (tick and str(skipped["bar_time"]) <= str(tick["bar_time"])):
-        return _text("") | {"hidden": True}
-    return _text(f"newest bar: {_skip_text(skipped)}", "warn") | {"hidden": False}
-
-
-def _skip_text(skip: Mapping[str, Any]) -> str:
-    reason, detail = figures.clean(skip.get("reason"), 60), figures.clean(skip.get("detail"), 240)
-    return f"skipped, {reason}: {detail}" if detail else f"skipped, {reason}"
+def _skip(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> Row:
+    told, tone = skips.note(tick, skipped, stream)
+    return _text(told, tone) | _shown(bool(told))
 
 
 def _reason(latest: Mapping[str, Any]) -> str:
@@ -374,7 +400,7 @@ def _exits(data: Mapping[str, Any]) -> list[Row]:
         bar_time = clock.iso(clock.floor(clock.parse(str(closed)), data["timeframe"]))
         gain = figures.number(trade.get("profit"))
         text = f"{figures.clean(trade.get('close_reason') or 'exit', 20)} {figures.signed(gain, 0)}"
-        markers.append(_marker(bar_time, figures.tone(gain) or "flat", text, "EXIT"))
+        markers.append(_marker(bar_time, figures.tone(gain, 0) or "flat", text, "EXIT"))
     return markers
 
 
@@ -413,6 +439,18 @@ def _text(text: str, tone: str = "", title: str = "") -> Row:
 def _mark(name: Any) -> Row:
     shown = figures.mark(name)
     return _text(shown.text.strip(), shown.tone)
+
+
+def _worded(name: Any, word: str | None) -> Row:
+    """Return a state with another word than its own."""
+    shown = figures.mark(name)
+    return _text(f"{shown.glyph} {word or shown.word}".strip(), shown.tone)
+
+
+def _pace(rate: Any) -> str:
+    known = figures.number(rate)
+    times = "" if known is None else f"{figures.loose(known)} times "
+    return f"replayed {times}faster than they happened"
 
 
 def _source(name: Any) -> Row:

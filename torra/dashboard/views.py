@@ -129,6 +129,7 @@ def healthz() -> ResponseReturnValue:
             "close_time": (stream.get("tick") or {}).get("as_of"),
             "age_seconds": stream.get("age_seconds"),
             "stale": bool(stream.get("stale")),
+            "no_bars": bool(stream.get("quiet")),
         }
         for one in data["instances"]
         for stream in one["streams"]

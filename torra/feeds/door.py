@@ -129,7 +129,7 @@ def _check_values(index: pd.DatetimeIndex, values: Values) -> None:
     unfit = (lows > np.minimum(opens, closes)) | (highs < np.maximum(opens, closes))
     if unfit.any():
         row = int(unfit.argmax())
-        prices = ", ".join(f"{name} {values[row, at]!r}" for at, name in enumerate(PRICES))
+        prices = ", ".join(f"{name} {float(values[row, at])!r}" for at, name in enumerate(PRICES))
         raise _refusal(Refusal.HIGH_LOW, f"the bar of {_when(index, row)} has {prices}")
 
 

@@ -11,6 +11,11 @@ from typing import Final, Protocol
 
 import pandas as pd
 
+from torra.clock import duration, iso
+
+FRESH_BARS: Final = 2
+"""A bar that closed more than this many bars ago is too old for a tick."""
+
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
 
@@ -31,3 +36,17 @@ class Feed(Protocol):
     def period(self) -> tuple[datetime, datetime] | None:
         """Return the first and last moment of a feed that replays the past; None for a live one."""
         ...
+
+
+def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime) -> str:
+    """Say in one sentence what keeps a stream from being ticked now; empty when nothing does."""
+    newest = feed.bars(symbol, timeframe, now, 1)
+    if not len(newest):
+        return f"no bars; bring some: torra import FILE --symbol {symbol} --timeframe {timeframe}"
+    close = newest.index[-1].to_pydatetime() + duration(timeframe)
+    if now - close <= FRESH_BARS * duration(timeframe):
+        return ""
+    return (
+        f"the newest bar closed {iso(close)}, {(now - close).days} days ago; a tick comes with the "
+        "next bar that is imported while it is fresh"
+    )
