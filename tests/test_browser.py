@@ -68,9 +68,9 @@ def look(tmp_path):
 
     yield open_page
     for server, thread in running:
-        server.task_dispatcher.shutdown()
-        server.close()
+        server.trigger.pull_trigger(server.close)
         thread.join(10)
+        server.task_dispatcher.shutdown()
 
 
 def text_of(dom, key):

@@ -64,7 +64,7 @@ def test_the_server_answers_and_ends():
         assert connection.getresponse().status == 400
         connection.close()
     finally:
-        running.task_dispatcher.shutdown()
-        running.close()
+        running.trigger.pull_trigger(running.close)  # closed by the thread that reads
         thread.join(10)
+        running.task_dispatcher.shutdown()
     assert not thread.is_alive()
