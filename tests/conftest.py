@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
@@ -21,6 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--scale", type=float, default=0.02, help="share of the nightly counts to run, 0 to 1"
     )
     parser.addoption("--nightly", action="store_true", help="run the nightly counts: --scale 1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every day the same cases, so that a red suite means a change; fresh ones every night."""
+    settings.register_profile("daily", derandomize=True, database=None, deadline=None)
+    settings.register_profile("nightly", deadline=None, print_blob=True)
+    settings.load_profile("nightly" if config.getoption("--nightly") else "daily")
 
 
 def scale_of(config: pytest.Config) -> float:

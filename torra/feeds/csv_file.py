@@ -124,8 +124,9 @@ def _sheet(path: Path) -> _Sheet:
     heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
     cells = _cells(path, body, separator, line)
     if heads[0][:1].isdigit():
-        cells = cells.iloc[:, : len(BY_POSITION) + 2]
-        return _Sheet(path, cells.set_axis(_by_position(heads)[: cells.shape[1]], axis=1), line)
+        names = _by_position(heads)
+        cells = cells.iloc[:, : len(names)]
+        return _Sheet(path, cells.set_axis(names[: cells.shape[1]], axis=1), line)
     names = _by_header(path, heads)
     if len(cells) == 1:
         raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
