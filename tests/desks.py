@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from torra.providers.registry import open_provider
-
 from instance_database import Database
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
 from torra.feeds.sample import SampleFeed
+from torra.providers.registry import open_provider
 from torra.schedule import Desk, Station, next_close
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
