@@ -29,7 +29,7 @@ GATE_ID: Final = "risk_gate"
 
 MAX_AGENTS: Final = 8
 MAX_REQUESTS: Final = 14
-"""At most this many requests a tick, retries and second looks included (design section 5)."""
+"""At most this many requests a tick, retries and second looks included."""
 
 FOCUS_WEIGHT: Final = {"primary": 1.0, "secondary": 0.5}
 CONFIDENCE_WEIGHT: Final = {"high": 1.0, "medium": 0.75, "low": 0.5}

@@ -6,9 +6,9 @@
 0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
 raises; with nobody answering and no fallback the scores are L1 bit for bit; no blended score leaves
 L1 by more than 0.06. When a call fails its agent is skipped, when all opinions fail the `fallback`
-is asked, when that fails too L1 stands, and the rule vetoes hold in every case (design section 5,
-"When things fail"). ValueError is for a caller's mistake only: a desk that cannot be seated, L1
-scores that are no scores.
+is asked, when that fails too L1 stands, and the rule vetoes hold in every case
+(docs/debate.md, "When things fail"). ValueError is for a caller's mistake only: a desk that cannot
+be seated, L1 scores that are no scores.
 
 Left to others: a stage (agents.sitting, agents.stages), asking (agents.asking), parsing
 (agents.replies), the arithmetic (agents.synthesis, agents.risk_gate), prompts (scoring_rubric).

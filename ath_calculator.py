@@ -12,9 +12,7 @@ from typing import Final
 import pandas as pd
 
 ATH_SCALE_ATR: Final = 20.0
-"""Distance from the high, in ATR(14), at which the score has fallen to 1 - 2 tanh(1) = -0.52
-(design section 4).
-"""
+"""Distance from the high, in ATR(14), at which the score has fallen to 1 - 2 tanh(1) = -0.52."""
 
 
 def ath_score(close: float, ath: float, atr: float) -> float:

@@ -23,7 +23,7 @@ from torra.errors import BridgeUnavailable
 from torra.risk_engine import DenyReason, SignalDraft
 
 ID_LENGTH: Final = 12
-"""Characters of base32 in a signal id: 60 bits (facts/mt5_bridge.md 6.2)."""
+"""Characters of base32 in a signal id: 60 bits."""
 
 FAILED: Final = ("REJECTED", "EXPIRED", "CANCELLED")
 """States in which a signal ends without having been executed."""

@@ -10,7 +10,7 @@ Trust is in the numerator only, so it shrinks an adjustment towards L1, also at 
 analyst. Abstainers and failures leave both sums. A missing side removes both, and a researcher's
 null is a missing side on that vector; only when a single opinion answered at the whole desk is it
 used alone, times its trust, within its role's bound. Sums are exact (fsum), so the order and the
-names of the agents change nothing. (Design section 5, "Synthesis"; document 001.)
+names of the agents change nothing. (docs/debate.md, "Synthesis".)
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ LEGACY_COLUMNS: Final = (
     "verdict",
     "source_type",
 )
-"""What an existing scorer's sentiment table must have (design section 7)."""
+"""What an existing scorer's sentiment table must have."""
 
 ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
 

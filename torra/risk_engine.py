@@ -28,7 +28,7 @@ ActionName = Literal["OPEN_BUY", "OPEN_SELL", "CLOSE", "REVERSE", "HOLD"]
 TradingState = Literal["ACTIVE", "REDUCING", "HALTED"]
 
 STOP_ATR: Final = 2
-"""The stop lies this many ATR(14) from the entry (document 000; design section 8)."""
+"""The stop lies this many ATR(14) from the entry."""
 
 TARGET_R: Final = 2
 """The target lies this many times the stop distance from the entry (document 000)."""
@@ -150,7 +150,7 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.NEGATIVE_EV: Denial("its expected value is negative", "document 003"),
     _R.GATE_VETO: Denial(
         "the gate vetoes the opening, or a veto of this side still holds",
-        "document 001; design, section 5",
+        "document 001; docs/debate.md",
         _ENGINE,
     ),
     _R.GATE_CANNOT_OPEN: Denial(
@@ -165,7 +165,7 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "the signal was not taken before its expiry", "cancel on disconnect", "signal_bridge"
     ),
 }
-"""What every deny reason means (facts/promises.md 5.2)."""
+"""What every deny reason means."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,15 +40,13 @@ SIDES: Final = ("BUY", "SELL")
 """The two directions in which a verdict may open."""
 
 FRESH_BARS: Final = 2
-"""A composite takes part in the consensus for this many of its own bars (design section 7)."""
+"""A composite takes part in the consensus for this many of its own bars."""
 
 RECENT_TRANSITIONS: Final = 10
 """How many changes of state a Markov view lists."""
 
 FLAT_CHANGE: Final = 0.09
-"""A fitted change below this is no trend: the typical change from one bar to the next
-(facts/scores.md).
-"""
+"""A fitted change below this is no trend: the typical change from one bar to the next."""
 
 LONDON: Final = ZoneInfo("Europe/London")
 NEW_YORK: Final = ZoneInfo("America/New_York")
@@ -126,7 +124,7 @@ def opening_stands(
     """Return whether an opening in the verdict's direction would stand without the gate's help.
 
     The gate may only ever take an opening away: a BUY needs the consensus of the low composites at
-    the threshold too, a SELL that of the high ones (design section 5). False for HOLD.
+    the threshold too, a SELL that of the high ones (docs/debate.md). False for HOLD.
     """
     if verdict == "BUY":
         return low_consensus >= thresholds.buy
@@ -158,7 +156,7 @@ def veto_latch(
     veto: bool,
     openings: Mapping[str, bool],
 ) -> dict[str, bool]:
-    """Return the latch after a tick (design section 5).
+    """Return the latch after a tick (docs/debate.md).
 
     `veto` says that the gate vetoed this tick, `openings` on which sides a verdict would have
     opened a position. A veto latches each such side whose outer consensus is past its threshold.

@@ -26,7 +26,7 @@ LOOK_BACK: Final = 16
 """How many bars before the newest finished tick are looked through for closes without a row."""
 
 TRADING_STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
-"""Everything; closes only; nothing (design section 8)."""
+"""Everything; closes only; nothing."""
 
 
 class TickStore(Store):

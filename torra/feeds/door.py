@@ -26,7 +26,7 @@ from torra.feeds.protocol import COLUMNS
 
 PRICES: Final = COLUMNS[:4]
 MAX_AGE_BARS: Final = 2.0
-"""The newest bar may have closed this many bars before `as_of` (design section 9)."""
+"""The newest bar may have closed this many bars before `as_of`."""
 
 TICKS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Resolution of a pandas time index."""

@@ -1,6 +1,6 @@
 """The shipped bars as a feed for the demo: real prices, moved in time by whole weeks.
 
-Every symbol is shifted so that its sample ends in December 2021 (design section 9), which keeps
+Every symbol is shifted so that its sample ends in December 2021, which keeps
 weekends where they were. After the end of a symbol's sample its last whole weeks come again, each
 pass as many weeks later, so that a demo may run for ever, no bar time repeats and weekdays and
 hours stay true; at the seam the price jumps, as over any gap. The bars are handed over as shipped:
