@@ -43,6 +43,9 @@ LOCK_GRACE: Final = 0.5
 LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
 
+EXECUTION_OFF: Final = "EXECUTION_OFF"
+"""Reason of a HOLD where something would have been sent, had it been wanted."""
+
 SIGNAL_LIFE: Final = timedelta(seconds=180)
 SIGNAL_LIFE_SHARE: Final = 0.2
 """A signal lives for the shorter of 180 s and this share of its bar."""
@@ -285,7 +288,9 @@ def _decide(
             timeframes=instance.timeframes,
         )
         action = _review(instance, sight, thought, saved, profile, database)
-        signals = _enqueue(instance, key, sight, action, profile, edges)
+        if profile.execution == "off" and action.drafts:
+            action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
+        signals = _enqueue(instance, key, sight, action, edges)
         record = tick_record.build(
             sight=sight,
             thought=thought,
@@ -338,6 +343,8 @@ def _review(
     latched = sentiment_rules.veto_latch(
         latched, outer, profile.thresholds, veto=thought.deliberation.veto, openings=openings
     )
+    if profile.execution == "off":
+        return action
     for side, held in latched.items():
         database.set_latch(instance.id, side, held)
     return action
@@ -348,11 +355,8 @@ def _enqueue(
     key: TickKey,
     sight: Sight,
     action: Action,
-    profile: Profile,
     edges: Edges,
 ) -> tuple[Mapping[str, Any], ...]:
-    if profile.execution == "off":
-        return ()
     now = edges.clock.now()
     life = min(SIGNAL_LIFE, duration(key.timeframe) * SIGNAL_LIFE_SHARE)
     return tuple(
@@ -363,7 +367,7 @@ def _enqueue(
             symbol=instance.symbol,
             timeframe=key.timeframe,
             bar_time=key.bar_time,
-            created=sight.as_of,
+            created=now if now - sight.as_of > life else sight.as_of,
             expires=max(sight.as_of, now) + life,
         )
         for draft in action.drafts

@@ -247,3 +247,78 @@ def test_what_a_bar_is_worth_does_not_hang_on_pandas_units() -> None:
     bars = desks.sample().bars("EURUSD", "H1", desks.START, 50)
     seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
     assert tick_record.describe(bars)["hash"] == tick_record.describe(seconds)["hash"]
+
+
+def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = desks.START + desks.QUARTER
+    missing = {late}
+    feed = HoledFeed(missing)
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(3):
+        desks.step(desk)
+    assert states(desk, "BTCUSD", "M15")[iso(late + desks.QUARTER)] == "done"
+    missing.clear()
+    verdict = torra_trader.sentiment_rules.verdict
+    monkeypatch.setattr(torra_trader.sentiment_rules, "verdict", lambda *_: "BUY")
+    monkeypatch.setattr(torra_trader.sentiment_rules, "opening_stands", lambda *_: True)
+    for outcome in desk.wake("BTCUSD"):
+        assert outcome.record is not None
+        assert (outcome.record["action"], outcome.record["reason"]) == ("HOLD", "EXECUTION_OFF")
+    assert states(desk, "BTCUSD", "M15")[iso(late)] == "done"
+    assert desk.database.signals() == []
+    assert verdict is not None
+    desk.database.close()
+
+
+class HoledFeed:
+    """The sample without some bars."""
+
+    def __init__(self, missing: set[datetime]) -> None:
+        self.missing = missing
+
+    def bars(self, *words: Any) -> pd.DataFrame:
+        frame = desks.sample().bars(*words)
+        return frame[~frame.index.isin(list(self.missing))]
+
+    def period(self) -> Any:
+        return desks.sample().period()
+
+
+def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
+    tmp_path: Path,
+) -> None:
+    bars = desks.sample().bars("BTCUSD", "M15", desks.START, 2000).copy()
+    bars.iloc[50, bars.columns.get_loc("low")] = 0.0
+    database = desks.open_database(tmp_path)
+    window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
+    window.keep("M15", window.bars("M15", desks.START))
+    assert database.bar_count("BTCUSD", "M15") == len(bars) - 1
+    path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
+    assert len(path) == len(bars) - 41 - 1
+    database.close()
+
+
+def test_after_a_clock_correction_the_lease_and_the_timers_go_on(tmp_path: Path) -> None:
+    clock = Jumpy(desks.START)
+    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: clock, lease_seconds=0.3)
+    assert desk.open()
+    desk.start()
+    try:
+        time.sleep(0.3)
+        clock.moment += timedelta(days=1)
+        time.sleep(0.4)
+        clock.moment = desks.START + timedelta(seconds=1)
+        time.sleep(0.5)
+        lease = desk.database.lease()
+        assert lease is not None and lease["alive"] and desk.active
+        job = desk._scheduler.get_job("bars EURUSD")
+        assert job is not None
+        assert job.next_run_time - System().now() <= H1 + timedelta(seconds=1)
+        finished = states(desk, "EURUSD", "H1")
+        assert not [at for at, state in finished.items() if state == "skipped"]
+    finally:
+        assert desk.close()

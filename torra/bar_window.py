@@ -8,7 +8,6 @@ within 750 bars (docs/scores.md). Bars that cannot be used raise DataUnavailable
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -97,18 +96,18 @@ class LiveWindow:
         missing = (as_of - after) // duration(timeframe)
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
         frame = frame[frame.index > after]
-        return list(_as_bars(_sound(frame, timeframe, as_of)))
+        return list(_as_bars(door.sift(frame, timeframe, as_of=as_of)))
 
     def fill(self, as_of: datetime) -> int:
         """Store the feed's whole history up to `as_of`; return how many bars were new.
 
-        A history that the door refuses is not stored; its ticks will say why.
+        Bars that the door would refuse are left out; the ticks that meet them say why.
         """
         return sum(self._fill(timeframe, as_of) for timeframe in self._instance.timeframes)
 
     def _fill(self, timeframe: str, as_of: datetime) -> int:
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
-        frame = _sound(frame, timeframe, as_of)
+        frame = door.sift(frame, timeframe, as_of=as_of)
         return self._database.store_bars(self._instance.id, timeframe, frame) if len(frame) else 0
 
 
@@ -182,16 +181,6 @@ class _Stream:
         """Return the scores of the bar that closed at `as_of`."""
         values = self.values[self.position(as_of) - 1]
         return dict(zip(self.columns, values.tolist(), strict=True))
-
-
-def _sound(frame: pd.DataFrame, timeframe: str, as_of: datetime) -> pd.DataFrame:
-    """Return the bars if the door would let them in, however few or old; else none."""
-    if not len(frame):
-        return frame
-    try:
-        return door.check(frame, timeframe, as_of=as_of, minimum=1, max_age_bars=math.inf)
-    except DataUnavailable:
-        return frame.iloc[:0]
 
 
 def _as_bars(frame: pd.DataFrame) -> Iterable[Bar]:

@@ -129,7 +129,7 @@ def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> In
 def _profile(
     home: Path, instance: Instance, named: str | None, mode: str | None, provider: str | None
 ) -> Profile:
-    is_file = named is not None and (named.endswith(".json") or Path(named).exists())
+    is_file = named is not None and (named.endswith(".json") or Path(named).is_file())
     profile = load_profile(Path(named) if named and is_file else named or instance.profile, home)
     changes = {
         name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
@@ -175,7 +175,7 @@ def _moment(
 def _close(text: str, timeframe: str) -> datetime:
     try:
         moment = parse(text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ConfigError(f"--as-of {text}: write a UTC time as 2021-12-01T10:00Z") from error
     if not EARLIEST <= moment <= System().now():
         raise ConfigError(f"--as-of {text} is before {iso(EARLIEST)} or not yet")

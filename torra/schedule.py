@@ -11,6 +11,7 @@ time; the desk's clock says when, in real time, a bar closes.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +46,9 @@ BAR_GRACE: Final = 20.0
 BAR_POLL: Final = 1.0
 """Desk seconds between two looks for a bar."""
 
+SETTLING_SECONDS: Final = 600.0
+"""Real seconds after a jump of the clock during which no bar is written off as missed."""
+
 CLOCK_TOLERANCE: Final = timedelta(seconds=30)
 """Real time by which the desk's clock and monotonic time may part between two wakes."""
 
@@ -59,6 +63,9 @@ TIMER_SLACK: Final = timedelta(milliseconds=10)
 
 CLOSING_SECONDS: Final = 1.0
 """Real seconds that a desk which is told to stop leaves a running tick."""
+
+STORE_RETRY: Final = timedelta(seconds=5)
+"""Real time after which an instance looks again when the database could not be used."""
 
 MISSED: Final = ("missed", "the desk came too late for this bar")
 NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
@@ -92,7 +99,9 @@ class BarCloses(BaseTrigger):  # type: ignore[misc]
         del now
         moment = next_close(self._clock.now(), self._timeframes)
         fire = self._clock.real_time_of(moment) + TIMER_SLACK
-        return fire if previous is None else max(fire, previous + TIMER_SLACK)
+        if previous is None or previous > self._clock.real_now() + TIMER_SLACK:
+            return fire  # nothing fired yet, or under a clock that has been set back since
+        return max(fire, previous + TIMER_SLACK)
 
 
 def next_close(now: datetime, timeframes: Sequence[str]) -> datetime:
@@ -123,14 +132,13 @@ class Desk:
         self._owed: dict[TickKey, tuple[str, str]] = {}
         self._running = False
         self._closing = False
+        self._ended = threading.Event()
+        self._jumped = -math.inf
         self._seen: dict[str, tuple[datetime, float]] = {}
         self._woken: dict[str, datetime] = {}
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={
-                "default": ThreadPoolExecutor(len(self.stations) + 1),
-                "lease": ThreadPoolExecutor(1),  # ticks that take long must not cost the lease
-            },
+            executors={"default": ThreadPoolExecutor(len(self.stations) + 1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -144,13 +152,7 @@ class Desk:
     def open(self) -> bool:
         """Try for the lease and keep at it from now on; return whether this desk works now."""
         self._hold_lease()
-        self._scheduler.add_job(
-            self._hold_lease,
-            "interval",
-            seconds=self._lease_seconds / 3,
-            id="lease",
-            executor="lease",
-        )
+        threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
         self._scheduler.start()
         return self.active
 
@@ -168,6 +170,7 @@ class Desk:
         desk takes both over.
         """
         self._closing = True
+        self._ended.set()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
         end = self.clock.monotonic() + within
@@ -182,7 +185,16 @@ class Desk:
         self.database.close()
         return True
 
+    def _keep_lease(self) -> None:
+        """Renew by monotonic time, which no wall clock can stop; set timers anew when it jumps."""
+        while not self._ended.wait(self._lease_seconds / 3):
+            self._hold_lease()
+            if self._running and self.active and self._jump("the lease"):
+                self._set_timers()
+
     def _hold_lease(self) -> None:
+        if self._closing:
+            return
         try:
             if self.epoch is None:
                 self._try_lease()
@@ -214,7 +226,6 @@ class Desk:
 
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())
-        self._seen.clear()
         self._woken.clear()
 
     def _set_timers(self) -> None:
@@ -253,24 +264,33 @@ class Desk:
                 outcomes.extend(self._tick(station, key, edges, before) for key in due)
             except StoreUnavailable as error:
                 log.error("%s: %s", name, error)
+                self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
         return outcomes
 
     def _clock_jumped(self, name: str) -> bool:
-        """Look whether wall and monotonic time disagree since the last wake; then wait a little.
-
-        Under a clock that may be corrected again in a moment no bar is written off as missed.
-        """
-        now, monotonic = self.clock.now(), self.clock.monotonic()
-        seen, self._seen[name] = self._seen.get(name), (now, monotonic)
-        if seen is None or self.clock.rate is None:
+        """Look whether the clock jumped since the instance's last wake; then wait a little."""
+        if not self._jump(name):
             return False
-        passed = timedelta(seconds=(monotonic - seen[1]) * self.clock.rate)
-        jump = now - seen[0] - passed
-        if abs(jump) <= CLOCK_TOLERANCE * self.clock.rate:
-            return False
-        log.warning("the clock jumped by %s: %s looks again shortly", jump, name)
-        self._wake_again(name, now + CLOCK_TOLERANCE * self.clock.rate)
+        self._wake_again(name, self.clock.now() + CLOCK_TOLERANCE * (self.clock.rate or 1.0))
         return True
+
+    def _jump(self, who: str) -> bool:
+        """Look whether wall and monotonic time have parted since `who` looked last."""
+        now, monotonic, rate = self.clock.now(), self.clock.monotonic(), self.clock.rate
+        seen, self._seen[who] = self._seen.get(who), (now, monotonic)
+        if seen is None or rate is None:
+            return False
+        jump = now - seen[0] - timedelta(seconds=(monotonic - seen[1]) * rate)
+        if abs(jump) <= CLOCK_TOLERANCE * rate:
+            return False
+        log.warning("the clock jumped by %s", jump)
+        self._jumped = monotonic
+        return True
+
+    @property
+    def _settling(self) -> bool:
+        """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
+        return self.clock.monotonic() - self._jumped < SETTLING_SECONDS
 
     def _due(self, station: Station, epoch: int) -> list[TickKey]:
         now = self.clock.now()
@@ -290,6 +310,8 @@ class Desk:
         step = duration(key.timeframe)
         as_of = key.bar_time + step
         if self.clock.now() - as_of > OLDEST_BARS * step:
+            if self._settling:
+                return Outcome(key, "late", reason="clock", detail="the clock jumped a while ago")
             there = _has_bar(station, key.timeframe, key.bar_time, as_of)
             reason, detail = self._owed.pop(key, MISSED if there else NO_BAR)
             self.database.skip_tick(key, reason, detail, edges.epoch)
@@ -300,13 +322,23 @@ class Desk:
             self._owed[key] = NO_BAR
             self._retry(station, key, as_of)
             return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
-        return self._run(station, key, max(due, waited), edges)
+        return self._run(station, key, max(due, waited), edges, silent=self._overtaken(key))
 
-    def _run(self, station: Station, key: TickKey, due: float, edges: Edges) -> Outcome:
+    def _overtaken(self, key: TickKey) -> bool:
+        """Look whether a newer tick of the stream is done: then this one is a record, no trade."""
+        newest = self.database.newest_claim(key.instance, key.timeframe)
+        return newest is not None and newest > key.bar_time
+
+    def _run(
+        self, station: Station, key: TickKey, due: float, edges: Edges, *, silent: bool = False
+    ) -> Outcome:
+        profile = station.profile
+        if silent:
+            profile = profile.model_copy(update={"execution": "off"})
         try:
             outcome = run_tick(
                 station.instance, key.timeframe, key.bar_time, due,
-                profile=station.profile, edges=edges,
+                profile=profile, edges=edges,
             )  # fmt: skip
         except Exception as error:  # a tick must not end the desk; it is tried again when next due
             log.exception("%s failed", key.text)
@@ -354,9 +386,14 @@ class Desk:
         """
         timeframes = self.stations[name].instance.timeframes
         moment = min(moment, next_close(self.clock.now(), timeframes))
-        with suppress(JobLookupError):
-            real = self.clock.real_time_of(moment)
-            self._scheduler.modify_job(job_id(name), next_run_time=real)
+        job = self._scheduler.get_job(job_id(name))
+        if job is None or job.next_run_time is None:
+            return
+        real = self.clock.real_time_of(moment)
+        now = self.clock.real_now()
+        if not now < job.next_run_time <= real:
+            with suppress(JobLookupError):
+                self._scheduler.modify_job(job_id(name), next_run_time=real)
 
     def _pay_debts(self, name: str, epoch: int) -> None:
         """Give back an instance's claims that could not even be released when a tick failed."""

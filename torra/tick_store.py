@@ -22,6 +22,9 @@ from torra.store_connection import Store, TickKey, stamp
 RELEASED: Final = -1
 """Epoch of a claim that its tick gave back: earlier than every desk's, so any desk may take it."""
 
+CLOCK_SET_BACK: Final = timedelta(seconds=60)
+"""A lease renewed this far in the future was renewed under a clock that has been corrected."""
+
 LOOK_BACK: Final = 16
 """How many bars before the newest finished tick are looked through for closes without a row."""
 
@@ -88,7 +91,9 @@ class TickStore(Store):
         return max((parse(text) for text in told if text), default=None)
 
     def _alive(self, row: dict[str, Any]) -> bool:
-        return bool(row["owner"]) and self._now() < parse(row["expires_at"])
+        now = self._now()
+        ahead = parse(row["renewed_at"]) > now + CLOCK_SET_BACK  # by a clock that was wrong then
+        return bool(row["owner"]) and now < parse(row["expires_at"]) and not ahead
 
     def _write_lease(self, owner: str, epoch: int, ttl: float, desk_time: str | None) -> None:
         now = self._now()
@@ -163,7 +168,7 @@ class TickStore(Store):
         listed.
         """
         step = duration(timeframe)
-        newest = self._newest_finished(instance, timeframe)
+        newest = self._newest_finished(instance, timeframe, upto)
         after = start if newest is None else newest + step
         owed = {close - step for close in closes(timeframe, after, upto)}
         if newest is not None:
@@ -226,11 +231,15 @@ class TickStore(Store):
         )  # fmt: skip
         return [(parse(row["bar_time"]), int(row["epoch"])) for row in rows]
 
-    def _newest_finished(self, instance: str, timeframe: str) -> datetime | None:
+    def _newest_finished(
+        self, instance: str, timeframe: str, upto: datetime | None = None
+    ) -> datetime | None:
+        """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
+        last = "~" if upto is None else stamp(upto - duration(timeframe))
         row = self._row(
             "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state <> 'claimed' ORDER BY bar_time DESC LIMIT 1",
-            instance, timeframe,
+            "AND state <> 'claimed' AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
+            instance, timeframe, last,
         )  # fmt: skip
         return parse(row["bar_time"]) if row else None
 

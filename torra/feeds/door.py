@@ -90,6 +90,35 @@ def _values(frame: pd.DataFrame) -> Values:
     return np.column_stack(columns)
 
 
+def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
+    """Return only the sound bars of a history, whatever stands between them.
+
+    For what may look past a bad bar (the stored history, the way of a paper position), never for
+    scores: those come through `check`, which refuses the frame.
+    """
+    index = frame.index
+    if not len(frame) or not isinstance(index, pd.DatetimeIndex) or index.tz is None:
+        return frame.iloc[:0]
+    values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
+    opens, highs, lows, closes, volumes = values.T
+    length = int(duration(timeframe).total_seconds()) * TICKS_PER_SECOND[index.unit]
+    times: Times = index.asi8
+    order = np.maximum.accumulate(times)
+    first = np.concatenate(([True], order[1:] > order[:-1]))
+    sound = (
+        first
+        & (times % length == 0)
+        & (index + duration(timeframe) <= pd.Timestamp(as_of))
+        & np.isfinite(values).all(axis=1)
+        & (values[:, :-1] > 0).all(axis=1)
+        & (volumes >= 0)
+        & (lows <= np.minimum(opens, closes))
+        & (highs >= np.maximum(opens, closes))
+    )
+    sifted: pd.DataFrame = frame[sound]
+    return sifted
+
+
 def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
     index = frame.index
     if not isinstance(index, pd.DatetimeIndex) or index.tz is None:
