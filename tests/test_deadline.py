@@ -76,8 +76,8 @@ def test_a_provider_that_never_answers(seconds, fallback, rounds) -> None:
 @pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
 def test_a_submit_that_blocks(blocked, released) -> None:
     provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
-    record, elapsed = took(provider, 0.3)
-    assert elapsed <= 0.3 + OVER
+    record, elapsed = took(provider, 1.0)
+    assert elapsed <= 1.0 + OVER
     assert set(record.failures) <= set(blocked)
     assert set(record.failures.values()) == {"timeout"}
     assert stages.abandoned() == len([name for name in blocked if name in record.failures])
@@ -90,16 +90,16 @@ def test_an_agent_that_hangs_without_asking(released) -> None:
         return a_report()
 
     agents = {**AGENTS, "technical": Agent(AGENTS["technical"].role, hang)}
-    record, elapsed = took(Scripted(), 0.3, agents=agents)
-    assert elapsed <= 0.3 + OVER
+    record, elapsed = took(Scripted(), 1.0, agents=agents)
+    assert elapsed <= 1.0 + OVER
     assert record.failures == {"technical": "timeout"}
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
 def test_a_fallback_that_hangs(released) -> None:
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
-    record, elapsed = took(down, 0.3, fallback=lambda _c, _a: released.wait() and chart())
-    assert elapsed <= 0.3 + OVER
+    record, elapsed = took(down, 1.0, fallback=lambda _c, _a: released.wait() and chart())
+    assert elapsed <= 1.0 + OVER
     assert "fallback_failed:timeout" in record.flags
 
 
@@ -118,7 +118,7 @@ def test_after_every_stage_a_valid_result_stands() -> None:
     heard = []
     for hanging in (DESK, DESK[1:], DESK[3:], ()):
         script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
-        record, _ = took(Scripted(script), 0.4)
+        record, _ = took(Scripted(script), 1.2)
         blend(context().scores, record.scores)
         heard.append((str(record.source_type), round(record.adjustments["momentum"], 6)))
     assert heard == [
@@ -131,9 +131,9 @@ def test_after_every_stage_a_valid_result_stands() -> None:
 
 def test_time_is_kept_for_the_fallback_while_nobody_has_answered() -> None:
     script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
-    record, elapsed = took(Scripted(script), 0.5, fallback=score_chart)
+    record, elapsed = took(Scripted(script), 1.5, fallback=score_chart)
     assert record.source_type is SourceType.LEGACY
-    assert elapsed <= 0.5 + OVER
+    assert elapsed <= 1.5 + OVER
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])

@@ -39,7 +39,7 @@ def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
     record = debate(
         provider,
-        seconds=0.12 if kind == "timeout" and failing else 5.0,
+        seconds=0.8 if kind == "timeout" and failing else 5.0,
         fallback=score_chart if with_fallback else None,
     )
     if failing >= OPINIONS:
@@ -82,7 +82,7 @@ def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None
     ids=["exception", "timeout", "garbage", "nan"],
 )
 def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
-    record = debate(everything_fails(chart_scorer=answer), seconds=0.2, fallback=score_chart)
+    record = debate(everything_fails(chart_scorer=answer), seconds=0.8, fallback=score_chart)
     assert record.source_type is SourceType.L1_ONLY
     assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
     assert [flag for flag in record.flags if flag.startswith("fallback_failed:")]
