@@ -58,6 +58,20 @@ def sample() -> SampleFeed:
     return _SAMPLE[0]
 
 
+class Holed:
+    """The sample without some bars, for as long as `missing` names them."""
+
+    def __init__(self, missing: set[datetime]) -> None:
+        self.missing = missing
+
+    def bars(self, *words: Any) -> Any:
+        frame = sample().bars(*words)
+        return frame[~frame.index.isin(list(self.missing))]
+
+    def period(self) -> tuple[datetime, datetime]:
+        return sample().period()
+
+
 def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     desk.epoch = desk.database.acquire_lease(desk.owner, seconds)
     assert desk.epoch is not None

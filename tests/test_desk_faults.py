@@ -253,7 +253,7 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
 ) -> None:
     late = desks.START + desks.QUARTER
     missing = {late}
-    feed = HoledFeed(missing)
+    feed = desks.Holed(missing)
     desk = desks.open_desk(tmp_path, feed=feed)
     desks.take_lease(desk)
     desk.wake("BTCUSD")
@@ -269,20 +269,6 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
     assert states(desk, "BTCUSD", "M15")[iso(late)] == "done"
     assert desk.database.signals() == []
     desk.database.close()
-
-
-class HoledFeed:
-    """The sample without some bars."""
-
-    def __init__(self, missing: set[datetime]) -> None:
-        self.missing = missing
-
-    def bars(self, *words: Any) -> pd.DataFrame:
-        frame = desks.sample().bars(*words)
-        return frame[~frame.index.isin(list(self.missing))]
-
-    def period(self) -> Any:
-        return desks.sample().period()
 
 
 def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(

@@ -65,7 +65,7 @@ def test_the_two_blends_agree_on_any_score() -> None:
     """To the last digit that is kept; a tie in it may round either way."""
     host = load("before")
 
-    @hypothesis_settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @hypothesis_settings(max_examples=300)
     @given(st.fixed_dictionaries(dict.fromkeys(VECTORS, st.tuples(scores, moves))))
     def check(told) -> None:
         l1 = {vector: one for vector, (one, _) in told.items()}

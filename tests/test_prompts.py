@@ -188,8 +188,6 @@ def cases(count: int) -> hypothesis_settings:
     return hypothesis_settings(
         max_examples=count,
         deadline=None,
-        derandomize=True,
-        database=None,
         suppress_health_check=list(HealthCheck),
     )
 

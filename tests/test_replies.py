@@ -337,8 +337,6 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
     @hypothesis_settings(
         max_examples=scaled(10_000),
         deadline=None,
-        derandomize=True,
-        database=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(

@@ -235,23 +235,9 @@ def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
     desk.database.close()
 
 
-class Holed:
-    """A feed that never brings some bars."""
-
-    def __init__(self, feed: Any, missing: set[datetime]) -> None:
-        self.feed, self.missing = feed, missing
-
-    def bars(self, *words: Any) -> Any:
-        frame = self.feed.bars(*words)
-        return frame[~frame.index.isin(list(self.missing))]
-
-    def period(self) -> Any:
-        return self.feed.period()
-
-
 def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:
     hole = desks.START + 2 * desks.QUARTER
-    feed = Holed(desks.sample(), {hole})
+    feed = desks.Holed({hole})
     desk = desks.open_desk(tmp_path, feed=feed)
     desks.take_lease(desk)
     desk.wake("BTCUSD")
@@ -267,7 +253,7 @@ def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: 
 
 def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
     late = desks.START + 2 * desks.QUARTER
-    feed = Holed(desks.sample(), {late})
+    feed = desks.Holed({late})
     desk = desks.open_desk(tmp_path, feed=feed)
     desks.take_lease(desk)
     desk.wake("BTCUSD")
