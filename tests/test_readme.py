@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from torra.command_line import main
 from torra.config import ROOT
+from torra.feeds.door import Refusal
+from torra.schedule import MISSED, NO_BAR
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -32,3 +34,9 @@ def test_every_file_that_the_readme_names_is_there() -> None:
         assert (ROOT / link).exists(), link
     for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", README):
         assert (ROOT / name).exists() or name == "torra_home/", name
+
+
+def test_every_reason_of_a_skip_is_explained() -> None:
+    page = (ROOT / "docs" / "tick.md").read_text(encoding="utf-8")
+    for reason in (*(item.value for item in Refusal), MISSED[0], NO_BAR[0], "error"):
+        assert f"`{reason}`" in page, reason

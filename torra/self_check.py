@@ -1,7 +1,8 @@
 """`torra doctor` tells whether everything that a desk needs is there.
 
 Each check answers with ok, a sentence and, where something must be mended, the remedy. A check that
-breaks is a finding too. Nothing is changed, and no secret is shown.
+breaks is a finding too. Nothing is changed but this: a database of an older version is migrated, as
+at any start, after its backup. No secret is shown.
 """
 
 from __future__ import annotations
