@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 MODES: Final[dict[str, tuple[str, ...]]] = {
     "budget": ("technical", "bull_researcher", "bear_researcher", "risk_gate"),
@@ -43,10 +43,15 @@ STAGE_SHARE: Final = {"analysts": 0.45, "research": 0.50, "gate": 0.60}
 FALLBACK_SHARE: Final = 0.20
 """Share of the whole that is kept for the fallback while nobody has answered."""
 
-MAX_PROMPT_CHARS: Final = 20_000
-"""Longest system and user text together; a longer one is refused before the call."""
+MAX_PROMPT_BYTES: Final = 10_000
+"""Longest system and user text of one request together, in UTF-8; a longer one is refused before
+the call. A token is at least one byte, so this also bounds what a request can cost.
+"""
 
-OUTPUT_TOKENS: Final = {"quick": 700, "deep": 900}
+OUTPUT_TOKENS: Final = {"quick": 900, "deep": 1_600}
+"""Longest answer of a tier; a reply has some 500 tokens, some deep models cannot but think before
+it, and what they think counts.
+"""
 MODELS: Final[dict[str, dict[str, str]]] = {
     "rules": {"quick": "rules", "deep": "rules"},
     "recorded": {"quick": "recorded", "deep": "recorded"},
@@ -55,6 +60,18 @@ MODELS: Final[dict[str, dict[str, str]]] = {
     "openai_compatible": {"quick": "gpt-6-luna", "deep": "gpt-6.1-terra"},
 }
 """Default models of each provider; document 001's ids are retired or superseded."""
+
+VENDORS: Final = ("anthropic", "google", "openai_compatible")
+"""Providers that ask a language model; a model's name may be prefixed with one, vendor:model."""
+
+
+def route(name: str, provider: str) -> tuple[str, str]:
+    """Return (vendor, model) of a model's name; without a vendor before a colon it is `provider`'s.
+
+    Local servers have colons in model names (`llama3:8b`), so only a known vendor counts as one.
+    """
+    vendor, colon, model = name.partition(":")
+    return (vendor, model) if colon and vendor in VENDORS else (provider, name)
 
 
 class Section(BaseModel):
@@ -114,19 +131,31 @@ class AgentSettings(Section):
         "rules", description="who answers; this version has rules: no key, no network"
     )
     quick_think_model: str = Field(
-        "", description="model of the analysts and the gate; empty = the provider's"
+        "",
+        description="model of the analysts and the gate, or vendor:model; empty = the provider's",
     )
     deep_think_model: str = Field(
-        "", description="model of the researchers; empty = the provider's"
+        "", description="model of the researchers, or vendor:model; empty = the provider's"
+    )
+    role_models: dict[str, str] = Field(
+        {}, description="model, or vendor:model, of single agents by name; wins over the tier"
+    )
+    fallback_model: str = Field(
+        "",
+        description="vendor or vendor:model asked while the first vendor is down for a tick",
     )
     max_api_cost_per_hour: float = Field(
         2.00, ge=0, description="USD that any sliding hour may cost (rules cost nothing)"
     )
     timeout_seconds: float = Field(
-        15.0, gt=0, le=120, description="a tick's deadline, in real seconds"
+        15.0, gt=0, le=900, description="a tick's deadline, in real seconds"
     )
     call_policy: Literal["always", "pivotal"] = Field(
-        "always", description="when agents are asked (pivotal: not in this version)"
+        "always",
+        description="when agents are asked; pivotal: only where they could change a verdict",
+    )
+    pivotal_sample: float = Field(
+        0.05, ge=0, le=1, description="share of the ticks that pivotal skips and asks all the same"
     )
     include_news: bool = Field(False, description="collect headlines (true: not in this version)")
     include_markov_context: bool = Field(
@@ -139,18 +168,47 @@ class AgentSettings(Section):
         10, ge=1, le=100, description="how many past ticks the memory context holds"
     )
     picture: Literal["off", "rendered", "file"] = Field(
-        "off", description="whether a role may see the chart (only off in this version)"
+        "off",
+        description="whether a role may see the chart: drawn here (extra chart), or MT5's own file",
     )
+    picture_file: str = Field(
+        "", description="where MT5 writes its screenshot; {symbol} and {timeframe} are filled in"
+    )
+
+    @field_validator("fallback_model")
+    @classmethod
+    def _known_vendor(cls, value: str) -> str:
+        if value and value.partition(":")[0] not in VENDORS:
+            raise ValueError(f"name a vendor or vendor:model; vendors are {', '.join(VENDORS)}")
+        return value
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
         chosen = self.active_agents or MODES[self.mode]
         return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
 
-    def model(self, tier: str) -> str:
-        """Return the model id for a tier, quick or deep."""
+    def model(self, role_id: str, tier: str) -> str:
+        """Return what an agent of a tier (quick or deep) asks: "model" or "vendor:model"."""
         named = self.quick_think_model if tier == "quick" else self.deep_think_model
-        return named or MODELS[self.provider][tier]
+        return self.role_models.get(role_id) or named or MODELS[self.provider][tier]
+
+    def fallback(self, tier: str) -> tuple[str, str] | None:
+        """Return (vendor, model) that stands in when the first vendor is down; None for none."""
+        if not self.fallback_model:
+            return None
+        vendor, model = route(self.fallback_model, self.fallback_model)
+        return (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
+
+    def routes(self) -> tuple[tuple[str, str], ...]:
+        """Return every (provider, model) that a desk with these settings may ask."""
+        tiers = ("quick", "deep")
+        named = (*(self.model("", tier) for tier in tiers), *self.role_models.values())
+        spare = [found for tier in tiers if (found := self.fallback(tier))]
+        return tuple(dict.fromkeys([*(route(name, self.provider) for name in named), *spare]))
+
+    def vendors(self) -> tuple[str, ...]:
+        """Return every provider that a desk with these settings may ask."""
+        return tuple(dict.fromkeys(vendor for vendor, _ in self.routes()))
 
 
 class DebateSettings(Section):

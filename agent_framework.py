@@ -53,7 +53,7 @@ from agents.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.evidence import with_scores
 from agents.registry import SCORER, Agent, seated
 from agents.replies import scores as read_scores
-from agents.sitting import OnEvent, Sitting, failure, result_of
+from agents.sitting import OnEvent, Sitting, failure, fenced, result_of
 from agents.stages import crowded, run_together
 from agents.synthesis import Debate, adjust, blended, clamp, spread, synthesise
 
@@ -141,7 +141,7 @@ def deliberate(
         return undebated(context, config, flags=("threads_exhausted",))
     sitting = Sitting(
         desk=desk,
-        line=Line(submit, monotonic, config.agents, _planned(desk, config.agents)),
+        line=Line(submit, monotonic, config.agents, _planned(desk, config.agents), deadline),
         began=monotonic(),
         deadline=deadline,
         reserve=reserve,
@@ -274,6 +274,7 @@ def _ask_fallback(
 ) -> dict[str, float]:
     if refused := sitting.refusal(stage, (SCORER,)):
         raise ModelUnavailable(refused)
+    context = fenced(context, SCORER.id, stage)
     ask = sitting.line.ask_once(SCORER, context, stage)
     found: list[Future[Mapping[str, Any]]] = []
     run_together(

@@ -3,8 +3,9 @@
 `Line.ask` makes the `ask` that an agent is handed. It turns a prompt into a request, waits for the
 answer no longer than its stage lasts, parses it strictly and holds it to the role. Whatever goes
 wrong becomes `ModelUnavailable`. An error or a garbage reply, never a timeout, is asked once more
-if as much time remains as the first attempt took and the request cap leaves room: the first
-requests of the later stages are set aside, so a retry cannot starve the gate.
+if that can help (`ModelUnavailable.again` says when), as much time remains as the first attempt
+took, and the request cap leaves room: the first requests of the later stages are set aside, so a
+retry cannot starve the gate. This is the only retry there is: providers make none.
 
 Every request is kept as a `CallRecord`, also when its answer came late or never: a late answer is
 recorded and not used. Of a foreign exception only the type is kept, because its text may hold a
@@ -20,7 +21,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from agent_config import MAX_PROMPT_CHARS, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
+from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
 from scoring_rubric import request_hash, visible, without_nonce
 
 from . import replies
@@ -38,12 +39,26 @@ from .contracts import (
 )
 
 REASONS: Final = frozenset(
-    ("timeout", "error", "garbage", "refused", "budget", "deadline", "wrong_symbol", "miss")
+    (
+        "timeout",
+        "error",
+        "garbage",
+        "refused",
+        "budget",
+        "deadline",
+        "wrong_symbol",
+        "miss",
+        "blocked",
+    )
 )
 """The words of `ModelUnavailable.reason`; any other is recorded as error."""
 
-RETRIED: Final = frozenset(("error", "garbage"))
-"""Failures that are worth one more attempt."""
+UNUSABLE: Final[Mapping[str, str]] = {
+    "length": "garbage",
+    "refusal": "refused",
+    "filter": "refused",
+}
+"""How a completion that did not end by itself counts: cut off, or refused by model or vendor."""
 
 REQUESTS_PER_AGENT: Final = 2
 """Requests of one agent in one stage: the first, and one retry or second look."""
@@ -83,13 +98,14 @@ class Line:
     """The line from one desk to its provider, for one deliberation.
 
     `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
-    leaves above it serves retries and second looks.
+    leaves above it serves retries and second looks. `deadline` is the debate's, by `monotonic`.
     """
 
     submit: Submit
     monotonic: Callable[[], float]
     settings: AgentSettings
     planned: int
+    deadline: float = -math.inf
     calls: list[Call] = field(default_factory=list)
     _extra: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -138,7 +154,7 @@ class Line:
                 call.request.attempt,
             )
         )
-        return tuple(_record(call, now) for call in calls)
+        return tuple(call_record(call, now) for call in calls)
 
 
 class _Exchange:
@@ -158,16 +174,23 @@ class _Exchange:
             return self.once(prompt, parse)
         except ModelUnavailable as first:
             now = self._line.monotonic()
-            if first.reason not in RETRIED or self._stage.until - now <= now - started:
+            wait = first.again
+            if wait is None or self._stage.until - now <= now - started + wait:
                 raise
             try:
-                return self.once(prompt, parse)
+                return self.once(prompt, parse, delay=wait)
             except ModelUnavailable as second:
                 raise first if second.reason == "budget" else second from None
 
-    def once(self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], T]) -> T:
-        """Ask one model once; raises ModelUnavailable and only that."""
-        request = self._request(prompt)
+    def once(
+        self,
+        prompt: Prompt,
+        parse: Callable[[Mapping[str, Any], Prompt], T],
+        *,
+        delay: float = 0.0,
+    ) -> T:
+        """Ask one model once, after `delay` seconds; raises ModelUnavailable and only that."""
+        request = self._request(prompt, delay)
         call = self._line.open(request, self._stage.name)
         try:
             call.completion = self._completion(call, request)
@@ -178,13 +201,11 @@ class _Exchange:
         self._settle(call, "ok", "")
         return result
 
-    def _request(self, prompt: Prompt) -> Request:
+    def _request(self, prompt: Prompt, delay: float) -> Request:
         if not isinstance(prompt, Prompt):
             raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
-        if len(prompt.system) + len(prompt.user) > MAX_PROMPT_CHARS:
-            raise ModelUnavailable(
-                "refused", f"a prompt of more than {MAX_PROMPT_CHARS} characters"
-            )
+        if _bytes(prompt.system) + _bytes(prompt.user) > MAX_PROMPT_BYTES:
+            raise ModelUnavailable("refused", f"a prompt of more than {MAX_PROMPT_BYTES} bytes")
         if self._over():
             raise ModelUnavailable("deadline", "no time is left")
         if self._attempts >= REQUESTS_PER_AGENT:
@@ -198,7 +219,7 @@ class _Exchange:
             symbol=context.symbol,
             timeframe=context.timeframe,
             bar_time=context.bar_time,
-            model=self._line.settings.model(role.tier),
+            model=self._line.settings.model(role.id, role.tier),
             system=prompt.system,
             user=prompt.user,
             schema=replies.SCHEMAS[prompt.shape],
@@ -211,6 +232,8 @@ class _Exchange:
             limit_s=self._stage.until - self._line.monotonic(),
             nonce=context.nonce,
             picture=context.picture if role.picture else None,
+            delay_s=delay,
+            linger_s=max(0.0, self._line.deadline - self._stage.until),
         )
 
     def _completion(self, call: Call, request: Request) -> Completion:
@@ -231,6 +254,8 @@ class _Exchange:
     def _reply(self, completion: Completion, request: Request) -> Mapping[str, Any]:
         if self._over():
             raise ModelUnavailable("timeout", "the answer came late")
+        if completion.stop_reason in UNUSABLE:
+            raise ModelUnavailable(UNUSABLE[completion.stop_reason], completion.stop_reason)
         text = completion.text
         if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
             text = without_nonce(text, request.nonce)
@@ -244,7 +269,8 @@ class _Exchange:
         call.ended = self._line.monotonic()
 
 
-def _record(call: Call, now: float) -> CallRecord:
+def call_record(call: Call, now: float) -> CallRecord:
+    """Return what is known of a call at `now`, in monotonic seconds."""
     request = call.request
     completion = call.completion or _late(call.future)
     late = call.status == "timeout" and completion is not None
@@ -265,7 +291,13 @@ def _record(call: Call, now: float) -> CallRecord:
         elapsed_ms=round(((now if call.ended is None else call.ended) - call.started) * 1000, 3),
         request_hash=request_hash(request),
         detail=_storable(call.detail, request.nonce),
+        stop_reason=_word(completion.stop_reason) if completion else "",
+        cached_tokens=_count(completion.cached_tokens) if completion else 0,
     )
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "backslashreplace"))
 
 
 def _late(future: Future[Completion] | None) -> Completion | None:

@@ -40,17 +40,33 @@ Focus = Literal["primary", "secondary"]
 Kind = Literal["analyst", "researcher", "gate", "scorer"]
 
 
+ASKED_AGAIN: Final = frozenset(("error", "garbage"))
+"""Reasons after which one more attempt is worth its while, unless whoever raises says otherwise."""
+
+
 class ModelUnavailable(Exception):
     """A model gave no usable answer; the agent that asked is skipped.
 
     `reason` is one word for the record: timeout, error, garbage, refused, budget, deadline,
-    wrong_symbol, miss.
+    wrong_symbol, miss, blocked (the vendor is not asked for an hour). `again` is after how many
+    seconds one more attempt may help, None when it will not; by default at once after an error or
+    garbage. `billed` is False when the vendor surely charged nothing for the attempt.
     """
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        *,
+        again: float | Literal["default"] | None = "default",
+        billed: bool = True,
+    ) -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         self.detail = detail
+        at_once = 0.0 if reason in ASKED_AGAIN else None
+        self.again = at_once if again == "default" else again
+        self.billed = billed
 
 
 class SourceType(StrEnum):
@@ -84,13 +100,17 @@ class GateReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One number or word of evidence, computed by code, that an agent may cite by its `id`."""
+    """One number or word of evidence, computed by code, that an agent may cite by its `id`.
+
+    `decimals` is with how many decimals a prompt shows the number; without it 8 significant digits.
+    """
 
     id: str
     value: float | str | None
     unit: str = ""
     as_of: str = ""
     note: str = ""
+    decimals: int | None = None
 
     @property
     def block(self) -> str:
@@ -167,8 +187,10 @@ class DebateContext:
 
     `scores` are the four L1 scores in [-1, +1]; `notes` one line about each; `features` the
     evidence by id; `memory` the memory context of document 001. `reports` is empty at first: the
-    framework fills it for the later stages. `nonce` is fresh random text for this tick that fences
-    quoted prose; without it no prose of one agent is shown to another.
+    framework fills it for the later stages. `nonce` is fresh random text for this tick, from which
+    the framework draws one for each call to fence quoted prose; without it no prose of one agent is
+    shown to another. `asset` is the asset class of the symbol (scoring_rubric.ASSET_NOTES), "" for
+    none.
     """
 
     symbol: str
@@ -182,6 +204,7 @@ class DebateContext:
     reports: tuple[AgentReport, ...] = ()
     picture: bytes | None = None
     nonce: str = ""
+    asset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +224,12 @@ class Prompt:
 class Request:
     """One call to a model. A provider reads it and needs nothing else.
 
-    `schema` is the JSON schema of the reply, every field required. `features` and `reports` hold,
-    as values, just what the prompt shows as text: a provider that is no language model reads them
-    instead of the prose. `limit_s` is how long, in seconds, anyone will wait for the answer.
+    `model` is as the settings name it, "model" or "vendor:model" (agent_config.route). `schema` is
+    the JSON schema of the reply, every field required. `features` and `reports` hold, as values,
+    just what the prompt shows as text: a provider that is no language model reads them instead of
+    the prose. `limit_s` is how long, in seconds, anyone will wait for the answer; `delay_s` of them
+    a second attempt lets pass before it is sent, because the first one's failure asked for it. For
+    `linger_s` more, until the deadline, a late answer is still worth recording with its cost.
     """
 
     role: Role
@@ -223,11 +249,18 @@ class Request:
     limit_s: float
     nonce: str = ""
     picture: bytes | None = None
+    delay_s: float = 0.0
+    linger_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a provider brought back: the text as it came, and what it cost."""
+    """What a provider brought back: the text as it came, how it ended, and what it cost.
+
+    `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied;
+    `output_tokens` counts everything billed as output, thinking too. `stop_reason` is end, length
+    (cut off at the output limit), refusal, filter, or the vendor's own word.
+    """
 
     text: str
     model: str
@@ -236,17 +269,25 @@ class Completion:
     output_tokens: int = 0
     cost_usd: float = 0.0
     stop_reason: str = "end"
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most that one agent of a stage can use: `reserve` grants it before any call."""
+    """The most that one agent of a stage can use: `reserve` grants it before any call.
+
+    `prompt_bytes` bounds system and user text of one request in UTF-8, `output_tokens` its answer;
+    `round` and `requests` say for which round and how many requests at most.
+    """
 
     role_id: str
     model: str
-    prompt_chars: int
+    prompt_bytes: int
     output_tokens: int
     requests: int
+    round: int = 1
+    picture: bool = False
+    tier: Tier = "deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +313,8 @@ class CallRecord:
     elapsed_ms: float
     request_hash: str
     detail: str = ""
+    stop_reason: str = ""
+    cached_tokens: int = 0
 
 
 Ask = Callable[[Prompt], AgentReport]

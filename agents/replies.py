@@ -1,22 +1,35 @@
 """From the text of a reply to a value, or to a failure: schemas, strict parsing, bounds, grounding.
 
-A reply either fits its schema exactly or the agent failed: `ModelUnavailable("garbage")`, never a
-neutral vote and never another exception. NaN, Infinity, 1e999, a string or a boolean where a number
+A reply either fits its model here exactly or the agent failed: `ModelUnavailable("garbage")`, never
+a neutral vote and never another exception. The JSON schemas that providers send are made from the
+same models, so that there is one truth. NaN, Infinity, 1e999, a string or a boolean where a number
 belongs, a duplicate or missing key, a lone surrogate, anything around the JSON object and more than
 64 kB are garbage; an answer about another symbol is `wrong_symbol`. What fits is then held to the
 role: a finite number outside its bound is clamped and flagged `clamped`, a vector outside its focus
 is dropped and flagged `out_of_focus`, and citations that are not in the evidence flag the report
 `ungrounded`. A report that scores something and cites nothing is ungrounded too: nothing can be
-checked. Fields are parsed, prose never is.
+checked. Fields are parsed, prose never is: it may be in any language, keys and words of choice may
+not. A key that nobody asked for is passed over.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, NoReturn, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, NoReturn, TypeVar, cast
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    SkipValidation,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from agent_config import CONFIDENCE_WEIGHT
 from scoring_rubric import OWN_FLAGS
@@ -52,59 +65,136 @@ UNGROUNDED: Final = "ungrounded"
 
 ABSTAINED: Final = "no reason given"
 
-T = TypeVar("T")
+Reason = Annotated[GateReason, Field(strict=False)]
+Listed = Annotated[tuple[str, ...], Field(strict=False), FailFast()]
+CitedValue = Annotated[
+    float | str | None,
+    Field(union_mode="left_to_right"),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+]
+"""What a citation says; null is not asked for, and a citation of it is not true of any feature."""
 
 
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+class Reply(BaseModel):
+    """A reply: every field there, of its own type, every number finite; more keys are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        strict=True, frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True
+    )
 
 
-def _list(items: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
+class Adjustments(Reply):
+    """How far the market stands from each score; null where an agent cannot tell."""
+
+    price_action: float | None
+    key_levels: float | None
+    momentum: float | None
+    structure: float | None
 
 
-_NUMBER: Final = {"type": "number"}
-_TEXT: Final = {"type": "string"}
-_FLAG: Final = {"type": "boolean"}
-_OPTIONAL: Final = {"anyOf": [_NUMBER, {"type": "null"}]}
-_CONFIDENCE: Final = {"type": "string", "enum": list(CONFIDENCE_WEIGHT)}
-_CITED: Final = _list(_object(id=_TEXT, value={"anyOf": [_NUMBER, _TEXT]}))
+class Citation(Reply):
+    """A fact of the evidence as a reply cites it."""
+
+    id: str
+    value: CitedValue
+
+
+Cited = Annotated[tuple[Citation, ...], Field(strict=False), FailFast()]
+
+
+class ReportReply(Reply):
+    """The reply of an analyst or a researcher."""
+
+    symbol: str
+    adjustments: Adjustments
+    confidence: Confidence
+    reasoning: str
+    key_points: Listed
+    evidence: Cited
+    flags: Listed
+    abstained: bool
+    abstain_reason: str
+
+
+class RulingReply(Reply):
+    """The reply of the gate."""
+
+    symbol: str
+    multiplier: float
+    veto: bool
+    reason_code: Reason
+    confidence: Confidence
+    reasoning: str
+    evidence: Cited
+
+
+def _number_itself(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a {type(value).__name__} where a number belongs")  # noqa: TRY004
+    return value
+
+
+class Scored(Reply):
+    """One score of the single-model scorer; what its note is does not matter."""
+
+    score: Annotated[float, BeforeValidator(_number_itself)]
+    note: SkipValidation[str] = ""
+
+
+class ScoresReply(Reply):
+    """The reply of the single-model scorer. A host's score_chart dict passes too."""
+
+    symbol: SkipValidation[str] = ""
+    price_action: Scored
+    key_levels: Scored
+    momentum: Scored
+    structure: Scored
+    summary: SkipValidation[str] = ""
+
+
+R = TypeVar("R", bound=Reply)
+
+
+def _schema(model: type[Reply]) -> dict[str, Any]:
+    """Return the JSON schema of a reply as every vendor takes it.
+
+    Every field is required, no other key allowed, references are put in their place, titles and
+    descriptions left out. The models have no ranges: the servers of three vendors treat those
+    differently, the bounds are enforced in `held_to`.
+    """
+    drawn = model.model_json_schema()
+    return cast(dict[str, Any], _plain(drawn, drawn.get("$defs", {})))
+
+
+def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _plain(definitions[part["$ref"].rsplit("/", 1)[-1]], definitions)
+    kind = {"type": part["type"]} if "type" in part else {}
+    if "properties" in part:
+        fields = {name: _plain(field, definitions) for name, field in part["properties"].items()}
+        return {
+            **kind,
+            "properties": fields,
+            "required": list(fields),
+            "additionalProperties": False,
+        }
+    if "anyOf" in part:
+        kind["anyOf"] = [_plain(choice, definitions) for choice in part["anyOf"]]
+    if "items" in part:
+        kind["items"] = _plain(part["items"], definitions)
+    if "enum" in part:
+        kind["enum"] = list(part["enum"])
+    return kind
+
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "report": _object(
-        symbol=_TEXT,
-        adjustments=_object(**dict.fromkeys(VECTORS, _OPTIONAL)),
-        confidence=_CONFIDENCE,
-        reasoning=_TEXT,
-        key_points=_list(_TEXT),
-        evidence=_CITED,
-        flags=_list(_TEXT),
-        abstained=_FLAG,
-        abstain_reason=_TEXT,
-    ),
-    "ruling": _object(
-        symbol=_TEXT,
-        multiplier=_NUMBER,
-        veto=_FLAG,
-        reason_code={"type": "string", "enum": [str(reason) for reason in GateReason]},
-        confidence=_CONFIDENCE,
-        reasoning=_TEXT,
-        evidence=_CITED,
-    ),
-    "scores": _object(
-        symbol=_TEXT,
-        **dict.fromkeys(VECTORS, _object(score=_NUMBER, note=_TEXT)),
-        summary=_TEXT,
-    ),
+    "report": _schema(ReportReply),
+    "ruling": _schema(RulingReply),
+    "scores": _schema(ScoresReply),
 }
-"""JSON schema of each reply: every field required, no free keys, no ranges (the servers of three
-vendors treat those differently; the bounds are enforced here).
-"""
+"""JSON schema of each shape of reply."""
 
 
 def load(text: object, symbol: str) -> dict[str, Any]:
@@ -124,51 +214,51 @@ def load(text: object, symbol: str) -> dict[str, Any]:
         raise _garbage(type(error).__name__) from None
     if not isinstance(reply, dict):
         raise _garbage("the reply is no JSON object")
-    if _text(reply, "symbol") != symbol:
-        raise ModelUnavailable("wrong_symbol", reply["symbol"][:LINE_KEPT])
+    told = reply.get("symbol")
+    if not isinstance(told, str):
+        raise _garbage("the reply names no symbol")
+    if told != symbol:
+        raise ModelUnavailable("wrong_symbol", told[:LINE_KEPT])
     return reply
 
 
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `report` into a report; raises ModelUnavailable("garbage")."""
-    given = _mapping(reply, "adjustments")
-    adjustments = {vector: _optional_number(given, vector) for vector in VECTORS}
-    abstained = _boolean(reply, "abstained")
-    reason = _text(reply, "abstain_reason")[:LINE_KEPT] or ABSTAINED
-    evidence = _citations(reply)
-    flags = [flag for flag in _lines(reply, "flags") if flag not in OWN_FLAGS]
+    told = _fitting(ReportReply, reply)
+    given = told.adjustments
+    adjustments = {vector: getattr(given, vector) for vector in VECTORS}
+    evidence = _citations(told.evidence)
+    flags = [flag for flag in _lines(told.flags) if flag not in OWN_FLAGS]
     drawn = AgentReport(
         agent_id=role.id,
-        adjustments=dict.fromkeys(VECTORS) if abstained else adjustments,
-        confidence=_confidence(reply),
-        reasoning=_text(reply, "reasoning")[:REASONING_KEPT],
-        key_points=_lines(reply, "key_points"),
+        adjustments=dict.fromkeys(VECTORS) if told.abstained else adjustments,
+        confidence=told.confidence,
+        reasoning=told.reasoning[:REASONING_KEPT],
+        key_points=_lines(told.key_points),
         evidence=evidence[:CITATIONS_KEPT],
         flags=tuple(flags),
-        abstained=abstained,
-        reason=reason if abstained else "",
+        abstained=told.abstained,
+        reason=(told.abstain_reason[:LINE_KEPT] or ABSTAINED) if told.abstained else "",
     )
-    if not abstained and not _stands(drawn, evidence, features):
+    if not told.abstained and not _stands(drawn, evidence, features):
         drawn = replace(drawn, flags=(*drawn.flags, UNGROUNDED))
     return held_to(drawn, role)
 
 
 def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `ruling` into a gate's report; raises ModelUnavailable("garbage")."""
-    code = _text(reply, "reason_code")
-    if code not in _REASONS:
-        raise _garbage("unknown reason_code")
-    reasoning = _text(reply, "reasoning")[:REASONING_KEPT]
-    evidence = _citations(reply)
+    told = _fitting(RulingReply, reply)
+    reasoning = told.reasoning[:REASONING_KEPT]
+    evidence = _citations(told.evidence)
     drawn = AgentReport(
         agent_id=role.id,
         adjustments=dict.fromkeys(VECTORS),
-        confidence=_confidence(reply),
+        confidence=told.confidence,
         reasoning=reasoning,
         evidence=evidence[:CITATIONS_KEPT],
         flags=() if grounded(evidence, features) else (UNGROUNDED,),
         ruling=GateRuling(
-            _number(reply, "multiplier"), _boolean(reply, "veto"), (code,), reasoning[:LINE_KEPT]
+            told.multiplier, told.veto, (str(told.reason_code),), reasoning[:LINE_KEPT]
         ),
     )
     return held_to(drawn, role)
@@ -181,7 +271,8 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
     """
     if not isinstance(reply, Mapping):
         raise _garbage(f"scores are {type(reply).__name__}")
-    return {vector: _within(_number(_mapping(reply, vector), "score"), 1.0) for vector in VECTORS}
+    told = _fitting(ScoresReply, reply)
+    return {vector: _within(getattr(told, vector).score, 1.0) for vector in VECTORS}
 
 
 def held_to(drawn: object, role: Role) -> AgentReport:
@@ -252,60 +343,31 @@ def _finite(value: object) -> float:
     return converted
 
 
-def _field(reply: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    value = reply.get(name)
-    if not isinstance(value, kind):
-        raise _garbage(f"{name} is missing or no {kind.__name__}")
-    return value
+def _fitting(model: type[R], reply: Mapping[str, Any]) -> R:
+    try:
+        return model.model_validate(reply if isinstance(reply, dict) else dict(reply))
+    except (ValidationError, OverflowError) as error:
+        raise _garbage(_fault(error)) from None
 
 
-def _number(reply: Mapping[str, Any], name: str) -> float:
-    return _finite(reply.get(name))
+def _fault(error: Exception) -> str:
+    """Say where a reply does not fit and why, in no word of the reply's."""
+    if not isinstance(error, ValidationError):
+        return type(error).__name__
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['type']}"
 
 
-def _optional_number(reply: Mapping[str, Any], name: str) -> float | None:
-    if name not in reply:
-        raise _garbage(f"{name} is missing")
-    return None if reply[name] is None else _finite(reply[name])
-
-
-def _text(reply: Mapping[str, Any], name: str) -> str:
-    return _field(reply, name, str)
-
-
-def _boolean(reply: Mapping[str, Any], name: str) -> bool:
-    return _field(reply, name, bool)
-
-
-def _mapping(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return _field(reply, name, dict)
-
-
-def _lines(reply: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    items = _field(reply, name, list)
-    if not all(isinstance(item, str) for item in items):
-        raise _garbage(f"{name} holds more than text")
+def _lines(items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(item[:LINE_KEPT] for item in items[:LINES_KEPT])
 
 
-def _confidence(reply: Mapping[str, Any]) -> Confidence:
-    word = _text(reply, "confidence")
-    if word not in CONFIDENCE_WEIGHT:
-        raise _garbage("unknown confidence")
-    return cast(Confidence, word)
+def _citations(cited: tuple[Citation, ...]) -> tuple[Evidence, ...]:
+    return tuple(_kept(item.id, item.value) for item in cited)
 
 
-def _citations(reply: Mapping[str, Any]) -> tuple[Evidence, ...]:
-    return tuple(_citation(item) for item in _field(reply, "evidence", list))
-
-
-def _citation(item: object) -> Evidence:
-    if not isinstance(item, dict) or "value" not in item:
-        raise _garbage("a citation without id or value")
-    value = item["value"]
-    if isinstance(value, str):
-        return Evidence(_text(item, "id")[:LINE_KEPT], value[:LINE_KEPT])
-    return Evidence(_text(item, "id")[:LINE_KEPT], None if value is None else _finite(value))
+def _kept(name: str, value: float | str | None) -> Evidence:
+    return Evidence(name[:LINE_KEPT], value[:LINE_KEPT] if isinstance(value, str) else value)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -315,13 +377,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _number(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise _garbage("a number that is not finite")
+    return number
+
+
 def _constant(word: str) -> NoReturn:
     raise _garbage(f"{word} is no number")
 
 
-_REASONS: Final = frozenset(str(reason) for reason in GateReason)
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique,
-    parse_float=cast(Callable[[str], Any], lambda word: _finite(float(word))),
+    parse_float=_number,
     parse_constant=_constant,
 )

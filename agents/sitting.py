@@ -7,13 +7,15 @@ that were heard are a valid basis for a result. Nothing raises.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from agent_config import FALLBACK_SHARE, MAX_PROMPT_CHARS, OUTPUT_TOKENS, STAGE_SHARE
+from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, STAGE_SHARE
+from scoring_rubric import has_nonce
 
 from . import replies
 from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
@@ -23,6 +25,9 @@ from .stages import run_together
 from .synthesis import Answer
 
 OnEvent = Callable[[str, dict[str, Any]], None]
+
+NONCE_CHARS: Final = 24
+"""Hexadecimal characters of the nonce of one call: 96 bits of the tick's own."""
 
 
 @dataclass(slots=True)
@@ -57,6 +62,9 @@ class Sitting:
             return
         started = self.line.monotonic()
         stage = Stage(name, number, self._until(name, started))
+        contexts = {
+            role_id: fenced(context, role_id, stage) for role_id, context in contexts.items()
+        }
         seats = {seat.role.id: seat for seat in self.desk if seat.role.id in contexts}
         refused = self.refusal(stage, tuple(seat.role for seat in seats.values()))
         outcome: dict[str, Answer | str] = dict.fromkeys(seats, refused or "timeout")
@@ -76,10 +84,13 @@ class Sitting:
         bounds = tuple(
             CallBound(
                 role_id=role.id,
-                model=self.line.settings.model(role.tier),
-                prompt_chars=MAX_PROMPT_CHARS,
+                model=self.line.settings.model(role.id, role.tier),
+                prompt_bytes=MAX_PROMPT_BYTES,
                 output_tokens=OUTPUT_TOKENS[role.tier],
                 requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+                round=stage.round,
+                tier=role.tier,
+                picture=role.picture and self.line.settings.picture != "off",
             )
             for role in roles
         )
@@ -195,6 +206,14 @@ class Sitting:
             adjustments=dict(report.adjustments),
             ms=ms,
         )
+
+
+def fenced(context: DebateContext, role_id: str, stage: Stage) -> DebateContext:
+    """Return the context with a nonce of this one call, so that no reply can know another's."""
+    if not has_nonce(context):
+        return context
+    text = f"{context.nonce}|{stage.name}|{stage.round}|{role_id}"
+    return replace(context, nonce=hashlib.sha256(text.encode()).hexdigest()[:NONCE_CHARS])
 
 
 def result_of(future: Future[Any]) -> Any:

@@ -227,7 +227,7 @@ def other(value: Any) -> list[Any]:
         return [value + 1, value * 0.9, value * 0.5, value - 1]
     if isinstance(value, list):
         return [["technical"], [number * 0.5 for number in value]]
-    words = ("full", "anthropic", "pivotal", "rendered", "approve", "reverse", "a-model")
+    words = ("full", "anthropic", "pivotal", "rendered", "approve", "reverse", "gold", "fx")
     return [word for word in words if word != value]
 
 
@@ -264,8 +264,8 @@ def test_the_gate_sits_at_every_desk_and_last() -> None:
     assert AgentSettings().desk() == MODES["budget"]
     named = AgentSettings(active_agents=("risk_gate", "technical", "technical"))
     assert named.desk() == ("technical", GATE_ID)
-    assert AgentSettings(provider="anthropic").model("deep") == MODELS["anthropic"]["deep"]
-    assert AgentSettings(quick_think_model="mine").model("quick") == "mine"
+    assert AgentSettings(provider="anthropic").model("any", "deep") == MODELS["anthropic"]["deep"]
+    assert AgentSettings(quick_think_model="mine").model("any", "quick") == "mine"
 
 
 def test_the_overlay_gets_its_part_of_the_profile() -> None:

@@ -164,6 +164,36 @@ CREATE TABLE trading_config (
 CREATE INDEX trading_config_instance ON trading_config (instance, id);
 """
 
+SPENDING: Final = """
+CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    profile TEXT NOT NULL, torra_key TEXT NOT NULL,
+    stage TEXT NOT NULL, role TEXT NOT NULL, round INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    provider TEXT NOT NULL, model TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'settled', 'kept')),
+    usd REAL NOT NULL CHECK (usd >= 0),
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL DEFAULT 0,
+    at TEXT NOT NULL, until TEXT NOT NULL
+);
+CREATE INDEX ledger_window ON ledger (profile, until, usd);
+
+CREATE TABLE rungs (
+    profile TEXT PRIMARY KEY, rung TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE provider_blocks (
+    provider TEXT PRIMARY KEY, reason TEXT NOT NULL, since TEXT NOT NULL, until TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE pictures (hash TEXT PRIMARY KEY, data BLOB NOT NULL, at TEXT NOT NULL);
+CREATE INDEX pictures_at ON pictures (at);
+CREATE INDEX calls_instructions ON calls (instructions);
+"""
+
+CALL_ADDITIONS: Final = {"stop_reason": (str, ""), "cached_tokens": (int, 0)}
+"""Columns that 0002 adds to calls, with their default."""
+
 steps: Final = Migrations("torra")
 
 
@@ -179,7 +209,14 @@ def _overlay(db: sqlite_utils.Database) -> None:
     db.executescript(TABLES)
 
 
-STEPS: Final = ("0001_overlay",)
+@steps(name="0002_spending")
+def _spending(db: sqlite_utils.Database) -> None:
+    db.executescript(SPENDING)
+    for name, (kind, default) in CALL_ADDITIONS.items():
+        db.table("calls").add_column(name, kind, not_null_default=default)
+
+
+STEPS: Final = ("0001_overlay", "0002_spending")
 """Every step in order; its first four digits are the number of the schema that it makes."""
 
 
@@ -209,7 +246,7 @@ def check_legacy(db: sqlite_utils.Database, path: Path) -> None:
     """Raise ConfigError when a database from before Torra cannot be taken over."""
     if schema(db):
         return
-    ours = [name for name in _made(TABLES) if name in db.table_names()]
+    ours = [name for name in _made(TABLES + SPENDING) if name in db.table_names()]
     if ours:
         raise ConfigError(
             f"{path} has a table {ours[0]} that Torra did not make; rename that table, or name "
