@@ -1,7 +1,7 @@
 """The desk's database and the brain that lives in it: `save_sentiment` and what it remembers.
 
 One file holds everything a desk knows. This module is the face of it: `Database` joins the stores
-of the family torra/*_store (ticks, bars, signals, journal), which share the connections of
+of the family torra/*_store (ticks, bars, signals, journal, ledger), which share the connections of
 torra.store_connection and the schema of torra.migrations; nobody else imports those. The brain's
 own part is here: `save_sentiment` turns four scores into composites, consensus and verdict, for
 the final chain and its three companions (L1 alone, the lower and the higher of the gated and
@@ -30,6 +30,7 @@ from torra.clock import duration, iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.journal_store import JournalStore
+from torra.ledger_store import LedgerStore
 from torra.risk_engine import Position
 from torra.sentiment_rules import OpenPosition
 from torra.signal_store import SignalStore, as_position
@@ -70,7 +71,7 @@ class Saved:
     composites: Mapping[str, Mapping[str, Any]]
 
 
-class Database(TickStore, BarStore, SignalStore, JournalStore):
+class Database(TickStore, BarStore, SignalStore, JournalStore, LedgerStore):
     """One desk's database. Any thread may use it; each has its own connection."""
 
     @classmethod
@@ -144,6 +145,28 @@ class Database(TickStore, BarStore, SignalStore, JournalStore):
             sentiment_id = self._add("sentiment", row)
             self._add("chains", _twin(key, close_time, plain, saved, sentiment_id))
         return saved
+
+    def foresee(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        *,
+        l1: Mapping[str, Any],
+        ath: float,
+        profile: Profile,
+        timeframes: Sequence[str],
+    ) -> tuple[float, float]:
+        """Return the consensus of the L1 and of the final chain if a tick kept its L1 scores.
+
+        It is what `save_sentiment` would find with nobody asked; nothing is stored.
+        """
+        own = sentiment_rules.composite(
+            _numbers(l1), _number("ath", ath), profile.sentiment_weights
+        )
+        latest = self._latest_composites(key, close_time, timeframes)
+        latest[key.timeframe] = (close_time, dict.fromkeys(CHAINS, own))
+        saved = _weigh(latest[key.timeframe][1], latest, profile, close_time)
+        return saved.l1_consensus, saved.consensus
 
     def memory_context(
         self, instance: str, timeframe: str, *, as_of: datetime, profile: Profile, symbol: str

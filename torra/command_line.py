@@ -159,6 +159,22 @@ def import_bars(
 
 
 @main.command()
+@click.option("--profile", help="Only this profile.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def cost(home: Path, profile: str | None, as_json: bool) -> None:
+    """Show what models have cost, and what is left of each profile's hour."""
+    from torra import cost_report  # noqa: PLC0415
+
+    document = cost_report.run(home, profile)
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(cost_report.table(document))
+
+
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly

@@ -1,0 +1,431 @@
+"""No sliding hour costs more than its ceiling, whatever happens to calls, desk and clock.
+
+A world in simulated time: several symbols on two profiles, ticks that overlap, answers that come,
+fail, hang or come late, restarts that forget everything but the file, edits of the ceiling, a clock
+that is set back, a database that fails. The world keeps its own account of what was truly spent.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agent_config import AgentSettings
+from agents.contracts import (
+    CallBound,
+    Completion,
+    GateRuling,
+    ModelUnavailable,
+    Request,
+    SourceType,
+)
+from agents.deliberation import Deliberation
+from agents.registry import AGENTS
+from instance_database import Database, TickKey
+from torra.errors import StoreUnavailable
+from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
+from torra.spending import HOUR, LINGER, Purse, worst_case
+
+START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
+LENGTH: Final = 2.2 * HOUR.total_seconds()
+BYTES: Final = 4_000
+OUTPUT: Final = 700
+MODELS: Final = (
+    "anthropic:claude-haiku-5-5",
+    "anthropic:claude-sonnet-5-5",
+    "google:gemini-3.8-flash",
+    "anthropic:claude-nobody-knows",
+    "openai_compatible:a-model-of-ones-own",
+)
+MIXED: Final = {"ok": 9, "free": 1, "billed": 1, "hang": 2, "cancelled": 1, "late": 2}
+FATES: Final = (
+    (MIXED, MIXED),
+    ({"ok": 1}, {"ok": 1}),
+    ({"ok": 1, "late": 5}, {"ok": 1}),
+    ({"ok": 1, "billed": 2}, {"ok": 1}),
+    ({"ok": 1, "hang": 4}, {"ok": 1}),
+)
+"""How calls end, with weights: in each sequence one of these, at first and after half an hour."""
+
+LOCAL: Final = "openai_compatible"
+PRICES: Final = PriceList(now=lambda: START)
+NOTHING: Final = Deliberation(
+    SourceType.L1_ONLY, {}, {}, {}, {}, {}, GateRuling(), GateRuling()
+)  # fmt: skip
+
+
+def is_local(vendor: str) -> bool:
+    return vendor == LOCAL
+
+
+class FlakyDatabase(Database):
+    """The real file, without waiting for the disk; some transactions fail before or after."""
+
+    trouble: Callable[[], str] = staticmethod(lambda: "")
+
+    @contextmanager
+    def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
+        if self.connection().conn.in_transaction:
+            with super().transaction(wait_seconds):
+                yield
+            return
+        trouble = self.trouble()
+        if trouble == "before":
+            raise StoreUnavailable("locked")
+        with super().transaction(wait_seconds):
+            yield
+            if trouble == "inside":
+                raise StoreUnavailable("disk I/O")
+        if trouble == "after":
+            raise StoreUnavailable("nobody knows whether it was kept")
+
+
+def open_database(path: Path, now: Callable[[], datetime]) -> FlakyDatabase:
+    database = FlakyDatabase(path, now=now)
+    database.connection().execute("PRAGMA synchronous = OFF")
+    return database
+
+
+class World:
+    """One sequence: what happens is drawn from `chance`, when is simulated time in seconds."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.path = path
+        self.time = 0.0
+        self.set_back = 0.0
+        self.agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self.number = count()
+        self.fates = self.chance.choice(FATES)
+        self.profiles = {f"{seed}-{name}": self._settings() for name in ("calm", "rash")}
+        self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+        self.asked = 0
+        self.incarnation = 0
+        self.database = self._opened()
+
+    # --- the run --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        for profile in self.profiles:
+            for symbol in ("BTCUSD", "XAUUSD", "EURUSD")[: self.chance.randint(1, 3)]:
+                self._stream(profile, symbol)
+        for happening, often in ((self._edit, 3), (self._restart, 2), (self._clock_back, 1)):
+            for _ in range(self.chance.randint(0, often)):
+                self.at(self.chance.uniform(0, LENGTH), happening)
+        while self.agenda:
+            self.time, _, happen = heapq.heappop(self.agenda)
+            happen()
+        self.database.close()
+
+    def at(self, moment: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self.agenda, (moment, next(self.number), happen))
+
+    def alive(self, happen: Callable[[], None]) -> Callable[[], None]:
+        """Let something happen only to the desk that runs now, not to one that was restarted."""
+        born = self.incarnation
+        return lambda: happen() if self.incarnation == born else None
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.time - self.set_back)
+
+    # --- what happens to the desk ---------------------------------------------------------------
+
+    def _settings(self) -> AgentSettings:
+        first, second = self.chance.choices(MODELS, k=2)
+        spare = self.chance.choice(["", "", "google", MODELS[0]])
+        settings = AgentSettings(
+            provider="anthropic",
+            quick_think_model=first,
+            deep_think_model=second,
+            fallback_model=spare,
+        )
+        return self._with_ceiling(settings)
+
+    def _with_ceiling(self, settings: AgentSettings) -> AgentSettings:
+        dear = max(worst_case(PRICES, settings, is_local, bound) for bound in bounds_of(settings))
+        ceiling = self.chance.choice([0.0, 1.0, 2.0, 4.0, 9.0]) * (dear or 0.01)
+        ceiling *= self.chance.uniform(0.9, 1.3)
+        return settings.model_copy(update={"max_api_cost_per_hour": ceiling})
+
+    def _edit(self) -> None:
+        profile = self.chance.choice(list(self.profiles))
+        settings = self.profiles[profile]
+        changed = self._settings() if self.chance.random() < 0.3 else self._with_ceiling(settings)
+        self.profiles[profile] = changed
+
+    def _restart(self) -> None:
+        self.database.close()
+        self.incarnation += 1
+        self.database = self._opened()
+        for profile in self.profiles:
+            self._stream(profile, "BTCUSD")
+
+    def _clock_back(self) -> None:
+        self.set_back += self.chance.choice([5.0, 300.0, 4000.0])
+
+    def _opened(self) -> FlakyDatabase:
+        database = open_database(self.path, self.now)
+        troubles = ["before", "inside", "after"]
+        database.trouble = lambda: (
+            self.chance.choice(troubles) if self.chance.random() < 0.02 else ""
+        )
+        return database
+
+    def _stream(self, profile: str, symbol: str) -> None:
+        """Run ticks of one symbol: in bursts an hour apart, where a window is tight, and between.
+
+        Some begin while another is still running.
+        """
+
+        def tick() -> None:
+            Tick(self, profile, symbol).step()
+
+        hour, spread = HOUR.total_seconds(), self.chance.choice([8.0, 30.0, 90.0])
+        for _ in range(self.chance.randint(2, 10)):
+            after = hour + self.chance.choice([40.0, 75.0, self.chance.uniform(0, 2400)])
+            burst = self.chance.choice([0.0, 0.0, hour, 2 * hour, after])
+            moment = burst + self.chance.uniform(0, spread)
+            if moment >= self.time:
+                self.at(moment, self.alive(tick))
+
+
+class Tick:
+    """One tick: stages one after the other, each with its requests and one retry at most."""
+
+    def __init__(self, world: World, profile: str, symbol: str) -> None:
+        self.world, self.profile = world, profile
+        self.settings = world.profiles[profile]
+        self.ceiling = self.settings.max_api_cost_per_hour
+        self.deadline = world.time + self.settings.timeout_seconds
+        self.key = TickKey(f"{symbol}-{next(world.number)}", "M1", world.now())
+        self.stages = iter([("analysts", 1), ("research", 1), ("research", 2), ("gate", 1)])
+        self.stale: list[Request] = []
+        self.purse = Purse(
+            world.database,
+            PRICES,
+            self.settings,
+            profile,
+            self.key,
+            self.answer,
+            local=is_local,
+            now=world.now,
+            monotonic=lambda: world.time,
+            deadline=self.deadline,
+        )
+
+    def step(self) -> None:
+        """Run the next stage, or end the tick."""
+        chance, world = self.world.chance, self.world
+        stage, number = next(self.stages, ("", 0))
+        if not stage or world.time >= self.deadline:
+            self.purse.settled(NOTHING)
+            self._refused(self.stale)
+            return
+        kind = {"analysts": "analyst", "research": "researcher", "gate": "gate"}[stage]
+        bounds = bounds_of(self.settings, kind, number)
+        try:
+            granted = self.purse.reserve(stage, bounds)
+        except StoreUnavailable:
+            granted = False
+        self._refused(self.stale)
+        until = min(self.deadline, world.time + chance.uniform(0.5, 8.0))
+        requests = [asking(bound, 1) for bound in bounds]
+        if granted:
+            for request in requests:
+                self._ask(request, until)
+        else:
+            self._refused(requests)
+        self.stale = [asking(bound, attempt) for bound in bounds for attempt in (1, 2, 3)]
+        world.at(until, world.alive(self.step))
+
+    def _ask(self, request: Request, until: float) -> None:
+        world = self.world
+        if world.chance.random() < 0.1:
+            return  # an agent that abstains
+        future = self.purse.submit(request)
+        if request.attempt == 1 and world.chance.random() < 0.5:
+            moment = world.time + world.chance.uniform(0, 4)
+            second = asking_again(request)
+            if moment < until:
+                world.at(moment, world.alive(partial(self._ask, second, until)))
+        assert future is not None
+
+    def _refused(self, requests: list[Request]) -> None:
+        """Nothing is sent that was not granted, or was granted to a stage that is over."""
+        asked = self.world.asked
+        for request in requests[:2]:
+            with pytest.raises(ModelUnavailable, match="budget"):
+                self.purse.submit(request)
+        assert self.world.asked == asked
+
+    # --- the vendor -----------------------------------------------------------------------------
+
+    def answer(self, request: Request) -> Future[Completion]:
+        """Play a vendor: what is truly spent, when, and what the desk hears of it."""
+        world, chance = self.world, self.world.chance
+        world.asked += 1
+        future: Future[Completion] = Future()
+        vendor, model = self._routed(request)
+        usd, usage = self._usage(vendor, model)
+        self._check_reserved(request, vendor)
+        fates = world.fates[world.time > 0.5 * HOUR.total_seconds()]
+        (kind,) = chance.choices(list(fates), list(fates.values()))
+        end = world.time + chance.uniform(0.1, 9.0)
+        last = max(end, self.deadline + LINGER.total_seconds())
+        if kind == "ok":
+            self._spend(usd, chance.choice([end, chance.uniform(world.time, end)]))
+            self._hear(end, future, completion(vendor, model, usd, usage))
+        elif kind == "free":
+            self._hear(end, future, ModelUnavailable("error", "429", again=0.1, billed=False))
+        elif kind == "late":
+            end = chance.choice([last, last + chance.uniform(0, 2400)])
+            self._spend(usd, end, only_alive=True)
+            self._hear(end, future, completion(vendor, model, usd, usage))
+        elif kind == "billed":
+            self._spend(usd, chance.uniform(world.time, end))
+            self._hear(end, future, chance.choice([ModelUnavailable("timeout"), OSError("gone")]))
+        else:
+            self._spend(usd, chance.choice([last, chance.uniform(world.time, last)]))
+            if kind == "cancelled":
+                world.at(end, world.alive(partial(cancel, future)))
+        return future
+
+    def _routed(self, request: Request) -> tuple[str, str]:
+        vendor, _, model = request.model.partition(":")
+        spare = self.settings.fallback("deep" if request.role.tier == "deep" else "quick")
+        return spare if spare and self.world.chance.random() < 0.3 else (vendor, model)
+
+    def _usage(self, vendor: str, model: str) -> tuple[float, dict[str, int]]:
+        chance = self.world.chance
+        full = chance.random() < 0.5
+        most = BYTES + SCHEMA_TOKENS + CHAT_TOKENS
+        tokens = most if full else chance.randint(1, most)
+        usage = {
+            "input_tokens": tokens,
+            "cached_tokens": 0 if full else chance.randint(0, tokens),
+            "cache_write_tokens": tokens if full else chance.randint(0, tokens),
+            "output_tokens": OUTPUT + OUTPUT_ALLOWANCE if full else chance.randint(0, OUTPUT),
+        }
+        return PRICES.cost(vendor, model, **usage, local=is_local(vendor)), usage
+
+    def _check_reserved(self, request: Request, vendor: str) -> None:
+        first = request.model.partition(":")[0]
+        if is_local(vendor) and first == vendor:
+            return
+        row = self.world.database._row(
+            "SELECT state, usd FROM ledger WHERE profile = ? AND torra_key = ? AND role = ? "
+            "AND round = ? AND attempt = ?",
+            self.profile, self.key.text, request.role.id, request.round, request.attempt,
+        )  # fmt: skip
+        assert row is not None and row["state"] == "reserved" and row["usd"] > 0
+
+    def _spend(self, usd: float, moment: float, *, only_alive: bool = False) -> None:
+        def spend() -> None:
+            self.world.spends[self.profile].append((self.world.time, usd, self.ceiling))
+
+        self.world.at(moment, self.world.alive(spend) if only_alive else spend)
+
+    def _hear(self, moment: float, future: Future[Completion], heard: Any) -> None:
+        def hear() -> None:
+            if isinstance(heard, BaseException):
+                future.set_exception(heard)
+            else:
+                future.set_result(heard)
+
+        self.world.at(moment, self.world.alive(hear))
+
+
+def bounds_of(
+    settings: AgentSettings, kind: str | None = None, number: int = 1
+) -> tuple[CallBound, ...]:
+    return tuple(
+        CallBound(
+            role_id=role.id,
+            model=settings.model(role.id, role.tier),
+            prompt_bytes=BYTES,
+            output_tokens=OUTPUT,
+            requests=2,
+            round=number,
+            tier=role.tier,
+        )
+        for role in (seat.role for seat in AGENTS.values())
+        if kind in (None, role.kind)
+    )
+
+
+def cancel(future: Future[Completion]) -> None:
+    assert future.cancel()
+
+
+def asking(bound: CallBound, attempt: int) -> Request:
+    return Request(
+        role=AGENTS[bound.role_id].role,
+        round=bound.round,
+        attempt=attempt,
+        symbol="BTCUSD",
+        timeframe="M1",
+        bar_time="",
+        model=bound.model,
+        system="",
+        user="?" * 10,
+        schema={},
+        features={},
+        reports=(),
+        scores={},
+        max_output_tokens=OUTPUT,
+        limit_s=1.0,
+    )
+
+
+def asking_again(request: Request) -> Request:
+    bound = CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round)
+    return asking(bound, 2)
+
+
+def completion(vendor: str, model: str, usd: float, usage: dict[str, int]) -> Completion:
+    tokens = {name: usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens")}
+    return Completion("{}", model, vendor, cost_usd=usd, **tokens)
+
+
+def excess(spends: list[tuple[float, float, float]]) -> float:
+    """Return by how much the dearest hour exceeds the ceiling under which it was spent.
+
+    The ceiling of an hour is the largest that held for a tick which spent in it.
+    """
+    spends = sorted(spends)
+    times = [moment for moment, _, _ in spends]
+    worst = float("-inf")
+    for last, (moment, _, _) in enumerate(spends):
+        first = bisect_right(times, moment - HOUR.total_seconds())
+        hour = spends[first : last + 1]
+        worst = max(worst, sum(usd for _, usd, _ in hour) - max(row[2] for row in hour))
+    return worst
+
+
+def test_no_sliding_hour_costs_more_than_its_ceiling(
+    tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    path = tmp_path / "torra.db"
+    Database.open(path, now=lambda: START).close()
+    asked = binding = 0
+    for seed in range(scaled(10_000, 60)):
+        world = World(path, seed)
+        world.run()
+        asked += world.asked
+        for profile, spends in world.spends.items():
+            over = excess(spends)
+            assert over <= 1e-9, f"sequence {seed}, profile {profile}: {over} USD above"
+            binding += over > -0.25 * max(row[2] for row in spends)
+    assert asked and binding, "the worlds never came near a ceiling"
