@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -310,6 +315,131 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         assert sorted(replies.SCHEMAS[shape]["properties"]) == sorted(valid)
         assert json.loads(json.dumps(replies.SCHEMAS[shape])) == replies.SCHEMAS[shape]
     assert replies.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
+
+
+def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
+    golden = (Path(__file__).parent / "golden" / "reply_schemas.json").read_text(encoding="utf-8")
+    assert json.dumps(replies.SCHEMAS, indent=2) + "\n" == golden
+    models = {
+        "report": replies.ReportReply,
+        "ruling": replies.RulingReply,
+        "scores": replies.ScoresReply,
+    }
+    for shape, model in models.items():
+        assert list(replies.SCHEMAS[shape]["properties"]) == list(model.model_fields)
+        assert model.model_config["strict"] and model.model_config["frozen"]
+        assert not model.model_config["allow_inf_nan"]
+    assert tuple(replies.Adjustments.model_fields) == VECTORS
+    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("language", "changes"),
+    [
+        ("de", {"reasoning": "Schwung und Trend stimmen überein.", "key_points": ["RSI über 60"]}),
+        ("zh", {"reasoning": "动量与趋势一致。", "flags": ["成交量低"]}),
+        ("ar", {"reasoning": "الزخم والاتجاه متفقان", "abstain_reason": "لا"}),
+        ("ru", {"reasoning": "Импульс и тренд согласны", "key_points": ["RSI выше 60"] * 3}),
+    ],
+)
+def test_prose_in_another_language_is_prose(language, changes) -> None:
+    told = read(report(**changes))
+    assert told.reasoning == changes["reasoning"]
+    assert told.flags == tuple(changes.get("flags", ()))
+    assert set(told.adjustments.values()) == {0.1}
+
+
+GERMAN = {"adjustments": "anpassungen", "confidence": "zuversicht", "abstained": "enthalten"}
+
+
+@pytest.mark.parametrize("name", GERMAN)
+def test_a_key_in_another_language_is_garbage(name) -> None:
+    told = report()
+    told[GERMAN[name]] = told.pop(name)
+    assert refusal(told) == "garbage"
+
+
+@pytest.mark.parametrize(
+    ("changes", "role"),
+    [
+        ({"confidence": "hoch"}, TECHNICAL),
+        ({"confidence": "高"}, TECHNICAL),
+        ({"confidence": "HIGH"}, TECHNICAL),
+        ({"confidence": " high"}, TECHNICAL),
+        ({"abstained": "nein"}, TECHNICAL),
+        ({"adjustments": dict.fromkeys(VECTORS, "0,1")}, TECHNICAL),
+        ({"adjustments": dict.fromkeys(("kurs", "marken", "schwung", "struktur"), 0.1)}, TECHNICAL),
+        ({"reason_code": "KEINER"}, GATE),
+        ({"reason_code": "none"}, GATE),
+        ({"veto": "ja"}, GATE),
+        ({"veto": 1}, GATE),
+        ({"multiplier": "voll"}, GATE),
+    ],
+)
+def test_a_word_of_choice_in_another_language_is_garbage(changes, role) -> None:
+    assert refusal((ruling if role is GATE else report)(**changes), role) == "garbage"
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}```", "json\n{}", "<json>{}</json>"])
+def test_a_fenced_reply_is_garbage_in_every_role(fence) -> None:
+    assert refusal(fence.format(VALID)) == "garbage"
+    assert refusal(fence.format(json.dumps(ruling())), GATE) == "garbage"
+
+
+def test_a_key_that_nobody_asked_for_is_passed_over() -> None:
+    plain = read(report())
+    more = report(thoughts="...", adjustments={**dict.fromkeys(VECTORS, 0.1), "volume": 9.0})
+    assert read(more) == plain
+    cited = [{"id": "technical.rsi14", "value": 61.2, "unit": "of 100"}]
+    assert read(report(evidence=cited)) == plain
+    assert read(ruling(size=3), GATE) == read(ruling(), GATE)
+
+
+def test_a_fault_is_told_by_its_place_and_never_in_the_replys_words() -> None:
+    secret = "SECRET-WORDS"
+    for changes, place in (
+        ({"confidence": secret}, "confidence"),
+        ({"adjustments": {**dict.fromkeys(VECTORS, 0.1), "momentum": secret}}, "momentum"),
+        ({"evidence": [{"id": "technical.rsi14", "value": [secret]}]}, "evidence.0.value"),
+        ({"key_points": [secret, 1]}, "key_points.1"),
+    ):
+        with pytest.raises(ModelUnavailable) as caught:
+            read(report(**changes))
+        assert place in caught.value.detail
+        assert secret not in caught.value.detail
+
+
+@pytest.mark.parametrize("wrapped", [dict, MappingProxyType])
+def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped) -> None:
+    """The fallback of a host returns what its score_chart returns, notes and all or none."""
+    chart_ = {vector: {"score": 0.5} for vector in VECTORS} | {"composite_bias": {"score": 0.5}}
+    assert replies.scores(wrapped(chart_)) == dict.fromkeys(VECTORS, 0.5)
+    noted = {vector: {"score": np.float64(9.0), "note": None} for vector in VECTORS}
+    assert replies.scores(wrapped(noted)) == dict.fromkeys(VECTORS, 1.0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        True,
+        "0.5",
+        math.nan,
+        math.inf,
+        10**400,
+        [0.5],
+        {"score": 0.5},
+        Decimal("0.5"),
+        np.True_,
+    ],
+)
+def test_a_chart_without_four_numbers_is_garbage(broken) -> None:
+    whole = {vector: {"score": 0.5, "note": ""} for vector in VECTORS}
+    for reply in ({**whole, "momentum": {"score": broken}}, broken):
+        with pytest.raises(ModelUnavailable, match="garbage"):
+            replies.scores(reply)
+    with pytest.raises(ModelUnavailable, match="garbage"):
+        replies.scores(without(whole, "structure"))
 
 
 def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..., int]) -> None:

@@ -11,8 +11,10 @@ An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drif
 would keep EMA20 where it is; the band is one ATR a bar, growing as a random walk does. The forecast
 is evidence for agents and nothing else: no score, stop or size is made of it.
 
-What cannot be known (NaN, no memory yet) is a feature with the value None, never a guess. Numbers
-are rounded to 8 significant digits, so that the value and its text in a prompt are the same thing.
+What cannot be known (NaN, no memory yet) is a feature with the value None, never a guess. Each kind
+of number has its decimals, and the value is rounded to them, so that the value and its text in a
+prompt are the same thing: a price has two more than the symbol is quoted with, which leaves three
+digits of a MACD that is a ten-thousandth of its price.
 Reads no clock and no file. Raises ValueError for a row of the warm-up and for a bar that is not
 closed at `as_of`.
 """
@@ -23,14 +25,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agents.contracts import VECTORS, Feature
 from technical_calculator import COMPONENTS, INDICATORS, explain
 from torra.clock import duration, iso
-
-SIGNIFICANT: Final = 8
-"""Digits of a feature's number."""
 
 HORIZON: Final = 4
 """Bars that the forecast looks ahead."""
@@ -45,27 +44,50 @@ ATR: Final = "ATR"
 BARS: Final = "bars"
 PERCENT: Final = "%"
 PRICE: Final = "price"
-NOT_PRICES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("rsi14", "stoch_k", "stoch_d", "adx14", "plus_di", "minus_di"), "of 100"),
-    **dict.fromkeys(("volatility_percentile",), "of 100"),
-    **dict.fromkeys(("support_distance_atr", "resistance_distance_atr", "gap_atr"), ATR),
-    **dict.fromkeys(("body_atr",), ATR),
-    **dict.fromkeys(("upper_wick", "lower_wick"), "of range"),
-    **dict.fromkeys(("cci20", "engulfing", "hammer", "trend_state", "bos"), ""),
-    "volume_sma20": "volume",
-    "volume_ratio": "x",
-}
-"""Units of the indicators that are no prices."""
+OF_100: Final = "of 100"
+OF_RANGE: Final = "of range"
+VOLUME: Final = "volume"
 
-MEMORY: Final[Mapping[str, tuple[str, str]]] = {
-    "markov_state": ("current_markov_state", ""),
-    "state_duration": ("state_duration", BARS),
-    "trend_direction": ("trend_direction", ""),
-    "losing_streak": ("losing_streak", "trades"),
-    "open_elsewhere": ("open_elsewhere", "positions"),
-    "position": ("position", ""),
+
+class Kind(NamedTuple):
+    """A kind of number: its unit, and how many decimals it has."""
+
+    unit: str
+    decimals: int
+
+
+SCORE: Final = Kind("", 4)
+COUNT: Final = Kind("", 0)
+DISTANCE: Final = Kind(ATR, 4)
+SHARE: Final = Kind(OF_RANGE, 4)
+OSCILLATOR: Final = Kind(OF_100, 2)
+FORECAST: Final = Kind(PERCENT, 4)
+WORD: Final = Kind("", 0)
+EXTRA_DIGITS: Final = 2
+"""Decimals of a price beyond those that the symbol is quoted with."""
+
+NOT_PRICES: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("rsi14", "stoch_k", "stoch_d", "adx14", "plus_di", "minus_di"), OSCILLATOR),
+    **dict.fromkeys(("volatility_percentile",), OSCILLATOR),
+    **dict.fromkeys(("support_distance_atr", "resistance_distance_atr", "gap_atr"), DISTANCE),
+    **dict.fromkeys(("body_atr",), DISTANCE),
+    **dict.fromkeys(("upper_wick", "lower_wick"), SHARE),
+    **dict.fromkeys(("engulfing", "hammer", "trend_state", "bos"), COUNT),
+    "cci20": Kind("", 2),
+    "volume_sma20": Kind(VOLUME, 2),
+    "volume_ratio": Kind("x", 4),
 }
-"""Features of the memory block: key of the memory context, unit."""
+"""Kinds of the indicators that are no prices."""
+
+MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
+    "markov_state": ("current_markov_state", WORD),
+    "state_duration": ("state_duration", Kind(BARS, 0)),
+    "trend_direction": ("trend_direction", WORD),
+    "losing_streak": ("losing_streak", Kind("trades", 0)),
+    "open_elsewhere": ("open_elsewhere", Kind("positions", 0)),
+    "position": ("position", WORD),
+}
+"""Features of the memory block: key of the memory context, kind."""
 
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
@@ -77,6 +99,7 @@ NOT_WIRED: Final = (
 """Sources that nothing feeds yet: 0 says so to an agent that would ask."""
 
 Value = float | str | None
+Found = Iterator[tuple[str, Value, Kind]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,57 +124,65 @@ def build(
     bars_held: int,
     bar_age: float,
     memory: Mapping[str, Any],
+    digits: int = 5,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
     `row` is its row of score_frame; `spread` is in price units, `bars_held` counts the bars behind
-    the row, `bar_age` is how many bars ago the newest one closed, `memory` is the memory context.
+    the row, `bar_age` is how many bars ago the newest one closed, `memory` is the memory context,
+    `digits` the decimals with which the symbol is quoted.
     """
     if as_of < bar_time + duration(timeframe):
         raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
     evidence = explain(row)
     moment = iso(as_of)
     found = (
-        *_from_row(row),
+        *_from_row(row, Kind(PRICE, digits + EXTRA_DIGITS)),
         *_forecast(row),
         *_market(row, spread, bars_held, bar_age, memory),
         *_memory(memory),
-        *((name, 0.0, "") for name in NOT_WIRED),
+        *((name, 0.0, COUNT) for name in NOT_WIRED),
     )
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
         scores={vector: evidence[vector].score for vector in VECTORS},
         notes={vector: evidence[vector].note for vector in VECTORS},
-        features={name: Feature(name, plain(value), unit, moment) for name, value, unit in found},
+        features={name: _feature(name, value, kind, moment) for name, value, kind in found},
     )
 
 
-def plain(value: Any) -> Value:
-    """Return a number with 8 significant digits, a word as it is, None for what is not finite."""
+def plain(value: Any, decimals: int) -> Value:
+    """Return a number with so many decimals, a word as it is, None for what is not finite."""
     if value is None or isinstance(value, str):
         return value
     number = float(value)
-    return float(f"{number:.{SIGNIFICANT}g}") if math.isfinite(number) else None
+    return round(number, decimals) + 0.0 if math.isfinite(number) else None
 
 
-def _from_row(row: Mapping[str, float]) -> Iterator[tuple[str, Value, str]]:
+def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
+    known = plain(value, kind.decimals)
+    decimals = kind.decimals if isinstance(known, float) else None
+    return Feature(name, known, kind.unit, moment, decimals=decimals)
+
+
+def _from_row(row: Mapping[str, float], price: Kind) -> Found:
     for vector in VECTORS:
-        yield f"scores.{vector}", row[vector], ""
+        yield f"scores.{vector}", row[vector], SCORE
     for components in COMPONENTS.values():
         for name in components:
-            yield f"component.{name}", row[name], ""
+            yield f"component.{name}", row[name], SCORE
     for name in INDICATORS:
-        yield f"technical.{name}", row[name], NOT_PRICES.get(name, PRICE)
+        yield f"technical.{name}", row[name], NOT_PRICES.get(name, price)
 
 
-def _forecast(row: Mapping[str, float]) -> Iterator[tuple[str, Value, str]]:
+def _forecast(row: Mapping[str, float]) -> Found:
     close = row["close"]
     drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
     band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
-    yield "forecast.drift_pct", drift, PERCENT
-    yield "forecast.low_pct", drift - band, PERCENT
-    yield "forecast.high_pct", drift + band, PERCENT
+    yield "forecast.drift_pct", drift, FORECAST
+    yield "forecast.low_pct", drift - band, FORECAST
+    yield "forecast.high_pct", drift + band, FORECAST
 
 
 def _market(
@@ -160,12 +191,12 @@ def _market(
     bars_held: int,
     bar_age: float,
     memory: Mapping[str, Any],
-) -> Iterator[tuple[str, Value, str]]:
-    yield "market.spread_atr", _spread_atr(spread, row["atr14"]), ATR
-    yield "market.valid_bars", float(bars_held), BARS
-    yield "market.bar_age", bar_age, BARS
-    yield "market.session", memory.get("session"), ""
-    yield "market.day_of_week", memory.get("day_of_week"), ""
+) -> Found:
+    yield "market.spread_atr", _spread_atr(spread, row["atr14"]), DISTANCE
+    yield "market.valid_bars", float(bars_held), Kind(BARS, 0)
+    yield "market.bar_age", bar_age, Kind(BARS, 2)
+    yield "market.session", memory.get("session"), WORD
+    yield "market.day_of_week", memory.get("day_of_week"), WORD
 
 
 def _spread_atr(spread: float, atr: float) -> float:
@@ -174,12 +205,12 @@ def _spread_atr(spread: float, atr: float) -> float:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _memory(memory: Mapping[str, Any]) -> Iterator[tuple[str, Value, str]]:
-    for name, (key, unit) in MEMORY.items():
-        yield f"memory.{name}", memory.get(key), unit
+def _memory(memory: Mapping[str, Any]) -> Found:
+    for name, (key, kind) in MEMORY.items():
+        yield f"memory.{name}", memory.get(key), kind
     chances = memory.get("next_probabilities") or {}
     for side, states in (("bullish", BULLISH), ("bearish", BEARISH)):
         known = [chances[state] for state in states if state in chances]
-        yield f"memory.next_{side}", math.fsum(known) if known else None, "probability"
+        yield f"memory.next_{side}", math.fsum(known) if known else None, Kind("of 1", 4)
     trend = memory.get("sentiment_trend") or [None]
-    yield "memory.consensus_last", trend[-1], ""
+    yield "memory.consensus_last", trend[-1], SCORE
