@@ -1,0 +1,294 @@
+"""A screenshot from a file: whole, fresh, of sensible size, or a reason why there is none."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from torra import chart_file
+from torra.chart_file import (
+    LEAST_PIXELS,
+    MOST_BYTES,
+    MOST_PIXELS,
+    Picture,
+    check_template,
+    read_picture,
+)
+from torra.errors import ConfigError
+
+CLOSE = datetime(2026, 11, 20, 12, 15, tzinfo=UTC)
+BAR = timedelta(minutes=15)
+NOW = CLOSE + timedelta(seconds=4)
+
+
+def drawn(kind: str = "PNG", width: int = 640, height: int = 480) -> bytes:
+    noise = np.random.default_rng(5).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).resize((width, height)).save(file, kind)
+    return file.getvalue()
+
+
+PNG, JPEG = drawn(), drawn("JPEG")
+WRONG_SIDES = (LEAST_PIXELS - 1, MOST_PIXELS + 1)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Return a function that writes a file of an age and reads it as a picture."""
+
+    def write_and_read(data: bytes | None, written: datetime = NOW, now: datetime = NOW) -> Picture:
+        if data is not None:
+            path = tmp_path / "XAUUSD-M15.png"
+            path.write_bytes(data)
+            os.utime(path, (written.timestamp(), written.timestamp()))
+        return read(tmp_path, now)
+
+    return write_and_read
+
+
+def read(folder: Path, now: datetime = NOW) -> Picture:
+    return read_picture(
+        f"{folder}/{{symbol}}-{{timeframe}}.png",
+        symbol="XAUUSD",
+        timeframe="M15",
+        close_time=CLOSE,
+        now=now,
+    )
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+@pytest.mark.parametrize("data", [PNG, JPEG, drawn("JPEG", 2000, 200), drawn("PNG", 200, 2000)])
+def test_a_whole_fresh_picture_is_handed_over_as_it_is(place, data) -> None:
+    assert place(data) == Picture(data)
+    assert place(data).flag == ""
+
+
+def test_a_progressive_jpeg_is_a_jpeg(place) -> None:
+    file = io.BytesIO()
+    Image.open(io.BytesIO(PNG)).save(file, "JPEG", progressive=True)
+    assert place(file.getvalue()).data == file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("written", "now", "reason"),
+    [
+        (CLOSE - BAR, NOW, "stale"),
+        (CLOSE - BAR + timedelta(seconds=1), NOW, ""),
+        (CLOSE, NOW, ""),
+        (NOW + timedelta(seconds=2), NOW, ""),
+        (NOW + timedelta(seconds=3), NOW, "stale"),
+        (CLOSE + BAR, CLOSE + 2 * BAR, ""),
+        (CLOSE + BAR + timedelta(seconds=1), CLOSE + 2 * BAR, "stale"),
+        (datetime(1971, 1, 1, tzinfo=UTC), NOW, "stale"),
+        (datetime(2200, 1, 1, tzinfo=UTC), NOW, "stale"),
+    ],
+)
+def test_only_a_picture_of_this_bar_is_fresh(place, written, now, reason) -> None:
+    assert place(PNG, written, now).reason == reason
+
+
+BROKEN_PNG = {
+    "cut": PNG[:-20],
+    "without its end": PNG[:-12],
+    "with something behind": PNG + b"\0",
+    "a wrong checksum": PNG[:2000] + bytes([PNG[2000] ^ 1]) + PNG[2001:],
+    "no pixels": PNG[:33] + chunk(b"tEXt", bytes(2000)) + chunk(b"IEND", b""),
+    "no header": PNG[:8] + PNG[33:],
+    "an endless chunk": PNG[:33] + b"\xff\xff\xff\xff" + PNG[37:],
+    "a short header": PNG[:8] + chunk(b"IHDR", b"") + PNG[33:],
+    "zeros": PNG[:8] + bytes(4000),
+}
+BROKEN_JPEG = {
+    "cut": JPEG[:-20],
+    "nothing but an end": JPEG[:3] + bytes(2000) + b"\xff\xd9",
+    "no dimensions": JPEG[:2]
+    + b"\xff\xfe"
+    + struct.pack(">H", 2000)
+    + bytes(1998)
+    + b"\xff\xda\0\2"
+    b"\xff\xd9",
+    "a segment of no length": JPEG[:2] + b"\xff\xe0\0\0" + bytes(2000) + b"\xff\xd9",
+    "a segment past the end": JPEG[:2] + b"\xff\xe0\xff\xff" + bytes(2000) + b"\xff\xd9",
+}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [*BROKEN_PNG.values(), *BROKEN_JPEG.values()],
+    ids=[f"png {name}" for name in BROKEN_PNG] + [f"jpeg {name}" for name in BROKEN_JPEG],
+)
+def test_half_a_picture_is_unreadable(place, data) -> None:
+    found = place(data)
+    assert (found.data, found.reason) == (None, "unreadable")
+    assert found.flag == "picture:unreadable"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        drawn("GIF"),
+        drawn("BMP", 300, 300),
+        drawn("WEBP", 900, 900),
+        drawn("TIFF"),
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>" + b" " * 2000,
+        b"MZ" + bytes(4000),
+        b"\0" + PNG,
+        bytes(5000),
+    ],
+    ids=["gif", "bmp", "webp", "tiff", "svg", "exe", "shifted", "zeros"],
+)
+def test_other_formats_are_refused(place, data) -> None:
+    assert place(data).reason == "type"
+
+
+def test_bytes_are_counted_before_they_are_looked_at(place, monkeypatch) -> None:
+    assert place(b"").reason == "size"
+    assert place(PNG[:1000]).reason == "size"
+    assert place(PNG + bytes(MOST_BYTES)).reason == "size"
+    exact = chunk(b"tEXt", bytes(MOST_BYTES - len(PNG) - 12))
+    full = PNG[:33] + exact + PNG[33:]
+    assert len(full) == MOST_BYTES
+    assert place(full).data == full
+
+
+def test_no_more_than_the_limit_is_read(tmp_path) -> None:
+    path = tmp_path / "XAUUSD-M15.png"
+    with path.open("wb") as file:
+        file.truncate(2**40)  # a terabyte of nothing
+    os.utime(path, (NOW.timestamp(), NOW.timestamp()))
+    assert read(tmp_path).reason == "size"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize(
+    "sides",
+    [
+        (LEAST_PIXELS - 1, 900),
+        (900, LEAST_PIXELS - 1),
+        (MOST_PIXELS + 1, 900),
+        (900, MOST_PIXELS + 1),
+    ],
+)
+def test_dimensions_are_limited(place, kind, sides) -> None:
+    assert place(drawn(kind, *sides)).reason == "size"
+
+
+def test_a_claimed_size_is_not_believed_to_be_small(place) -> None:
+    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    assert place(PNG[:8] + chunk(b"IHDR", header) + PNG[33:]).reason == "size"
+
+
+def test_what_is_no_file_is_no_picture(tmp_path, place) -> None:
+    assert place(None).reason == "missing"
+    path = tmp_path / "XAUUSD-M15.png"
+    path.mkdir()
+    assert read(tmp_path).reason == "type"
+    path.rmdir()
+    os.mkfifo(path)  # nobody writes: opening it must not wait
+    assert read(tmp_path).reason == "type"
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert read(tmp_path).reason == "type"
+    path.unlink()
+    path.symlink_to(path)
+    assert read(tmp_path).reason == "unreadable"
+    path.unlink()
+    path.symlink_to(tmp_path / "nothing")
+    assert read(tmp_path).reason == "missing"
+    (tmp_path / "file").write_bytes(PNG)
+    assert read(tmp_path / "file").reason == "missing"
+    assert read(Path("/" + 300 * "x")).reason == "unreadable"
+
+
+def test_a_link_to_a_picture_is_followed(tmp_path) -> None:
+    real = tmp_path / "real.png"
+    real.write_bytes(PNG)
+    os.utime(real, (NOW.timestamp(), NOW.timestamp()))
+    (tmp_path / "XAUUSD-M15.png").symlink_to(real)
+    assert read(tmp_path).data == PNG
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "secret text"), OSError(5, "secret text")])
+def test_a_file_that_will_not_open_is_unreadable(place, monkeypatch, error) -> None:
+    def refuse(*_args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(chart_file.os, "open", refuse)
+    found = place(PNG)
+    assert found.reason == "unreadable"
+    assert "secret" not in found.detail
+
+
+def test_a_file_that_turns_into_something_else_is_looked_at_twice(place, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    ours = os.open
+    monkeypatch.setattr(chart_file.os, "open", lambda _path, flags: ours(tmp_path / "pipe", flags))
+    assert place(PNG).reason == "type"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "",
+        "/shots/chart.png",
+        "/shots/{symbol}.png",
+        "/shots/{timeframe}.png",
+        "shots/{symbol}-{timeframe}.png",
+        "/shots/{symbol}-{timeframe}-{bar_time}.png",
+        "/shots/{symbol!r}-{symbol}-{timeframe}.png",
+        "/shots/{symbol.__class__}{symbol}{timeframe}",
+        "/shots/{{symbol}}-{timeframe}.png",
+        "/shots/{sym{symbol}bol}-{timeframe}.png",
+        "/shots/{symbol}-{timeframe}.png}",
+        "/shots/{}{symbol}-{timeframe}.png",
+        "/shots/{symbol}\0{timeframe}.png",
+        "/shots/{symbol}\ud800{timeframe}.png",
+    ],
+)
+def test_a_path_names_symbol_and_timeframe_and_nothing_else(template) -> None:
+    with pytest.raises(ConfigError, match=r"agents\.picture_file"):
+        check_template(template)
+    with pytest.raises(ConfigError):
+        read_picture(template, symbol="X", timeframe="M15", close_time=CLOSE, now=NOW)
+
+
+def test_a_good_path_is_accepted(monkeypatch, tmp_path) -> None:
+    check_template("/shots/{symbol}/{timeframe}/{symbol}.png")
+    check_template("~/shots/{symbol}-{timeframe}.png")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "EURUSD.pro-H1").write_bytes(JPEG)
+    found = read_picture(
+        "~/{symbol}-{timeframe}",
+        symbol="EURUSD.pro",
+        timeframe="H1",
+        close_time=datetime.now(UTC),
+        now=datetime.now(UTC),
+    )
+    assert found.data == JPEG
+
+
+@given(st.binary(max_size=4000), st.sampled_from([PNG[:8], PNG[:33], JPEG[:3], JPEG[:20], b""]))
+def test_no_bytes_make_it_raise(body, head) -> None:
+    with suppress(chart_file._Refused):
+        chart_file._dimensions(head + body)
+
+
+@pytest.mark.parametrize("whole", [PNG, JPEG], ids=["png", "jpeg"])
+def test_every_cut_is_noticed(whole) -> None:
+    for end in range(3, len(whole), max(1, len(whole) // 400)):
+        with pytest.raises(chart_file._Refused):
+            chart_file._dimensions(whole[:end])

@@ -1,0 +1,222 @@
+"""The chart as the terminal wrote it: a screenshot in a file, checked before anyone may see it.
+
+`read_picture` returns the picture or, as a value, the reason why there is none: missing, stale,
+type, size or unreadable. It never raises for what it finds on the disk, so that a tick goes on
+without a picture. What was written for another bar is stale; what is no whole PNG or JPEG, or no
+regular file, is not read on. The pixels are not decoded: only the frame of the format and the
+dimensions in its header are checked.
+
+A path that names anything but {symbol} and {timeframe} raises ConfigError; `check_template` says
+so at start. Let the file lie on a disk of this machine: reading a dead network share waits.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from torra.clock import duration
+from torra.errors import ConfigError
+
+REASONS: Final[Mapping[str, str]] = {
+    "missing": "there is no such file",
+    "stale": "it was not written for the bar of the tick, or its time lies in the future",
+    "type": "it is neither PNG nor JPEG, or no regular file",
+    "size": "its bytes or its pixels are too few or too many",
+    "unreadable": "it cannot be opened, or it is broken or only half written",
+}
+"""Why there is no picture."""
+
+LEAST_BYTES: Final = 1024
+"""A chart of LEAST_PIXELS takes more than this."""
+
+MOST_BYTES: Final = 2 * 2**20
+"""A third more as base64, well below the 5 MiB that the strictest vendor takes."""
+
+LEAST_PIXELS: Final = 200
+MOST_PIXELS: Final = 2000
+"""Width and height. Below it nothing can be read; above it vendors scale down what they charge."""
+
+CLOCK_SLACK: Final = timedelta(seconds=2)
+"""How far in the future a file's time may lie: file systems round it."""
+
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+PNG_HEADER: Final = b"\0\0\0\x0dIHDR"
+"""Length and name of the first chunk."""
+
+JPEG: Final = b"\xff\xd8\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of the chart, or why there is none: a key of REASONS, and a sentence."""
+
+    data: bytes | None
+    reason: str = ""
+    detail: str = ""
+
+    @property
+    def flag(self) -> str:
+        """What the record of the tick says about it: picture:<reason>, or nothing."""
+        return f"picture:{self.reason}" if self.reason else ""
+
+
+def check_template(path_template: str) -> None:
+    """Raise ConfigError unless the path is absolute and names symbol and timeframe, no more."""
+    problem = ""
+    if not _nameable(path_template):
+        problem = "has characters that no file name can have"
+    elif any(name not in path_template for name in ("{symbol}", "{timeframe}")):
+        problem = "must name {symbol} and {timeframe}, else one chart would be shown for another"
+    elif any(brace in _filled(path_template, "", "") for brace in "{}"):
+        problem = "may have {symbol} and {timeframe} in braces, nothing else"
+    elif not _path(path_template).is_absolute():
+        problem = "must be absolute"
+    if problem:
+        raise ConfigError(f"agents.picture_file {problem} (found {path_template[:200]!r})")
+
+
+def read_picture(
+    path_template: str,
+    *,
+    symbol: str,
+    timeframe: str,
+    close_time: datetime,
+    now: datetime,
+) -> Picture:
+    """Return the screenshot of the bar that closed at `close_time`, or why there is none.
+
+    `now` is real time: it was written less than a bar before or after the close, and not after
+    `now`. At most MOST_BYTES + 1 bytes are read, from a regular file only. Raises ConfigError for
+    what `check_template` refuses.
+    """
+    check_template(path_template)
+    path = _path(_filled(path_template, symbol, timeframe))
+    bar = duration(timeframe)
+    earliest, latest = close_time - bar, min(now + CLOCK_SLACK, close_time + bar)
+    try:
+        data = _read(path, earliest.timestamp(), latest.timestamp())
+        width, height = _dimensions(data)
+    except _Refused as refused:
+        return Picture(None, refused.reason, refused.detail)
+    except (FileNotFoundError, NotADirectoryError):
+        return Picture(None, "missing", REASONS["missing"])
+    except OSError as error:
+        return Picture(None, "unreadable", type(error).__name__)
+    if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
+        return Picture(None, "size", f"{width} x {height} pixels")
+    return Picture(data)
+
+
+class _Refused(Exception):
+    """A file that is not to be used; never leaves this module."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+def _filled(path_template: str, symbol: str, timeframe: str) -> str:
+    return path_template.replace("{symbol}", symbol).replace("{timeframe}", timeframe)
+
+
+def _nameable(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no home to put in place of ~
+        return Path(text)
+
+
+def _read(path: Path, earliest: float, latest: float) -> bytes:
+    """Return the bytes of a regular file written between two moments, in seconds since 1970."""
+    _check_regular(path.stat())  # before it is opened: opening a device may do something
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        found = os.fstat(file.fileno())
+        _check_regular(found)
+        if not earliest < found.st_mtime <= latest:
+            side = "before" if found.st_mtime <= earliest else "after"
+            raise _Refused("stale", f"it was written {side} its time")
+        data = file.read(MOST_BYTES + 1)
+    if not LEAST_BYTES <= len(data) <= MOST_BYTES:
+        size = f"{len(data)} bytes" if len(data) <= MOST_BYTES else f"more than {MOST_BYTES} bytes"
+        raise _Refused("size", size)
+    return data
+
+
+def _check_regular(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _Refused("type", "it is no regular file")
+
+
+def _dimensions(data: bytes) -> tuple[int, int]:
+    """Return width and height of a whole PNG or JPEG."""
+    try:
+        if data.startswith(PNG):
+            return _png_dimensions(data)
+        if data.startswith(JPEG):
+            return _jpeg_dimensions(data)
+    except (struct.error, IndexError):
+        raise _broken("it ends too early") from None
+    raise _Refused("type", "it is neither PNG nor JPEG")
+
+
+def _broken(detail: str) -> _Refused:
+    return _Refused("unreadable", detail)
+
+
+def _png_dimensions(data: bytes) -> tuple[int, int]:
+    """Walk the chunks: IHDR first, pixels, IEND last, every checksum right, nothing behind."""
+    at = len(PNG)
+    kinds: list[bytes] = []
+    while not kinds or kinds[-1] != b"IEND":
+        length, kind = struct.unpack_from(">I4s", data, at)
+        (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
+        if zlib.crc32(data[at + 4 : at + 8 + length]) != checksum:
+            raise _broken("a checksum is wrong")
+        kinds.append(kind)
+        at += 12 + length
+    if not data.startswith(PNG + PNG_HEADER) or b"IDAT" not in kinds or at != len(data):
+        raise _broken("its parts are out of order")
+    width, height = struct.unpack_from(">II", data, len(PNG) + 8)
+    return width, height
+
+
+def _jpeg_dimensions(data: bytes) -> tuple[int, int]:
+    """Walk the segments up to the first scan, past the one that holds the dimensions."""
+    if not data.endswith(b"\xff\xd9"):
+        raise _broken("it ends too early")
+    at, found = 2, None
+    while True:
+        start, marker, length = struct.unpack_from(">BBH", data, at)
+        if start != 0xFF or length < 2:
+            raise _broken("its parts are out of order")
+        if marker in FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            found = (width, height)
+        if marker == START_OF_SCAN:
+            break
+        at += 2 + length
+    if found is None:
+        raise _broken("it does not say how large it is")
+    return found
+
+
+START_OF_SCAN: Final = 0xDA
+FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""Markers of JPEG segments that hold height and width (ITU T.81, table B.1)."""
