@@ -3,7 +3,8 @@
 `score_frame` is pure: row t depends on the bars up to t and on nothing else, so the live tick is
 the last row of the newest `HISTORY` bars and a replay is one pass over all of them. A row is
 either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
-Indicators are pandas-ta-classic's; what it leaves undefined in a flat market is defined here.
+Indicators are pandas-ta-classic's; what it leaves undefined in a flat market is defined here, and
+so are plain means: the library keeps a running sum, whose last digits depend on where it began.
 docs/scores.md has every formula.
 
 Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars
@@ -61,6 +62,9 @@ HAMMER_WICK: Final = 0.60
 
 HAMMER_OTHER_WICK: Final = 0.15
 """Largest share of the range that the other wick of a hammer takes."""
+
+CCI_SCALE: Final = 0.015
+"""Lambert's constant: three quarters of all CCI values then lie between -100 and +100."""
 
 TIE: Final = 1e-9
 """Shares this close count as equal, so that rounding noise decides nothing."""
@@ -381,25 +385,19 @@ LIBRARY_COLUMNS: Final = {
     "macd": "MACD_12_26_9",
     "macd_signal": "MACDs_12_26_9",
     "macd_hist": "MACDh_12_26_9",
-    "stoch_k": "STOCHk_14_3_3",
-    "stoch_d": "STOCHd_14_3_3",
     "adx14": "ADX_14",
     "plus_di": "DMP_14",
     "minus_di": "DMN_14",
-    "bb_lower": "BBL_20_2.0",
-    "bb_mid": "BBM_20_2.0",
-    "bb_upper": "BBU_20_2.0",
-    "sma20": "BBM_20_2.0",
     "tenkan": "ITS_9",
     "kijun": "IKS_26",
     "span_a": "ISA_9",
     "span_b": "ISB_26",
 }
-"""Our names of the columns of the library's frames (its SMA20 is the middle Bollinger band)."""
+"""Our names of the columns of the library's frames."""
 
 
 def _indicators(bars: pd.DataFrame) -> Columns:
-    found = _from_library(bars)
+    found = _from_library(bars) | _from_means(bars)
     found["close"] = close = bars["close"].to_numpy()
     _define_flat(found, bars)
     atr, average = found["atr14"], found["volume_sma20"]
@@ -424,23 +422,62 @@ def _from_library(bars: pd.DataFrame) -> Columns:
     high, low, close = bars["high"], bars["low"], bars["close"]
     frames = (
         ta.macd(close, fast=12, slow=26, signal=9, talib=False),
-        ta.stoch(high, low, close, k=14, d=3, smooth_k=3, talib=False),
         ta.adx(high, low, close, length=14, talib=False),
-        ta.bbands(close, length=20, std=2.0, ddof=0, talib=False),
         ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True),
     )
     series = {
         "rsi14": ta.rsi(close, length=14, talib=False),
-        "cci20": ta.cci(high, low, close, length=20, talib=False),
         "ema20": ta.ema(close, length=20, talib=False),
-        "sma50": ta.sma(close, length=50, talib=False),
-        "sma200": ta.sma(close, length=200, talib=False),
         "atr14": ta.atr(high, low, close, length=14, talib=False),
-        "volume_sma20": ta.sma(bars["volume"], length=20, talib=False),
     }
     named = {str(name): frame[name] for frame in frames for name in frame}
     series |= {ours: named[theirs] for ours, theirs in LIBRARY_COLUMNS.items()}
     return {name: np.array(values, dtype=np.float64) for name, values in series.items()}
+
+
+def _from_means(bars: pd.DataFrame) -> Columns:
+    """Return the indicators that are made of plain means; around them the library's deviations."""
+    high, low, close, volume = (bars[n].to_numpy() for n in ("high", "low", "close", "volume"))
+    middle, typical = _mean(close, 20), (high + low + close) / 3.0
+    band = 2.0 * ta.stdev(bars["close"], length=20, ddof=0, talib=False).to_numpy()
+    lowest, span = _late(_window(low, 14).min(axis=1), len(low)), _range(bars, 14)
+    raw = _per(100.0 * (close - lowest), span)
+    raw[span == 0.0] = 50.0  # a window without range says nothing
+    stoch = _mean(raw, 3)
+    return {
+        "sma20": middle,
+        "sma50": _mean(close, 50),
+        "sma200": _mean(close, 200),
+        "volume_sma20": _mean(volume, 20),
+        "bb_lower": middle - band,
+        "bb_mid": middle,
+        "bb_upper": middle + band,
+        "stoch_k": stoch,
+        "stoch_d": _mean(stoch, 3),
+        "cci20": _cci(typical, 20),
+    }
+
+
+def _cci(typical: Array, length: int) -> Array:
+    deviation = ta.mad(pd.Series(typical), length=length).to_numpy()
+    deviation = np.where(deviation > FLAT * typical, CCI_SCALE * deviation, 0.0)
+    return _per(typical - _mean(typical, length), deviation)
+
+
+def _mean(values: Array, length: int) -> Array:
+    """Return the mean of the newest `length` values; NaN before there are.
+
+    The values of a window are added in one and the same order, whatever came before them: pairs,
+    pairs of pairs and so on, as the binary digits of `length` ask for.
+    """
+    count = len(values) - length + 1
+    total, block, taken, size = np.zeros(count), values, 0, 1
+    while taken < length:
+        if length & size:
+            total = total + block[taken : taken + count]
+            taken += size
+        block, size = block[:-size] + block[size:], 2 * size
+    return _late(total / length, len(values))
 
 
 def _define_flat(found: Columns, bars: pd.DataFrame) -> None:
@@ -453,22 +490,22 @@ def _define_flat(found: Columns, bars: pd.DataFrame) -> None:
     found["cci20"][~(_range(bars, 20) > floor)] = 0.0
     narrow = ~(found["bb_upper"] - found["bb_lower"] > floor)
     found["bb_upper"][narrow] = found["bb_lower"][narrow] = found["bb_mid"][narrow]
-    # The library takes a window without range for its own lowest point, raw %K 0. Its averages are
-    # linear, so 50 points for each such bar make that 50.
-    empty = _range(bars, 14) == 0.0
-    if empty.any():
-        lift = pd.Series(50.0 * empty).rolling(3).mean()
-        found["stoch_k"] += lift.to_numpy()
-        found["stoch_d"] += lift.rolling(3).mean().to_numpy()
 
 
 def _range(bars: pd.DataFrame, length: int) -> Array:
     """Return highest high less lowest low of the newest `length` bars; NaN before there are."""
-    high, low = (
-        np.lib.stride_tricks.sliding_window_view(bars[name].to_numpy(), length)
-        for name in ("high", "low")
-    )
-    return np.concatenate([np.full(length - 1, np.nan), high.max(axis=1) - low.min(axis=1)])
+    high, low = (_window(bars[name].to_numpy(), length) for name in ("high", "low"))
+    return _late(high.max(axis=1) - low.min(axis=1), len(bars))
+
+
+def _window(values: Array, length: int) -> Array:
+    windows: Array = np.lib.stride_tricks.sliding_window_view(values, length)
+    return windows
+
+
+def _late(values: Array, length: int) -> Array:
+    """Return values that begin late as a column of `length` rows, NaN before them."""
+    return np.concatenate([np.full(length - len(values), np.nan), values])
 
 
 def _candles(bars: pd.DataFrame, atr: Array) -> Columns:

@@ -1,5 +1,9 @@
 """The bars that Torra has seen, each stored once; a changed bar is a new revision of it.
 
+Revisions count through a whole stream: what is changed, or put in between, gets a number above all
+that its stream has. So a range of bars and the highest revision in it name, for ever, the very bars
+that a tick saw (`bars_then`).
+
 What is read is causal: nothing that closed after `as_of`. The highest price so far is looked up,
 not searched: a small table holds the bars that set a new high, kept right when bars arrive late or
 change. Whether bars may be used at all was decided at the feed's door; here a number that is not
@@ -8,8 +12,9 @@ finite raises ValueError, and a database that fails StoreUnavailable.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -45,12 +50,16 @@ class BarStore(Store):
             return 0
         with self.transaction():
             known = self._known(instance, timeframe, bars[0][0], bars[-1][0])
-            fresh = [bar for bar in bars if bar[0] not in known or known[bar[0]][0] != bar]
+            fresh = [bar for bar in bars if known.get(bar[0]) != bar]
+            span = self.bar_span(instance, timeframe) if fresh else None
+            newest = span[1] if span else BEFORE_ALL
+            again = bool(fresh) and fresh[0][0] <= newest
+            later = self._next_revision(instance, timeframe) if again else 0
             at = self._moment()
             self.connection().conn.executemany(
                 "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (instance, timeframe, bar[0], _next_revision(known, bar[0]), *bar[1:], at)
+                    (instance, timeframe, bar[0], later if bar[0] <= newest else 0, *bar[1:], at)
                     for bar in fresh
                 ],
             )
@@ -70,13 +79,22 @@ class BarStore(Store):
             NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
             instance, timeframe, BEFORE_ALL, last, -1 if limit is None else limit,
         )  # fmt: skip
-        rows.reverse()
-        index = pd.DatetimeIndex(
-            np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"), name="time"
-        ).tz_localize("UTC")
-        values = [[row[name] for name in COLUMNS] for row in rows]
-        shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))
-        return pd.DataFrame(shape, index=index, columns=list(COLUMNS))
+        return _as_frame(rows[::-1])
+
+    def bars_then(
+        self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
+    ) -> pd.DataFrame:
+        """Return the bars from `first` to `last` as they were while `revision` was their highest.
+
+        That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
+        """
+        rows = self._rows(
+            "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
+            "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
+            "GROUP BY bar_time ORDER BY bar_time",
+            instance, timeframe, stamp(first), stamp(last), revision,
+        )  # fmt: skip
+        return _as_frame(rows)
 
     def highest(self, instance: str, timeframe: str, *, as_of: datetime) -> float | None:
         """Return the highest price of the stream up to `as_of`; None without a bar."""
@@ -117,11 +135,19 @@ class BarStore(Store):
         )  # fmt: skip
         return None if row is None else row["revision"]
 
-    def _known(
-        self, instance: str, timeframe: str, first: str, last: str
-    ) -> dict[str, tuple[Stored, int]]:
-        found = self.connection().conn.execute(NEWEST_REVISIONS, (instance, timeframe, first, last))
-        return {row[0]: ((row[0], *row[2:]), row[1]) for row in found}
+    def _known(self, instance: str, timeframe: str, first: str, last: str) -> dict[str, Stored]:
+        """Return the bars of a range by time: of several revisions the last one stays."""
+        found = self.connection().conn.execute(
+            "SELECT bar_time, open, high, low, close, volume FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ? ORDER BY bar_time, revision",
+            (instance, timeframe, first, last),
+        )
+        return {row[0]: row for row in found}
+
+    def _next_revision(self, instance: str, timeframe: str) -> int:
+        sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
+        row = self._row(sql, instance, timeframe)
+        return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
 
     def _highest(self, instance: str, timeframe: str, last: str) -> float | None:
         row = self._row(
@@ -154,11 +180,14 @@ def _as_rows(frame: pd.DataFrame) -> list[Stored]:
     if not np.isfinite(values).all():
         raise ValueError("a bar with a number that is not finite may not be stored")
     times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
-    seconds = times.to_numpy()
-    texts = np.datetime_as_string(seconds.astype("datetime64[s]"))
-    pairs = zip(texts.tolist(), values.tolist(), strict=True)
-    return sorted((f"{text}Z", *numbers) for text, numbers in pairs)
+    texts = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
+    return sorted(zip(texts, *values.T.tolist(), strict=True))
 
 
-def _next_revision(known: dict[str, tuple[Stored, int]], bar_time: str) -> int:
-    return known[bar_time][1] + 1 if bar_time in known else 0
+def _as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    index = pd.DatetimeIndex(
+        np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"), name="time"
+    ).tz_localize("UTC")
+    values = [[row[name] for name in COLUMNS] for row in rows]
+    shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))
+    return pd.DataFrame(shape, index=index, columns=list(COLUMNS))

@@ -25,9 +25,6 @@ from torra.errors import DataUnavailable
 from torra.feeds import door
 from torra.feeds.protocol import Feed
 
-REVISED_BARS = 10
-"""How many of the newest bars are compared again with the stored ones at each tick."""
-
 
 class Window(Protocol):
     """What a tick may know about bars; everything is closed at `as_of`."""
@@ -68,15 +65,13 @@ class LiveWindow:
         return door.check(raw, timeframe, as_of=as_of)
 
     def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
-        """Store every bar that is new, and a new revision of any recent one that has changed."""
+        """Store every bar that is new, and a new revision of any that has changed."""
         newest = self._database.newest_bar(self._instance.id, timeframe)
         if newest is None or newest < bars.index[0]:  # a hole would hide a high: take it all
             as_of = bars.index[-1].to_pydatetime() + duration(timeframe)
             self._fill(timeframe, as_of)
             return
-        fresh = int((bars.index > newest).sum())
-        count = max(REVISED_BARS, fresh)
-        self._database.store_bars(self._instance.id, timeframe, bars.iloc[-count:])
+        self._database.store_bars(self._instance.id, timeframe, bars)
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
         """Score the bars and return the last row."""
@@ -96,7 +91,7 @@ class LiveWindow:
         missing = (as_of - after) // duration(timeframe)
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
         frame = frame[frame.index > after]
-        return list(_as_bars(door.sift(frame, timeframe, as_of=as_of)))
+        return list(as_bars(door.sift(frame, timeframe, as_of=as_of)))
 
     def fill(self, as_of: datetime) -> int:
         """Store the feed's whole history up to `as_of`; return how many bars were new.
@@ -151,7 +146,7 @@ class HistoryWindow:
             return []
         frame = self._streams[timeframe].frame
         closed = frame.index <= pd.Timestamp(as_of - duration(timeframe))
-        return list(_as_bars(frame[closed & (frame.index > pd.Timestamp(after))]))
+        return list(as_bars(frame[closed & (frame.index > pd.Timestamp(after))]))
 
 
 class _Stream:
@@ -183,7 +178,8 @@ class _Stream:
         return dict(zip(self.columns, values.tolist(), strict=True))
 
 
-def _as_bars(frame: pd.DataFrame) -> Iterable[Bar]:
+def as_bars(frame: pd.DataFrame) -> Iterable[Bar]:
+    """Return the bars of a frame as the paper bridge takes them."""
     columns: list[Any] = [frame[name].tolist() for name in ("open", "high", "low", "close")]
     for time, *prices in zip(frame.index, *columns, strict=True):
         yield Bar(time.to_pydatetime(), *prices)
