@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-import agent_framework
 import ath_calculator
 import signal_bridge
 import technical_calculator
-from agents.contracts import DebateContext, Submit
-from agents.registry import AGENTS
+from agents.contracts import Submit
 from instance_database import Database, Saved, TickKey
-from torra import chart_scorer, feature_bundle, risk_engine, sentiment_rules, tick_record
+from torra import feature_bundle, risk_engine, sentiment_rules, tick_record
 from torra.bar_window import Window
 from torra.bridges import paper
-from torra.clock import Clock, duration, iso, token
+from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.risk_engine import Action, intent
+from torra.spending import Account
+from torra.tick_debate import Voices, debate
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
@@ -53,15 +53,26 @@ SIGNAL_LIFE_SHARE: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """What a tick is handed. `notify` hears what happens inside it and may not fail it."""
+    """What a tick is handed.
+
+    `notify` hears what happens inside it and may not fail it; `submit` is None where nobody is to
+    be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
+    """
 
     database: Database
     window: Window
-    submit: Submit
+    submit: Submit | None
     provider: str
     clock: Clock
     epoch: int
     notify: Callable[[str, dict[str, Any]], None] | None = None
+    account: Account | None = None
+    picture: Callable[[], bytes | None] | None = None
+
+    @property
+    def voices(self) -> Voices:
+        """Who answers the tick's agents, and who pays."""
+        return Voices(self.submit, self.account, self.notify, self.picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,10 @@ def run_tick(
             return Outcome(key, "taken", reason="claimed")
     try:
         sight = _look(instance, key, profile, edges, deadline)
-        thought = _deliberate(sight, profile, edges, deadline)
+        thought = debate(
+            sight, key, profile, edges.voices,
+            database=database, clock=edges.clock, deadline=deadline,
+        )  # fmt: skip
         record = _decide(instance, key, sight, thought, profile, edges, due, deadline)
     except DataUnavailable as error:
         with _write(edges, deadline):
@@ -107,6 +121,8 @@ def run_tick(
     except BaseException:
         _release(database, key, edges.epoch)
         raise
+    if thought.late:
+        thought.late.watch(database, key)
     _afterwards(instance, record, edges)
     return Outcome(key, "done", record=record)
 
@@ -159,6 +175,7 @@ def _look(
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
     path = _path(instance, edges, as_of)
+    now, before = edges.clock.now(), edges.database.standing(instance.id)
     with _write(edges, deadline):
         edges.window.keep(key.timeframe, bars)
         publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
@@ -175,8 +192,9 @@ def _look(
         row=row,
         spread=profile.symbol(instance.symbol).spread,
         bars_held=len(bars),
-        bar_age=max(0.0, (edges.clock.now() - as_of) / duration(key.timeframe)),
+        bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
         memory=memory,
+        digits=profile.symbol(instance.symbol).digits,
     )
     score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
     first, last = (bars.index[at].to_pydatetime() for at in (0, -1))
@@ -185,6 +203,8 @@ def _look(
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
+        now=now,
+        before={**before, "path": [[iso(bar.time), *bar[1:]] for bar in path]},
         bars=bars,
         row=row,
         ath=ath,
@@ -230,36 +250,6 @@ def _advance_paper(
         database.set_paper_cursor(instance.id, reached)
 
 
-# --- what the tick thinks: steps 8 and 9 ----------------------------------------------------------
-
-
-def _deliberate(sight: Sight, profile: Profile, edges: Edges, deadline: float) -> Thought:
-    context = DebateContext(
-        symbol=sight.instance.symbol,
-        timeframe=sight.timeframe,
-        bar_time=iso(sight.bar_time),
-        as_of=iso(sight.as_of),
-        scores=sight.l1,
-        notes=sight.bundle.notes,
-        features=sight.bundle.features,
-        memory=sight.memory,
-        nonce=token(),
-    )
-    deliberation = agent_framework.deliberate(
-        context,
-        profile.debate(),
-        edges.submit,
-        monotonic=edges.clock.monotonic,
-        deadline=deadline,
-        agents=AGENTS,
-        fallback=chart_scorer.score_chart,
-        on_event=edges.notify,
-    )
-    gated = agent_framework.blend(sight.l1, deliberation.scores)
-    ungated = agent_framework.blend(sight.l1, deliberation.ungated)
-    return Thought(deliberation, gated, ungated)
-
-
 # --- what the tick decides: step 10 ---------------------------------------------------------------
 
 
@@ -287,10 +277,15 @@ def _decide(
             deliberation=tick_record.spoken(thought.deliberation),
             timeframes=instance.timeframes,
         )
-        action = _review(instance, sight, thought, saved, profile, database)
+        now = edges.clock.now()
+        desk = {
+            "trading_state": database.trading_state(),
+            "exposure": database.exposure(instance.id, as_of=sight.as_of),
+        }
+        action = _review(instance, sight, thought, saved, profile, database, desk)
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
-        signals = _enqueue(instance, key, sight, action, edges)
+        signals = _enqueue(instance, key, sight, action, database, now)
         record = tick_record.build(
             sight=sight,
             thought=thought,
@@ -299,10 +294,13 @@ def _decide(
             signals=signals,
             profile=profile,
             provider=edges.provider,
+            desk={**desk, "decided": iso(now)},
             elapsed_ms=(edges.clock.monotonic() - due) * 1000.0,
         )
         database.write_journal(key, record)
         database.write_calls(key, thought.deliberation.calls)
+        if thought.picture is not None:
+            database.store_picture(thought.picture)
         database.finish_tick(key, edges.epoch)
     return record
 
@@ -314,6 +312,7 @@ def _review(
     saved: Saved,
     profile: Profile,
     database: Database,
+    desk: Mapping[str, Any],
 ) -> Action:
     stands = sentiment_rules.opening_stands(
         saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
@@ -329,11 +328,11 @@ def _review(
         atr=sight.atr,
         spec=profile.symbol(instance.symbol),
         profile=profile,
-        trading_state=database.trading_state(),
+        trading_state=desk["trading_state"],
         veto=veto,
         opening_stands=stands,
         multiplier=thought.deliberation.ruling.multiplier,
-        **database.exposure(instance.id, as_of=sight.as_of),
+        **desk["exposure"],
     )
     position = database.position(instance.id)
     openings = {
@@ -355,13 +354,13 @@ def _enqueue(
     key: TickKey,
     sight: Sight,
     action: Action,
-    edges: Edges,
+    database: Database,
+    now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
-    now = edges.clock.now()
     life = min(SIGNAL_LIFE, duration(key.timeframe) * SIGNAL_LIFE_SHARE)
     return tuple(
         signal_bridge.write_signal(
-            edges.database,
+            database,
             draft,
             instance=instance.id,
             symbol=instance.symbol,

@@ -60,10 +60,18 @@ HOSTILE = (
 )
 
 
+BLOCK = {
+    "provider": "anthropic",
+    "reason": "401: the key was refused",
+    "since": "2026-11-21T20:40:00Z",
+    "until": "2026-11-21T21:40:00Z",
+}
+
+
 class ScriptedView:
     """A desk in one state.
 
-    live, demo, empty, stale, weekend, halted, reducing, standby, broken, failing.
+    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, broken, failing.
     """
 
     def __init__(self, state: str = "demo", sources: tuple[str, ...] = SOURCES) -> None:
@@ -87,6 +95,7 @@ class ScriptedView:
             "version": "0.1.0",
             "cost_hour": 0.4312,
             "ceiling": 2.0,
+            "blocks": [BLOCK] if self.state == "blocked" else [],
         }
 
     def overview(self) -> dict[str, Any]:

@@ -258,6 +258,7 @@ def test_the_overview_shows_the_whole_desk():
         ("standby", "banner.standby"),
         ("reducing", "banner.reducing"),
         ("halted", "banner.halted"),
+        ("blocked", "banner.blocked"),
         ("live", None),
     ],
 )

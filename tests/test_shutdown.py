@@ -29,7 +29,7 @@ class Silent:
     def close(self): ...
 
 if sys.argv[2] == "silent":
-    wiring.open_provider = lambda settings: Silent()
+    wiring.open_provider = lambda *_: Silent()
     running.warm_up = lambda *words: None
 running.run(Path(sys.argv[1]), host="127.0.0.1", port=0, pages=False, say=print)
 """

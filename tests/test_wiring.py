@@ -23,13 +23,17 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"agents": {"call_policy": "pivotal"}}, "pivotal is not in this version"),
         ({"agents": {"include_news": True}}, "include_news is not in this version"),
-        ({"agents": {"picture": "rendered"}}, "picture rendered is not in this version"),
         ({"execution": "approve"}, "approve is not in this version"),
         ({"agents": {"mode": "full"}}, "agents that are not there"),
         ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
-        ({"agents": {"provider": "anthropic"}}, "anthropic is not in this version"),
+        ({"agents": {"provider": "anthropic"}}, "set ANTHROPIC_API_KEY"),
+        ({"agents": {"fallback_model": "google"}}, "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ({"agents": {"role_models": {"technical": "anthropic:m"}}}, "set ANTHROPIC_API_KEY"),
+        ({"agents": {"role_models": {"oracle": "rules"}}}, "oracle, who does not sit"),
+        ({"agents": {"fallback_model": "acme:x"}}, "vendors are anthropic, google"),
+        ({"agents": {"provider": "recorded"}}, "it is for replays"),
+        ({"agents": {"picture": "file", "picture_file": "chart.png"}}, "agents.picture_file"),
         ({"timeframe_weights": {"H1": 1.0}}, "add timeframe_weights.M15"),
         ({"risk": {"capital": -1}}, "risk.capital"),
     ],
@@ -39,6 +43,40 @@ def test_a_setting_that_would_be_ignored_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         wiring.open_desk(home(tmp_path, profile))
+
+
+def test_a_retired_model_is_refused_with_its_replacement(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    agents = {"provider": "anthropic", "deep_think_model": "claude-sonnet-4-20250514"}
+    with pytest.raises(ConfigError, match=r"claude-sonnet-4-20250514.*claude-sonnet-5-5"):
+        wiring.open_desk(home(tmp_path, {"agents": agents}))
+
+
+def test_a_broken_price_list_is_refused(tmp_path: Path) -> None:
+    folder = home(tmp_path, {})
+    (folder / "prices.json").write_text('{"mine": {"input": -1, "output": 2}}')
+    with pytest.raises(ConfigError, match=r"prices\.json.*input"):
+        wiring.open_desk(folder)
+
+
+def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
+    try:
+        account = desk.stations["BTCUSD"].account
+        assert account is not None
+        assert account.profile == "mine"
+        assert not account.local("anthropic")
+    finally:
+        desk.close()
+
+
+def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:
+    desk, _ = wiring.open_desk(home(tmp_path, {}))
+    try:
+        assert desk.stations["BTCUSD"].account is None
+    finally:
+        desk.close()
 
 
 def test_a_symbol_without_trading_conditions_is_refused(tmp_path: Path) -> None:

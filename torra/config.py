@@ -106,6 +106,9 @@ class SymbolSpec(Section):
     lot_step: float = Field(gt=0, description="order sizes are multiples of this")
     lot_max: float = Field(gt=0, description="largest order")
     spread: float = Field(ge=0, description="assumed ask minus bid, price units")
+    asset: Literal["", "gold", "index", "oil", "fx", "crypto"] = Field(
+        "", description="asset class: what the agents are told about its kind in general"
+    )
 
 
 SYMBOLS: Final = {
@@ -118,6 +121,7 @@ SYMBOLS: Final = {
         lot_step=0.01,
         lot_max=10.0,
         spread=15.0,
+        asset="crypto",
     ),
     "EURUSD": SymbolSpec(
         digits=5,
@@ -128,6 +132,7 @@ SYMBOLS: Final = {
         lot_step=0.01,
         lot_max=50.0,
         spread=0.00012,
+        asset="fx",
     ),
     "XAUUSD": SymbolSpec(
         digits=2,
@@ -138,6 +143,7 @@ SYMBOLS: Final = {
         lot_step=0.01,
         lot_max=50.0,
         spread=0.25,
+        asset="gold",
     ),
 }
 
@@ -256,6 +262,9 @@ class DeskSettings(Section):
         strict=False,
         min_length=1,
         description="what the desk watches",
+    )
+    keep_calls_days: int = Field(
+        90, ge=1, le=36_500, description="days for which prompts, replies and pictures are kept"
     )
 
     @model_validator(mode="after")

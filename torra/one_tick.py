@@ -1,8 +1,9 @@
 """`torra tick`: the very run_tick, in a throw-away copy of the desk's database.
 
 The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`; nothing
-is published and nothing of the desk changes. What comes back is the record of the tick, with the
-action and the signal that would have been.
+is published and nothing of the desk changes but its ledger: what a vendor is paid for a trial
+counts under the profile's ceiling like any other call. What comes back is the record of the tick,
+with the action and the signal that would have been.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
+from agent_config import VENDORS
 from agents.contracts import VECTORS
 from instance_database import Database, TickKey
 from torra import wiring
@@ -26,7 +30,6 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
-from torra.providers.registry import open_provider
 from torra_trader import Edges, run_tick
 
 EARLIEST: Final = parse("1990-01-01")
@@ -53,14 +56,27 @@ def run(
     instance = _instance(home, symbol, timeframe, from_file=bars is not None)
     settings = _profile(home, instance, profile, mode, provider)
     wiring.check_profile(settings, instance, profile or instance.profile)
-    with tempfile.TemporaryDirectory(prefix="torra-tick-") as folder:
+    if profile:  # the ledger knows a profile by its name
+        instance = instance.model_copy(update={"profile": Path(profile).stem})
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
         database = _copy(home / wiring.DATABASE, Path(folder))
-        try:
-            feed = _feed(instance, timeframe, bars, database)
-            moment = _moment(as_of, instance, timeframe, feed, database)
-            return _tick(instance, timeframe, moment, settings, feed, database)
-        finally:
-            database.close()
+        stack.callback(database.close)
+        feed = _feed(instance, timeframe, bars, database)
+        moment = _moment(as_of, instance, timeframe, feed, database)
+        books = _books(home, settings, database, stack)
+        models = wiring.open_models(home, books)
+        stack.callback(models.close)
+        return _tick(instance, timeframe, moment, settings, feed, database, models)
+
+
+def _books(home: Path, profile: Profile, database: Database, stack: ExitStack) -> Database:
+    """Return the database whose ledger the trial is booked in: the desk's own if it may cost."""
+    if not set(profile.agents.vendors()) & set(VENDORS):
+        return database
+    books = wiring.open_database(home)
+    stack.callback(books.close)
+    return books
 
 
 def _tick(
@@ -70,6 +86,7 @@ def _tick(
     profile: Profile,
     feed: Feed,
     database: Database,
+    models: wiring.Models,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     database.rewind(instance.id, as_of, timeframe)
@@ -77,14 +94,16 @@ def _tick(
     window.fill(as_of)
     held = database.lease()
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
-    voice = open_provider(profile.agents)
-    edges = Edges(database, window, voice.submit, voice.name, clock, epoch)
+    voice = models.provider(profile.agents)
+    account = models.account(profile.agents, instance.profile)
+    edges = Edges(database, window, voice.submit, voice.name, clock, epoch, account=account)
+    before = edges if account is None else replace(edges, submit=None)
     silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
         clock.set(other.bar_time + duration(other.timeframe))
         run_tick(
             instance, other.timeframe, other.bar_time, clock.monotonic(),
-            profile=silent, edges=edges,
+            profile=silent, edges=before,
         )  # fmt: skip
     clock.set(as_of)
     bar_time = as_of - duration(timeframe)

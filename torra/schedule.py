@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.interval import IntervalTrigger
 
 from instance_database import Database, TickKey
 from torra.bar_window import HistoryWindow, LiveWindow, Window
@@ -32,6 +33,7 @@ from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
+from torra.spending import Account
 from torra_trader import Edges, Outcome, publish, run_tick
 
 LEASE_SECONDS: Final = 6.0
@@ -67,6 +69,22 @@ CLOSING_SECONDS: Final = 1.0
 STORE_RETRY: Final = timedelta(seconds=5)
 """Real time after which an instance looks again when the database could not be used."""
 
+PRUNE_EVERY: Final = timedelta(hours=1)
+"""Real time between two looks for texts that are too old."""
+
+PRUNE_FIRST: Final = timedelta(minutes=1)
+"""Real time after the start of a desk until the first of them."""
+
+PRUNE_ROWS: Final = 200
+"""Rows that are removed in one transaction: a tick that wants to write waits no longer than that.
+"""
+
+PRUNE_SECONDS: Final = 1.0
+"""Real seconds after which the rest waits for the next time."""
+
+KEEP_CALLS: Final = timedelta(days=90)
+"""Age at which the texts of calls go, unless desk.json says otherwise."""
+
 MISSED: Final = ("missed", "the desk came too late for this bar")
 NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
 
@@ -85,6 +103,7 @@ class Station:
     feed: Feed
     provider: Provider
     lock: threading.Lock
+    account: Account | None = None
 
 
 class BarCloses(BaseTrigger):  # type: ignore[misc]
@@ -120,8 +139,12 @@ class Desk:
         *,
         notify: Callable[[str, dict[str, Any]], None] | None = None,
         lease_seconds: float = LEASE_SECONDS,
+        at_close: Callable[[], None] = lambda: None,
+        keep_calls: timedelta = KEEP_CALLS,
     ) -> None:
+        self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
+        self._at_close = at_close
         self.database = database
         self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
         self.owner = token(8)
@@ -153,6 +176,12 @@ class Desk:
         """Try for the lease and keep at it from now on; return whether this desk works now."""
         self._hold_lease()
         threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
+        self._scheduler.add_job(
+            self.prune,
+            IntervalTrigger(seconds=int(PRUNE_EVERY.total_seconds()), timezone=UTC),
+            id="prune",
+            next_run_time=self.clock.real_now() + PRUNE_FIRST,
+        )
         self._scheduler.start()
         return self.active
 
@@ -182,6 +211,7 @@ class Desk:
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
             self.database.release_lease(self.owner, epoch)
+        self._at_close()
         self.database.close()
         return True
 
@@ -217,6 +247,8 @@ class Desk:
         if self._running:
             log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
             self._restart_clock()
+        else:
+            self.database.clear_blocks()  # whoever starts a desk has looked after its keys
         for name, station in self.stations.items():
             profile = station.profile
             self.database.apply_profile(name, profile.model_dump_json(), profile.digest())
@@ -244,6 +276,24 @@ class Desk:
         for name in self.stations:
             with suppress(JobLookupError):
                 self._scheduler.remove_job(job_id(name))
+
+    def prune(self) -> int:
+        """Remove what is too old of calls and ledger, for a second at most; return how many calls.
+
+        Does nothing on a desk that stands by; a database that fails is logged.
+        """
+        end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
+        before = self.clock.real_now() - self._keep_calls
+        try:
+            while self.active and not self._closing and self.clock.monotonic() < end:
+                went = self.database.prune(before, limit=PRUNE_ROWS)
+                gone += went
+                if not went:
+                    self.database.prune_ledger(before)
+                    break
+        except StoreUnavailable as error:
+            log.error("pruning: %s", error)
+        return gone
 
     # --- a wake -----------------------------------------------------------------------------------
 
@@ -411,6 +461,7 @@ class Desk:
             clock=clock or self.clock,
             epoch=self.epoch,
             notify=self._notify,
+            account=station.account,
         )
 
     # --- warm-up ----------------------------------------------------------------------------------
@@ -418,7 +469,8 @@ class Desk:
     def warm_up(self, upto: datetime, bars: int = WARM_UP_BARS) -> Iterator[tuple[int, int]]:
         """Run the ticks before `upto` of every instance that has none yet; yield (done, all).
 
-        The ticks of all instances run in the order of their closes, as they would have.
+        The ticks of all instances run in the order of their closes, as they would have. No vendor
+        is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
         """
         found = [self._plan(station, upto, bars) for station in self.stations.values()]
         plans = [plan for plan in found if plan is not None]
@@ -431,6 +483,8 @@ class Desk:
             clock.set(key.bar_time + duration(key.timeframe))
             with plan.station.lock:
                 edges = self._edges(plan.station, plan.window, clock)
+                if plan.station.account is not None:
+                    edges = replace(edges, submit=None)
                 self._run(plan.station, key, clock.monotonic(), edges)
             yield done + 1, len(todo)
 

@@ -7,22 +7,28 @@ at any start, after its backup. No secret is shown.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from agent_config import VENDORS
 from instance_database import Database
 from torra import wiring
 from torra.clock import System, iso
 from torra.config import ROOT, load_desk, load_profile
 from torra.errors import TorraError
 from torra.feeds.protocol import stream_state
-from torra.providers.registry import open_provider
+from torra.providers.capabilities import warning
+from torra.providers.prices import PriceList
+from torra.providers.registry import check
+from torra.providers.switchboard import Switchboard
 
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
@@ -31,7 +37,7 @@ MIN_FREE_BYTES: Final = 200_000_000
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
     "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
-    "click", "waitress",
+    "click", "waitress", "anthropic", "google-genai", "openai", "genai-prices",
 )  # fmt: skip
 
 
@@ -68,13 +74,14 @@ def run(home: Path) -> list[Finding]:
         ("sqlite", _sqlite),
         ("home", _home),
         ("settings", _settings),
+        ("providers", _providers),
         ("database", _database),
         ("sample", _sample),
     )
     findings: list[Finding] = []
-    for name, check in checks:
+    for name, look in checks:
         try:
-            findings += check(home)
+            findings += look(home)
         except TorraError as error:
             findings.append(Finding(name, "error", str(error), "mend what the line names"))
     return findings
@@ -124,14 +131,63 @@ def _home(home: Path) -> Iterator[Finding]:
 def _settings(home: Path) -> Iterator[Finding]:
     desk = load_desk(home)
     for instance in desk.instances:
-        profile = wiring.check_profile(load_profile(instance.profile, home), instance)
-        open_provider(profile.agents).close()
+        wiring.check_profile(load_profile(instance.profile, home), instance)
         frames = ", ".join(instance.timeframes)
         yield Finding(
             "instance",
             "ok",
             f"{instance.id}: {instance.symbol} on {frames}, feed {instance.feed}, "
             f"bridge {instance.bridge}, profile {instance.profile}",
+        )
+
+
+def _providers(home: Path) -> Iterator[Finding]:
+    """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
+    prices = PriceList.read(home / wiring.PRICES)
+    board = Switchboard(os.environ, prices=prices)
+    names = dict.fromkeys(instance.profile for instance in load_desk(home).instances)
+    found = {name: load_profile(name, home).agents for name in names}
+    for vendor in dict.fromkeys(v for agents in found.values() for v in agents.vendors()):
+        if vendor not in VENDORS:
+            yield Finding("provider", "ok", f"{vendor}: no key, no network, no cost")
+            continue
+        place = board.address(vendor)
+        where = (
+            "the vendor's own server" if place.official else "a server of yours, without its key"
+        )
+        yield Finding("provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}")
+    today = System().real_now().date()
+    for name, agents in found.items():
+        check(agents, board, today)
+        for vendor, model in agents.routes():
+            if vendor in VENDORS and not board.address(vendor).local:
+                yield from _model(name, vendor, model, prices, today)
+    board.close()
+
+
+def _model(
+    profile: str, vendor: str, model: str, prices: PriceList, today: date
+) -> Iterator[Finding]:
+    """Look whether a model will last and what it costs."""
+    if ending := warning(vendor, model, today):
+        yield Finding("model", "warning", f"profile {profile}: {ending}", "name another model")
+    if not prices.known(vendor, model):
+        yield Finding(
+            "model",
+            "warning",
+            f"profile {profile}: no price is known for {vendor}:{model}; it is booked at the "
+            "dearest model's",
+            f"give its price in {wiring.PRICES}",
+        )
+
+
+def _blocks(database: Database) -> Iterator[Finding]:
+    for row in database.provider_blocks():
+        yield Finding(
+            "provider",
+            "warning",
+            f"{row['provider']} is not asked until {row['until']}: {row['reason']}",
+            "mend the key or the account, then start the desk again",
         )
 
 
@@ -151,6 +207,7 @@ def _database(home: Path) -> Iterator[Finding]:
         if lease:
             yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
         yield Finding("state", "ok", f"trading {database.trading_state()}")
+        yield from _blocks(database)
         yield from _streams(home, database)
     finally:
         database.close()

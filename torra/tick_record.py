@@ -23,9 +23,11 @@ import technical_calculator
 from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from instance_database import Saved
+from scoring_rubric import RUBRIC_VERSION
 from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.feature_bundle import Bundle
+from torra.late_answers import LateAnswers
 from torra.risk_engine import Action
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
@@ -37,12 +39,18 @@ CALL_TEXTS: Final = ("system", "user", "reply")
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Everything that the tick saw: bars, L1, evidence and memory."""
+    """Everything that the tick saw: bars, L1, evidence and memory.
+
+    `now` is when, on the desk's clock; `before` how the instance stood (JournalStore.standing) and
+    the `path` of bars that its paper bridge then lived through.
+    """
 
     instance: Instance
     timeframe: str
     bar_time: datetime
     as_of: datetime
+    now: datetime
+    before: Mapping[str, Any]
     bars: pd.DataFrame
     row: Mapping[str, float]
     ath: float
@@ -69,11 +77,16 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """The debate's record and the two blends that the brain needs."""
+    """The debate's record, the two blends that the brain needs, the chart that was shown.
+
+    `late` watches the calls that nobody waits for any more.
+    """
 
     deliberation: Deliberation
     gated: Mapping[str, Any]
     ungated: Mapping[str, Any]
+    picture: bytes | None = None
+    late: LateAnswers | None = None
 
 
 def build(
@@ -85,9 +98,13 @@ def build(
     signals: Sequence[Mapping[str, Any]],
     profile: Profile,
     provider: str,
+    desk: Mapping[str, Any],
     elapsed_ms: float,
 ) -> dict[str, Any]:
-    """Return the record of a finished tick."""
+    """Return the record of a finished tick.
+
+    `desk` is what the whole desk meant to the decision, and when that was: trading state, exposure.
+    """
     return {
         **_identity(sight),
         **_scores(sight, thought),
@@ -103,7 +120,12 @@ def build(
         "cost_usd": thought.deliberation.cost_usd,
         "elapsed_ms": round(elapsed_ms, 3),
         "provider": provider,
+        "picture": hashlib.sha256(thought.picture).hexdigest() if thought.picture else None,
         "profile": profile.digest(),
+        "execution": profile.execution,
+        "now": iso(sight.now),
+        "before": dict(sight.before),
+        "desk": dict(desk),
         "versions": versions(),
         "bars": describe(sight.bars, sight.revision),
         "features": [
@@ -218,6 +240,7 @@ def describe(bars: pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a score."""
     found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    found["rubric"] = RUBRIC_VERSION
     for package in RECORDED_PACKAGES:
         try:
             found[package] = version(package)

@@ -1,4 +1,4 @@
-"""From files to a desk: joins database, feeds, providers and clock as the settings say.
+"""From files to a desk: joins database, feeds, providers, ledger and clock as the settings say.
 
 Everything that can be wrong with the settings is found here, before anything starts, and raised as
 ConfigError with the remedy. Nothing here runs a tick.
@@ -6,25 +6,80 @@ ConfigError with the remedy. Nothing here runs a tick.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from agents.registry import seated
+from agent_config import VENDORS, AgentSettings
+from agents.registry import SCORER, seated
 from instance_database import Database
+from torra import chart_file, chart_renderer
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
-from torra.providers.registry import open_provider
+from torra.providers.prices import PriceList
+from torra.providers.registry import Provider, open_provider
+from torra.providers.switchboard import Switchboard
 from torra.schedule import Desk, Station
+from torra.spending import Account
 
 DATABASE: Final = "torra.db"
+PRICES: Final = "prices.json"
+"""The user's own prices of models, in a home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What all instances share to reach models and to pay for them."""
+
+    database: Database
+    prices: PriceList
+    switchboard: Switchboard
+
+    def provider(self, settings: AgentSettings) -> Provider:
+        """Open the provider of an instance; raises ConfigError."""
+        return open_provider(settings, self.switchboard)
+
+    def account(self, settings: AgentSettings, profile: str) -> Account | None:
+        """Return the account of a profile; None for one that asks no vendor."""
+        if not set(settings.vendors()) & set(VENDORS):
+            return None
+        return Account(
+            self.database, self.prices, profile, local=self._local, now=System().real_now
+        )
+
+    def close(self) -> None:
+        """Cancel what runs and close every connection to a vendor."""
+        self.switchboard.close()
+
+    def _local(self, vendor: str) -> bool:
+        return self.switchboard.address(vendor).local
+
+
+def open_models(
+    folder: Path, database: Database, environment: Mapping[str, str] | None = None
+) -> Models:
+    """Return the way to the models; keys and addresses come from the environment alone.
+
+    Nothing is opened yet. A vendor that refuses is remembered in the database, for the pages and
+    for `torra doctor`. Raises ConfigError for a broken price list.
+    """
+    prices = PriceList.read(folder / PRICES)
+
+    def refused(vendor: str, reason: str, seconds: float) -> None:
+        until = System().real_now() + timedelta(seconds=seconds)
+        database.block_provider(vendor, reason, until)
+
+    found = dict(os.environ) if environment is None else environment
+    return Models(database, prices, Switchboard(found, prices=prices, on_block=refused))
 
 
 def open_database(folder: Path) -> Database:
@@ -47,16 +102,25 @@ def open_desk(
     }
     database = open_database(folder)
     try:
-        stations = _stations(settings, profiles, database)
+        models = open_models(folder, database)
+        stations = _stations(settings, profiles, database, models)
         make_clock = clock_maker(station.feed for station in stations)
-        return Desk(database, stations, make_clock, notify=notify), settings
+        desk = Desk(
+            database,
+            stations,
+            make_clock,
+            notify=notify,
+            at_close=models.close,
+            keep_calls=timedelta(days=settings.keep_calls_days),
+        )
     except BaseException:
         database.close()
         raise
+    return desk, settings
 
 
 def _stations(
-    settings: DeskSettings, profiles: Mapping[str, Profile], database: Database
+    settings: DeskSettings, profiles: Mapping[str, Profile], database: Database, models: Models
 ) -> list[Station]:
     feeds = open_feeds(settings.instances, database)
     return [
@@ -64,8 +128,9 @@ def _stations(
             instance=instance,
             profile=profiles[instance.id],
             feed=feeds[instance.id],
-            provider=open_provider(profiles[instance.id].agents),
+            provider=models.provider(profiles[instance.id].agents),
             lock=threading.Lock(),
+            account=models.account(profiles[instance.id].agents, instance.profile),
         )
         for instance in settings.instances
     ]
@@ -86,9 +151,19 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
             )
     _refuse_what_is_not_built(profile, name)
     try:
-        seated(profile.agents)
+        desk = seated(profile.agents)
     except ValueError as error:
         raise ConfigError(f"profile {name}: {error}") from error
+    seats = {*(seat.role.id for seat in desk), SCORER.id}
+    if strangers := sorted(set(profile.agents.role_models) - seats):
+        raise ConfigError(
+            f"profile {name}: agents.role_models names {', '.join(strangers)}, who does not sit at "
+            f"this desk; those who do are {', '.join(sorted(seats))}"
+        )
+    if profile.agents.picture == "rendered":
+        chart_renderer.check_available()
+    elif profile.agents.picture == "file":
+        chart_file.check_template(profile.agents.picture_file)
     return profile
 
 
@@ -96,9 +171,7 @@ def _refuse_what_is_not_built(profile: Profile, name: str) -> None:
     """Refuse settings that this version would silently ignore."""
     agents = profile.agents
     asked = {
-        "agents.call_policy pivotal": agents.call_policy != "always",
         "agents.include_news": agents.include_news,
-        f"agents.picture {agents.picture}": agents.picture != "off",
         "execution approve": profile.execution == "approve",
     }
     for setting, wanted in asked.items():

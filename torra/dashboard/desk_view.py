@@ -55,7 +55,7 @@ class DeskView(Protocol):
 
         demo, rate (how many times faster than real time, None for a desk in real time), now,
         real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
-        ceiling (USD).
+        ceiling (USD), blocks (providers that are not asked for now: provider, reason, until).
         """
         ...
 
@@ -137,8 +137,11 @@ class DatabaseView:
             "trading_state": self._database.trading_state(),
             "trading_reason": states[0]["reason"] if states else "",
             "version": self._version,
-            "cost_hour": self._database.cost_since(real - COST_WINDOW),
+            "cost_hour": sum(self._database.spent(name, real - COST_WINDOW) for name in budgets),
             "ceiling": sum(item.agents.max_api_cost_per_hour for item in budgets.values()),
+            "blocks": [
+                row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
+            ],
         }
 
     def overview(self) -> Row:

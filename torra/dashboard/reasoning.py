@@ -43,6 +43,7 @@ def story(record: Mapping[str, Any]) -> Row:
         "features": [_feature(item) for item in sequence(record.get("features"))],
         "memory": memory_rows(record.get("memory")),
         "calls": call_rows(record.get("calls") or deliberation.get("calls")),
+        "pruned": bool(deliberation.get("calls")) and not record.get("calls"),
         "stages": [_stage(item) for item in sequence(deliberation.get("stages"))],
         "flags": [figures.clean(flag, 120) for flag in sequence(deliberation.get("flags"))],
         "why": why(record.get("reason")),

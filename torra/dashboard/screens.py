@@ -55,10 +55,21 @@ def strip(desk: Mapping[str, Any]) -> Cells:
         "banner.standby": _shown(desk.get("role") == "STANDBY"),
         "banner.reducing": _shown(trading == "REDUCING"),
         "banner.halted": _shown(trading == "HALTED"),
+        "banner.blocked": _shown(bool(desk.get("blocks"))),
+        "desk.blocks": _text(_blocks(desk.get("blocks") or ())),
         "desk.reason": _text(
             figures.clean(desk.get("trading_reason"), 300) or "no reason was given"
         ),
     }
+
+
+def _blocks(blocks: Sequence[Mapping[str, Any]]) -> str:
+    """Say which providers are left alone, why, and until when (real time, UTC)."""
+    return "; ".join(
+        f"{figures.clean(item.get('provider'), 40)}: {figures.clean(item.get('reason'), 200)} "
+        f"(until {str(item.get('until'))[11:16]} UTC, real time)"
+        for item in blocks
+    )
 
 
 def overview(data: Mapping[str, Any], link: TickLink) -> Row:

@@ -1,0 +1,201 @@
+"""What the tick thinks: whether anybody is asked, with which desk and picture, and the debate.
+
+Three things may leave a tick with L1 alone before a call is made, and the record says which: there
+is nobody to ask (a warm-up that would cost money), the policy `pivotal` finds that no reply could
+change the verdict (AGENT_SKIPPED), the ladder has no rung left to pay for (L1_ONLY, flag `budget`).
+Else the desk of the rung deliberates, each stage within its reservation. A picture that cannot be
+had is a flag, never a failure. Only the database can fail here, and then the tick raises.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import agent_framework
+from agent_config import AgentSettings, DebateSettings
+from agent_framework import Deliberation
+from agents.contracts import DebateContext, SourceType, Submit
+from agents.registry import AGENTS, SCORER, seated
+from instance_database import Database, TickKey
+from torra import call_policy, chart_file, chart_renderer, chart_scorer
+from torra.clock import Clock, iso, token
+from torra.config import Profile
+from torra.late_answers import LateAnswers
+from torra.spending import Account
+from torra.tick_record import Sight, Thought
+
+log = logging.getLogger("torra")
+
+PICTURE_SHARE: Final = 0.1
+"""Share of the time that remains which a picture may wait for others that are being drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
+
+    `picture` gives the chart that a replay shows again, in place of a new one.
+    """
+
+    submit: Submit | None
+    account: Account | None
+    notify: Callable[[str, dict[str, Any]], None] | None = None
+    picture: Callable[[], bytes | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a tick is debated; `silent` says why nobody is asked, None when somebody is."""
+
+    config: DebateSettings
+    flags: tuple[str, ...] = ()
+    silent: SourceType | None = None
+
+
+def debate(
+    sight: Sight,
+    key: TickKey,
+    profile: Profile,
+    voices: Voices,
+    *,
+    database: Database,
+    clock: Clock,
+    deadline: float,
+) -> Thought:
+    """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
+    plan = _plan(sight, key, profile, voices, database)
+    context = _context(sight, profile)
+    late: LateAnswers | None = None
+    if plan.silent is not None or voices.submit is None:
+        source = plan.silent or SourceType.L1_ONLY
+        spoken = agent_framework.undebated(context, plan.config, source, plan.flags)
+    else:
+        left = deadline - clock.monotonic()
+        if voices.picture is None:
+            picture, seen = _picture(sight, profile, plan.config.agents, left, clock)
+        else:
+            picture, seen = voices.picture(), ()
+        context = replace(context, picture=picture)
+        late = LateAnswers(voices.submit, clock.monotonic)
+        voices = replace(voices, submit=late.submit)
+        spoken = _deliberate(context, key, plan.config, voices, clock, deadline)
+        spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
+    return Thought(
+        spoken,
+        gated=agent_framework.blend(sight.l1, spoken.scores),
+        ungated=agent_framework.blend(sight.l1, spoken.ungated),
+        picture=context.picture,
+        late=late,
+    )
+
+
+def _plan(
+    sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Database
+) -> _Plan:
+    config = profile.debate()
+    if voices.submit is None:
+        return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
+    flags: tuple[str, ...] = ()
+    if config.agents.call_policy == "pivotal" and not _pivotal(sight, key, profile, database):
+        if not call_policy.sampled(key.text, config.agents.pivotal_sample):
+            return _Plan(config, (), SourceType.AGENT_SKIPPED)
+        flags = ("pivotal_sample",)
+    if voices.account is None:
+        return _Plan(config, flags)
+    rung = voices.account.rung(config.agents, AGENTS)
+    if not rung.asked:
+        return _Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
+    if rung.settings != config.agents:
+        flags = (*flags, f"ladder:{rung.name}")
+    return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
+
+
+def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Database) -> bool:
+    l1, final = database.foresee(
+        key,
+        sight.as_of,
+        l1=sight.l1,
+        ath=sight.ath_score,
+        profile=profile,
+        timeframes=sight.instance.timeframes,
+    )
+    return call_policy.pivotal(l1, final, profile.sentiment_weights, profile.thresholds)
+
+
+def _context(sight: Sight, profile: Profile) -> DebateContext:
+    return DebateContext(
+        symbol=sight.instance.symbol,
+        timeframe=sight.timeframe,
+        bar_time=iso(sight.bar_time),
+        as_of=iso(sight.as_of),
+        scores=sight.l1,
+        notes=sight.bundle.notes,
+        features=sight.bundle.features,
+        memory=sight.memory,
+        nonce=token(),
+        asset=profile.symbol(sight.instance.symbol).asset,
+    )
+
+
+def _deliberate(
+    context: DebateContext,
+    key: TickKey,
+    config: DebateSettings,
+    voices: Voices,
+    clock: Clock,
+    deadline: float,
+) -> Deliberation:
+    submit = voices.submit
+    if submit is None:
+        raise ValueError("nobody is there to be asked")
+    purse = voices.account and voices.account.purse(
+        key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
+    )
+    spoken = agent_framework.deliberate(
+        context,
+        config,
+        purse.submit if purse else submit,
+        monotonic=clock.monotonic,
+        deadline=deadline,
+        reserve=purse.reserve if purse else None,
+        agents=AGENTS,
+        fallback=chart_scorer.score_chart,
+        on_event=voices.notify,
+    )
+    return purse.settled(spoken) if purse else spoken
+
+
+def _picture(
+    sight: Sight, profile: Profile, agents: AgentSettings, left: float, clock: Clock
+) -> tuple[bytes | None, tuple[str, ...]]:
+    """Return the chart for the roles that ask for one, and a flag when it could not be had."""
+    roles = (*(seat.role for seat in seated(agents, AGENTS)), SCORER)
+    if agents.picture == "off" or not any(role.picture for role in roles):
+        return None, ()
+    symbol, timeframe = sight.instance.symbol, sight.timeframe
+    try:
+        if agents.picture == "file":
+            found = chart_file.read_picture(
+                agents.picture_file,
+                symbol=symbol,
+                timeframe=timeframe,
+                close_time=sight.as_of,
+                now=clock.real_now(),
+            )
+            return found.data, (found.flag,) if found.flag else ()
+        drawn = chart_renderer.render(
+            sight.bars,
+            symbol=symbol,
+            timeframe=timeframe,
+            digits=profile.symbol(symbol).digits,
+            wait_s=max(0.0, left * PICTURE_SHARE),
+        )
+    except TimeoutError:
+        return None, ("picture:busy",)
+    except Exception:
+        log.exception("the chart of %s %s could not be drawn", symbol, timeframe)
+        return None, ("picture:error",)
+    return drawn, ()
