@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import bench_desk, bench_scores, bench_tick
+from benchmarks import bench_chart, bench_debate, bench_desk, bench_scores, bench_tick
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -59,7 +59,13 @@ def machine() -> str:
 
 def main() -> None:
     """Measure, print and write."""
-    rows = [*tick_rows(), *score_rows(), *bench_desk.rows(bench_desk.measure())]
+    rows = [
+        *tick_rows(),
+        *score_rows(),
+        *bench_debate.rows(bench_debate.measure()),
+        *bench_chart.rows(bench_chart.measure()),
+        *bench_desk.rows(bench_desk.measure()),
+    ]
     text = DOCUMENT.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
