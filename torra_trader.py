@@ -43,6 +43,11 @@ LOCK_GRACE: Final = 0.5
 LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
 
+PUBLISH_WAIT: Final = 5.0
+"""Seconds that publishing waits for the lock: many instances may be at it, and a signal that is not
+published now waits for the next wake.
+"""
+
 EXECUTION_OFF: Final = "EXECUTION_OFF"
 """Reason of a HOLD where something would have been sent, had it been wanted."""
 
@@ -130,7 +135,7 @@ def run_tick(
 def _afterwards(instance: Instance, record: Mapping[str, Any], edges: Edges) -> None:
     """Publish and tell; the tick is stored, so nothing here may fail it."""
     try:
-        with edges.database.transaction(LEAST_WAIT):
+        with edges.database.transaction(PUBLISH_WAIT):
             publish(instance, edges)
         if edges.notify:
             edges.notify("tick", dict(record))

@@ -22,6 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--scale", type=float, default=0.02, help="share of the nightly counts to run, 0 to 1"
     )
     parser.addoption("--nightly", action="store_true", help="run the nightly counts: --scale 1")
+    parser.addoption(
+        "--local-llm", action="store_true", help="run ticks with a real language model, for minutes"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,6 +32,16 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("daily", derandomize=True, database=None, deadline=None)
     settings.register_profile("nightly", deadline=None, print_blob=True)
     settings.load_profile("nightly" if config.getoption("--nightly") else "daily")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the real language model unless it is asked for: its ticks take minutes each."""
+    if config.getoption("--local-llm"):
+        return
+    asleep = pytest.mark.skip(reason="runs a real language model for minutes: make test-local-llm")
+    for item in items:
+        if item.get_closest_marker("local_llm"):
+            item.add_marker(asleep)
 
 
 def scale_of(config: pytest.Config) -> float:

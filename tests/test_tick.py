@@ -322,3 +322,31 @@ def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
     assert record["consensus"] == pytest.approx(total / weight, abs=1e-8)
     assert record["as_of"] == iso(desk.clock.now())
     desk.database.close()
+
+
+def test_publishing_waits_for_whoever_writes_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fifty instances that are due together write one after the other; a signal cannot wait."""
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    held, published = threading.Event(), []
+
+    def hold() -> None:
+        with desk.database.transaction():
+            held.set()
+            time.sleep(0.6)
+
+    def told(*_: Any, **__: Any) -> list[Any]:
+        published.append(time.monotonic())
+        return []
+
+    def the_tick_is_stored(*_: Any) -> None:
+        threading.Thread(target=hold, daemon=True).start()
+        assert held.wait(5)
+
+    monkeypatch.setattr("torra.tick_debate.LateAnswers.watch", the_tick_is_stored)
+    monkeypatch.setattr("signal_bridge.publish_pending", told)
+    desk.wake("BTCUSD")
+    desk.database.close()
+    assert len(published) >= 5, "before the ticks, in each of the two, and after each"
