@@ -330,7 +330,7 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
-    held, published = threading.Event(), []
+    held, published, writers = threading.Event(), [], []
 
     def hold() -> None:
         with desk.database.transaction():
@@ -342,11 +342,14 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
         return []
 
     def the_tick_is_stored(*_: Any) -> None:
-        threading.Thread(target=hold, daemon=True).start()
+        writers.append(threading.Thread(target=hold, daemon=True))
+        writers[-1].start()
         assert held.wait(5)
 
     monkeypatch.setattr("torra.tick_debate.LateAnswers.watch", the_tick_is_stored)
     monkeypatch.setattr("signal_bridge.publish_pending", told)
     desk.wake("BTCUSD")
+    for writer in writers:
+        writer.join()
     desk.database.close()
     assert len(published) >= 5, "before the ticks, in each of the two, and after each"

@@ -71,10 +71,16 @@ def tick(
         desks.take_lease(desk)
         return [_tick(desk, profile, live=live) for _ in range(bars)][-1]
     finally:
-        for thread in threading.enumerate():  # what is being recorded late
-            if thread.name == "torra-late":
-                thread.join(5.0)
+        _await_late()
         desk.database.close()
+
+
+def _await_late() -> None:
+    """Wait for late answers that are being recorded just now."""
+    until = time.monotonic() + 5.0
+    while any(thread.name == "torra-late" for thread in threading.enumerate()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
