@@ -126,7 +126,13 @@ class Line:
     ) -> Callable[[Prompt], Mapping[str, Any]]:
         """Return how the fallback asks: one attempt a prompt, the JSON object of the reply out."""
         exchange = _Exchange(self, role, context, stage)
-        return lambda prompt: exchange.once(prompt, lambda reply, _: reply)
+
+        def parse(reply: Mapping[str, Any], prompt: Prompt) -> Mapping[str, Any]:
+            if prompt.shape == "scores":
+                replies.scores(reply)  # a reply that holds none failed, and its call is to say so
+            return reply
+
+        return lambda prompt: exchange.once(prompt, parse)
 
     def open(self, request: Request, stage: str) -> Call:
         """Enter a request into the log; raises ModelUnavailable("budget") above the cap."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from instance_database import Database
 from tests.stores import NOON, count, key_of, open_database, opening, save
 from torra import store_connection
 from torra.clock import System
+from torra.config import ROOT
 from torra.errors import ConfigError, StoreUnavailable
 
 FOREVER = 60.0
@@ -268,3 +271,65 @@ def test_a_copy_is_whole_while_a_writer_works(database: Database, tmp_path: Path
     with pytest.raises(ConfigError, match="not a database"):
         Database.copy(tmp_path / "notes.txt", tmp_path / "never.db")
     assert not (tmp_path / "never.db").exists()
+
+
+CLOSING = """
+import tempfile, threading, time
+from pathlib import Path
+from tests import desks
+
+for number in range(60):
+    with tempfile.TemporaryDirectory() as folder:
+        database = desks.open_database(Path(folder))
+        ended = []
+
+        def work():
+            try:
+                while True:
+                    with database.transaction(1.0):
+                        database.set_trading_state("ACTIVE", "work")
+                        list(database.connection().query("select count(*) from sentiment"))
+                    database.trading_state()
+            except Exception as error:
+                ended.append(type(error).__name__)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.01 + number % 7 / 1000)
+        database.close()
+        for thread in threads:
+            thread.join(5)
+        assert ended == ["StoreUnavailable"] * 3, ended
+"""
+
+
+def test_closing_under_other_threads_ends_them_plainly():
+    """A connection that is closed while its thread uses it crashes the whole process."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", CLOSING],
+        check=False, cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.stderr == ""
+
+
+def test_a_closed_database_lets_a_running_transaction_end(database):
+    begun, go, done = threading.Event(), threading.Event(), []
+
+    def work():
+        with database.transaction():
+            begun.set()
+            assert go.wait(5)
+            database.set_trading_state("REDUCING", "the last word")
+            done.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(5)
+    threading.Timer(0.2, go.set).start()
+    database.close()
+    thread.join()
+    assert done
+    with closing(sqlite3.connect(database.path)) as again:
+        assert again.execute("select reason from desk_state").fetchall() == [("the last word",)]

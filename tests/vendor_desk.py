@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,16 +70,7 @@ def tick(
         desks.take_lease(desk)
         return [_tick(desk, profile, live=live) for _ in range(bars)][-1]
     finally:
-        _await_late()
         desk.database.close()
-
-
-def _await_late() -> None:
-    """Wait for late answers that are being recorded just now."""
-    until = time.monotonic() + 5.0
-    while any(thread.name == "torra-late" for thread in threading.enumerate()):
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:

@@ -22,6 +22,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,9 @@ import sqlite_utils
 
 from torra.clock import System, iso
 from torra.errors import ConfigError, StoreUnavailable
+
+CLOSE_SECONDS: Final = 1.0
+"""How long closing a database waits for other threads to end what they are doing with it."""
 
 BUSY_SECONDS: Final = 5.0
 """How long a connection waits for another writer (facts: promise D3)."""
@@ -99,6 +103,14 @@ class Line:
                 self._turns[0].set()
 
 
+@dataclass(slots=True)
+class _Held:
+    """One thread's connection, and how many uses of it, one inside the other, are under way."""
+
+    db: sqlite_utils.Database
+    uses: int = 0
+
+
 class Store:
     """One SQLite file as several threads see it."""
 
@@ -109,9 +121,9 @@ class Store:
         self._now = now
         self._busy_seconds = busy_seconds
         self._local = threading.local()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._line = Line()
-        self._open: dict[threading.Thread, sqlite_utils.Database] = {}
+        self._open: dict[threading.Thread, _Held] = {}
         self._closed = False
 
     @contextmanager
@@ -122,26 +134,32 @@ class Store:
         raises StoreUnavailable, as it does when the disk fails. A transaction inside another joins
         it; when the inner one raises and the outer goes on, only the inner one's part is undone.
         """
-        db = self.connection()
-        if db.conn.in_transaction:
-            with self._translated(), db.atomic():
-                yield
-            return
-        with self._translated(), self._turn(db, wait_seconds):
-            try:
-                yield
-                db.execute("COMMIT")
-            except BaseException:
-                db.rollback()
-                raise
+        with self._translated(), self._using() as db:
+            if db.conn.in_transaction:
+                with db.atomic():
+                    yield
+                return
+            with self._turn(db, wait_seconds):
+                try:
+                    yield
+                    db.execute("COMMIT")
+                except BaseException:
+                    db.rollback()
+                    raise
 
     def close(self) -> None:
-        """Close the connections of all threads."""
+        """Close the connections of all threads.
+
+        One that is in use may not be closed under its thread, which would crash the process: it is
+        closed by that thread at the end of its use, for which this waits a moment.
+        """
+        ours = threading.current_thread()
         with self._lock:
             self._closed = True
-            for db in self._open.values():
-                db.close()
-            self._open.clear()
+            for thread, held in list(self._open.items()):
+                if thread is ours or not held.uses:
+                    self._open.pop(thread).db.close()
+            self._lock.wait_for(lambda: not self._open, CLOSE_SECONDS)
         self._local = threading.local()
 
     @staticmethod
@@ -166,16 +184,16 @@ class Store:
 
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
-        db: sqlite_utils.Database | None = getattr(self._local, "db", None)
-        if db is None:
-            db = self._local.db = self._connected()
-        return db
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is None:
+            held = self._local.held = self._connected()
+        return held.db
 
     # --- for the stores that inherit ------------------------------------------------------------
 
     def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
-        with self._translated():
-            return list(self.connection().query(sql, values))
+        with self._translated(), self._using() as db:
+            return list(db.query(sql, values))
 
     def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
         rows = self._rows(sql, *values)
@@ -197,17 +215,42 @@ class Store:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _connected(self) -> sqlite_utils.Database:
+    def _connected(self) -> _Held:
+        with self._lock:
+            self._refuse_closed()
+            for thread in [thread for thread in self._open if not thread.is_alive()]:
+                self._open.pop(thread).db.close()
+        with self._translated():
+            held = _Held(connect(self.path, self._busy_seconds))
         with self._lock:
             if self._closed:
-                raise StoreUnavailable(f"{self.path} is closed; open the database again")
-            for thread in [thread for thread in self._open if not thread.is_alive()]:
-                self._open.pop(thread).close()
-        with self._translated():
-            db = connect(self.path, self._busy_seconds)
+                held.db.close()
+            self._refuse_closed()
+            self._open[threading.current_thread()] = held
+        return held
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite_utils.Database]:
+        """Hold this thread's connection against `close`, and close it if that came meanwhile."""
+        db = self.connection()
+        held: _Held = self._local.held
         with self._lock:
-            self._open[threading.current_thread()] = db
-        return db
+            if not held.uses:
+                self._refuse_closed()
+            held.uses += 1
+        try:
+            yield db
+        finally:
+            with self._lock:
+                held.uses -= 1
+                if self._closed and not held.uses:
+                    self._open.pop(threading.current_thread(), None)
+                    db.close()
+                    self._lock.notify_all()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed; open the database again")
 
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:

@@ -37,8 +37,8 @@ from torra.providers.wire import Wire
 VENDOR: Final = "openai_compatible"
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
-NOT_TAKEN: Final = frozenset((400, 404, 422, 501))
-"""How servers answer a response format that they do not know."""
+NOT_TAKEN: Final = frozenset((400, 422, 501))
+"""How servers answer a response format that they do not know; 404 is a model that is not there."""
 
 STOPS: Final[Mapping[str, str]] = {"stop": "end", "length": "length", "content_filter": "filter"}
 NO_QUOTA: Final = frozenset(
