@@ -20,7 +20,7 @@ from torra.config import ROOT
 KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider",
+    "provider", "failures", "flags",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 
@@ -262,3 +262,15 @@ def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "EURUSD M15: no bars" in result.stdout
     assert "EURUSD H1: the newest bar closed 2021-12-01T20:00:00Z" in result.stdout
+
+
+def test_tick_says_why_agents_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("TORRA_OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z")
+    words = (*words, "--provider", "openai_compatible")
+    told = json.loads(torra(tmp_path, *words, "--json").stdout)
+    assert told["source_type"] == "L1_ONLY"
+    assert told["failures"]["technical"] == "error (no connection)"
+    assert "technical: error (no connection)" in torra(tmp_path, *words).stdout

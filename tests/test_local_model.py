@@ -7,6 +7,7 @@ How much of it was usable is printed as it comes, not asserted; docs/models.md h
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -59,9 +60,9 @@ def model() -> Iterator[LocalModel]:
         yield running
 
 
-@pytest.mark.parametrize("form", ["json_schema", "prompt"])
+@pytest.mark.parametrize(("form", "least"), [("json_schema", 2), ("prompt", 1)])
 def test_ticks_stand_what_a_real_small_model_says(
-    model: LocalModel, tmp_path: Path, scaled: Callable[..., int], form: str
+    model: LocalModel, tmp_path: Path, scaled: Callable[..., int], form: str, least: int
 ) -> None:
     tally = Tally()
     print(f"\n{form}, {model.threads} threads, load {os.getloadavg()[0]:.1f}", flush=True)
@@ -70,7 +71,7 @@ def test_ticks_stand_what_a_real_small_model_says(
         provider = open_provider(SETTINGS, switchboard)
         adapter: Any = switchboard._adapters["openai_compatible"].result(timeout=60)
         adapter._worked[local_model.NAME] = FORMS.index(form)
-        for ticked in ticks(tmp_path, provider, scaled(20, 2)):
+        for ticked in ticks(tmp_path, provider, scaled(20, least)):
             check(ticked)
             tally.add(ticked)
             print(tally.last, flush=True)
@@ -210,7 +211,7 @@ def outcome(call: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     if call["status"] == "ok":
         found = [item for item in reports(record) if item["agent_id"] == call["role"]]
         if not found:
-            return "usable: the four scores of a single model"
+            return f"usable: a single model's scores{_beyond(call['reply'])}"
         if found[0]["abstained"]:
             return "usable: abstained"
         flags = [flag for flag in FLAGS if flag in found[0]["flags"]]
@@ -220,3 +221,8 @@ def outcome(call: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     if call["status"] == "wrong_symbol":
         return "wrong symbol"
     return f"{call['status']}: {call['detail']}" if call["detail"] else call["status"]
+
+
+def _beyond(reply: str) -> str:
+    told = json.loads(reply)
+    return ", clamped" if any(abs(told[vector]["score"]) > 1 for vector in VECTORS) else ""

@@ -36,7 +36,7 @@ EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider",
+    "provider", "failures", "flags",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -112,7 +112,19 @@ def _tick(
     )
     if outcome.record is None:
         raise DataUnavailable(outcome.reason, outcome.detail)
-    return outcome.record
+    stored = database.tick(outcome.key) or {}
+    said = stored.get("deliberation") or {}
+    return {**outcome.record, "failures": _failures(stored), "flags": said.get("flags", [])}
+
+
+def _failures(stored: Mapping[str, Any]) -> dict[str, str]:
+    """Return why each agent that gave no report failed, in one line."""
+    details = {call["role_id"]: call["detail"] for call in stored.get("calls", ())}
+    failures = (stored.get("deliberation") or {}).get("failures", {})
+    return {
+        agent: f"{reason} ({details[agent]})" if details.get(agent) else reason
+        for agent, reason in failures.items()
+    }
 
 
 def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> Iterator[TickKey]:
@@ -252,6 +264,9 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         "verdict": f"{record['verdict']}   (L1 {record['l1_verdict']})",
         "action": f"{record['action']}: {record['reason']}{denied}",
     }
+    if record["failures"]:
+        failed = (f"{agent}: {reason}" for agent, reason in record["failures"].items())
+        rows["failed"] = "; ".join(failed)
     if signal:
         rows["signal"] = (
             f"{signal['kind']} {signal['side']} {signal['lots']} lots, stop {signal['stop']}, "
