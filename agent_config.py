@@ -128,7 +128,7 @@ class AgentSettings(Section):
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     provider: Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] = Field(
-        "rules", description="who answers; this version has rules: no key, no network"
+        "rules", description="who answers; rules need no key and no network"
     )
     quick_think_model: str = Field(
         "",

@@ -283,7 +283,7 @@ def _ask_fallback(
         sitting.line.monotonic,
         lambda _, future: found.append(future),
     )
-    stage.closed = True
+    sitting.line.close(stage, () if found else (SCORER.id,))
     if not found:
         raise ModelUnavailable("timeout")
     return read_scores(result_of(found[0]))

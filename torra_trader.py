@@ -31,13 +31,12 @@ from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.risk_engine import Action, intent
-from torra.spending import Account
-from torra.tick_debate import Voices, debate
+from torra.tick_debate import Payer, Voices, debate
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
 
-LOCK_GRACE: Final = 0.5
+LOCK_GRACE: Final = 0.35
 """Seconds past the deadline that a tick waits for the database's lock."""
 
 LEAST_WAIT: Final = 0.1
@@ -71,7 +70,7 @@ class Edges:
     clock: Clock
     epoch: int
     notify: Callable[[str, dict[str, Any]], None] | None = None
-    account: Account | None = None
+    account: Payer | None = None
     picture: Callable[[], bytes | None] | None = None
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -134,17 +134,47 @@ class Line:
 
         return lambda prompt: exchange.once(prompt, parse)
 
-    def open(self, request: Request, stage: str) -> Call:
-        """Enter a request into the log; raises ModelUnavailable("budget") above the cap."""
+    def open(self, request: Request, stage: Stage) -> Call:
+        """Enter a request into the log.
+
+        Raises ModelUnavailable: "budget" above the cap, "deadline" when the stage is over.
+        """
         with self._lock:
+            if stage.closed:
+                raise ModelUnavailable("deadline", "no time is left")
             extra = int(request.attempt > 1)
             spare = MAX_REQUESTS - self.planned
             if len(self.calls) >= MAX_REQUESTS or (extra and self._extra >= spare):
                 raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")
             self._extra += extra
-            call = Call(request, stage, self.monotonic())
+            call = Call(request, stage.name, self.monotonic())
             self.calls.append(call)
             return call
+
+    def settle(self, call: Call, stage: Stage, status: str, detail: str) -> None:
+        """Note how a call ended; after the end of its stage it was in vain, whatever it brought."""
+        with self._lock:
+            call.status = "timeout" if stage.closed else status
+            call.detail = detail[:DETAIL_KEPT]
+            call.ended = self.monotonic()
+
+    def close(self, stage: Stage, unheard: Collection[str]) -> None:
+        """End a stage; `unheard` are the roles that were left behind.
+
+        The record says what the debate says: of a role that was not heard no call is ok, and the
+        last one timed out (late, when it was answered). Nothing that ends from here on changes it.
+        """
+        with self._lock:
+            stage.closed = True
+            last: dict[str, Call] = {}
+            for call in self.calls:
+                if (call.stage, call.request.round) != (stage.name, stage.round):
+                    continue
+                if call.request.role.id in unheard:
+                    last[call.request.role.id] = call
+                    call.status = "timeout" if call.status == "ok" else call.status
+            for call in last.values():
+                call.status = "timeout"
 
     def records(self) -> tuple[CallRecord, ...]:
         """Return what is known of every request by now, in a stable order."""
@@ -197,14 +227,15 @@ class _Exchange:
     ) -> T:
         """Ask one model once, after `delay` seconds; raises ModelUnavailable and only that."""
         request = self._request(prompt, delay)
-        call = self._line.open(request, self._stage.name)
+        call = self._line.open(request, self._stage)
         try:
             call.completion = self._completion(call, request)
             result = parse(self._reply(call.completion, request), prompt)
         except ModelUnavailable as error:
-            self._settle(call, error.reason if error.reason in REASONS else "error", error.detail)
+            reason = error.reason if error.reason in REASONS else "error"
+            self._line.settle(call, self._stage, reason, error.detail)
             raise
-        self._settle(call, "ok", "")
+        self._line.settle(call, self._stage, "ok", "")
         return result
 
     def _request(self, prompt: Prompt, delay: float) -> Request:
@@ -269,10 +300,6 @@ class _Exchange:
 
     def _over(self) -> bool:
         return self._stage.closed or self._line.monotonic() >= self._stage.until
-
-    def _settle(self, call: Call, status: str, detail: str) -> None:
-        call.status, call.detail = status, detail[:DETAIL_KEPT]
-        call.ended = self._line.monotonic()
 
 
 def call_record(call: Call, now: float) -> CallRecord:

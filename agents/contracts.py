@@ -324,7 +324,9 @@ Submit = Callable[[Request], "Future[Completion]"]
 """How the framework reaches a provider."""
 
 Reserve = Callable[[str, tuple[CallBound, ...]], bool]
-"""`reserve(stage, worst_case)`: False means that the stage makes no call."""
+"""`reserve(stage, worst_case)`: False means that the stage makes no call, for "budget"; so does
+ModelUnavailable, for its own reason.
+"""
 
 Analyze = Callable[[DebateContext, Ask], AgentReport]
 """The one function of an agent file."""

@@ -70,7 +70,6 @@ class Sitting:
         outcome: dict[str, Answer | str] = dict.fromkeys(seats, refused or "timeout")
         if not refused:
             self._run(stage, seats, contexts, outcome)
-        stage.closed = True
         for role_id, result in outcome.items():
             self._keep(role_id, result, stage)
         self._log(stage, outcome, started)
@@ -96,6 +95,8 @@ class Sitting:
         )
         try:
             granted = self.reserve(stage.name, bounds)
+        except ModelUnavailable as error:
+            return failure(error)
         except Exception:  # noqa: BLE001 - a ledger that cannot be written grants nothing
             self.flags.append(f"reserve_failed:{stage.name}")
             return "budget"
@@ -159,6 +160,7 @@ class Sitting:
             for role_id, seat in seats.items()
         }
         unfinished = run_together(jobs, stage.until, self.line.monotonic, finished)
+        self.line.close(stage, unfinished)
         for role_id in unfinished:
             self._tell_outcome(role_id, outcome[role_id], stage, started)
 

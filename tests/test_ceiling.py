@@ -36,7 +36,7 @@ from agents.registry import AGENTS
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
-from torra.spending import HOUR, LINGER, Purse, worst_case
+from torra.spending import HOUR, LINGER, LateRows, Purse, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()
@@ -113,6 +113,7 @@ class World:
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         self.asked = 0
         self.incarnation = 0
+        self.late: dict[str, LateRows] = defaultdict(LateRows)
         self.database = self._opened()
 
     # --- the run --------------------------------------------------------------------------------
@@ -169,6 +170,7 @@ class World:
         self.database.close()
         self.incarnation += 1
         self.database = self._opened()
+        self.late = defaultdict(LateRows)
         for profile in self.profiles:
             self._stream(profile, "BTCUSD")
 
@@ -223,6 +225,7 @@ class Tick:
             now=world.now,
             monotonic=lambda: world.time,
             deadline=self.deadline,
+            late=world.late[profile],
         )
 
     def step(self) -> None:
@@ -290,7 +293,8 @@ class Tick:
         elif kind == "free":
             self._hear(end, future, ModelUnavailable("error", "429", again=0.1, billed=False))
         elif kind == "late":
-            end = chance.choice([last, last + chance.uniform(0, 2400)])
+            end = chance.choice([last, self.deadline + chance.uniform(0, LINGER.total_seconds())])
+            end = max(end, world.time)
             self._spend(usd, end, only_alive=True)
             self._hear(end, future, completion(vendor, model, usd, usage))
         elif kind == "billed":

@@ -7,13 +7,19 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests import desks
+from instance_database import Database
+from tests import desks, legacy_database
+from tests.vendor_server import Status, VendorServer
+from torra import wiring
 from torra.bar_window import LiveWindow
+from torra.clock import System
 from torra.command_line import main
 from torra.config import ROOT
 
@@ -274,3 +280,148 @@ def test_tick_says_why_agents_failed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert told["source_type"] == "L1_ONLY"
     assert told["failures"]["technical"] == "error (no connection)"
     assert "technical: error (no connection)" in torra(tmp_path, *words).stdout
+
+
+# A trial that costs money
+
+TRIAL = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z", "--provider", "anthropic")
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorServer]:
+    """A vendor that refuses the key."""
+    with VendorServer({"*": Status(401)}) as server:
+        monkeypatch.setenv("TORRA_ANTHROPIC_BASE_URL", server.base("anthropic"))
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+        yield server
+
+
+def test_a_trial_that_is_refused_blocks_nobody_but_itself(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    for _ in range(2):
+        told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
+        assert told["source_type"] == "L1_ONLY"
+    assert len(refusing.exchanges) == 2
+    database = wiring.open_database(tmp_path)
+    assert database.provider_blocks() == []
+    rows = database.ledger_rows(System().real_now() - timedelta(hours=1))
+    assert rows and all(row["usd"] == 0 for row in rows), "the desk's ledger knows of the trial"
+    database.close()
+
+
+def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    database = wiring.open_database(tmp_path)
+    until = System().real_now() + timedelta(minutes=5)
+    database.block_provider("anthropic", "402: the account has no credit", until)
+    told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
+    assert told["failures"]["technical"] == "blocked (402: the account has no credit)"
+    assert refusing.exchanges == []
+    assert len(database.provider_blocks()) == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (TRIAL, "set ANTHROPIC_API_KEY"),
+        ((*TRIAL[:-1], "recorded"), "it is for replays"),
+        ((*TRIAL[:4], "2021-11-10T10:07Z", *TRIAL[5:]), "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_trial_that_cannot_be_asked_makes_no_database(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(Database, "open", lambda path, **_: opened.append(path))
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert opened == [] and not (tmp_path / "torra.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("as_of", "said"), [("2021-11-10T10:07Z", "not a close"), ("2016-12-19T10:00Z", "too_short")]
+)
+def test_a_trial_that_fails_before_it_asks_makes_no_database(
+    as_of: str, said: str, tmp_path: Path, refusing: VendorServer
+) -> None:
+    result = torra(tmp_path, *TRIAL[:4], as_of, *TRIAL[5:])
+    assert result.exit_code == 2 and said in result.stderr
+    assert not (tmp_path / "torra.db").exists()
+    assert refusing.exchanges == []
+
+
+def test_a_trial_does_not_migrate_the_desk_s_database(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    path = tmp_path / "torra.db"
+    legacy_database.build(path)
+    before = path.read_bytes()
+    result = torra(tmp_path, *TRIAL)
+    assert result.exit_code == 2 and "start the desk once" in result.stderr
+    assert path.read_bytes() == before and refusing.exchanges == []
+    assert not (tmp_path / "backups").exists()
+    assert torra(tmp_path, *TRIAL[:-2]).exit_code == 0, "one that costs nothing is fine"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["**", "My profile", "-x", "a" * 33])
+def test_a_profile_s_file_needs_a_plain_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.json"
+    file.write_text("{}")
+    result = torra(tmp_path, "tick", "EURUSD", "H1", f"--profile={file}")
+    assert result.exit_code == 2 and "rename the file" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# What doctor finds of the models
+
+
+def doctor(home: Path, *rows: dict[str, object], **agents: object) -> list[dict[str, str]]:
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "profiles" / "mine.json").write_text(json.dumps({"agents": agents}))
+    instances = [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine"}, *rows]
+    (home / "desk.json").write_text(json.dumps({"instances": instances}))
+    found: list[dict[str, str]] = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return found
+
+
+def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
+    found = doctor(tmp_path, provider="anthropic", fallback_model="google")
+    told = [row["detail"] for row in found if row["name"] == "provider"]
+    assert len(told) == 2
+    assert "ANTHROPIC_API_KEY" in told[0] and "GOOGLE_API_KEY" in told[1]
+    assert all(row["level"] == "error" for row in found if row["name"] == "provider")
+
+
+def test_doctor_refuses_a_desk_of_stored_answers(tmp_path: Path) -> None:
+    (found,) = [row for row in doctor(tmp_path, provider="recorded") if row["name"] == "provider"]
+    assert found["level"] == "error" and "replays" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "more", "said"),
+    [
+        (0.01, 0, "no tick can ask all its agents"),
+        (0.4, 0, "2 that close together"),
+        (0.6, 1, "3 that close together"),
+        (1.0, 1, ""),
+    ],
+)
+def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
+    ceiling: float, more: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    rows = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "mine"}] * more
+    settings = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
+    found = [row for row in doctor(tmp_path, *rows, **settings) if row["name"] == "ceiling"]
+    assert [row["level"] for row in found] == ["warning"] * bool(said)
+    if said:
+        assert said in found[0]["detail"] and f"is {ceiling:.4f}" in found[0]["detail"]
+        raised = float(found[0]["remedy"].split()[3])
+        settings["max_api_cost_per_hour"] = raised
+        again = doctor(tmp_path, *rows, **settings)
+        assert [row for row in again if row["name"] == "ceiling"] == []

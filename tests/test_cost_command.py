@@ -180,6 +180,18 @@ def test_a_profile_that_is_not_there_is_a_mistake(home: Path, name: str) -> None
     assert result.stderr.count("\n") == 1 and "profile" in result.stderr
 
 
+def test_a_profile_that_was_a_file_with_an_odd_name_is_no_trouble(home: Path) -> None:
+    database = Database.open(home / "torra.db", now=lambda: NOW)
+    for name in ("**", "../profiles/paying", "My profile", "a" * 300):
+        call(database, 0.2 * HOUR, 0.001, profile=name)
+    database.close()
+    told = document(home)["profiles"]
+    assert sorted(row["profile"][:9] for row in told if row["ceiling_usd"] is None) == [
+        "**", "../profil", "My profil", "a" * 9,
+    ]  # fmt: skip
+    assert torra(home).exit_code == 0
+
+
 def test_a_clock_that_ran_ahead_is_told(home: Path) -> None:
     database = Database.open(home / "torra.db", now=lambda: NOW)
     call(database, -30 * 24 * HOUR, 0.4)

@@ -22,13 +22,14 @@ from scripted import (
     honest,
     report,
     reporting,
+    ruling,
     settings,
 )
 
 from agent_config import MODES
 from agent_framework import blend, deliberate
-from agents import sitting, stages
-from agents.contracts import VECTORS, SourceType
+from agents import asking, sitting, stages
+from agents.contracts import VECTORS, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
 from torra.chart_scorer import score_chart
 
@@ -178,6 +179,79 @@ def test_a_late_answer_is_recorded_and_not_used() -> None:
     assert record.analyst_avg["momentum"] == 0.0
     assert "late:technical" in record.flags
     assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def held_parsing(released, monkeypatch):
+    """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
+    real = asking.replies.report
+
+    def parse(reply, role, features):
+        if role.id == "technical":
+            released.wait()
+        return real(reply, role, features)
+
+    monkeypatch.setattr(asking.replies, "report", parse)
+    return AGENTS
+
+
+def held_afterwards(released, _monkeypatch):
+    """It holds up the agent that has its answer."""
+
+    def analyze(context, ask):
+        try:
+            return AGENTS["technical"].analyze(context, ask)
+        finally:
+            released.wait()
+
+    return {**AGENTS, "technical": Agent(AGENTS["technical"].role, analyze)}
+
+
+@pytest.mark.parametrize("reply", [honest, "}{"])
+@pytest.mark.parametrize("held", [held_parsing, held_afterwards])
+def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, released, monkeypatch) -> None:
+    """Its answer came in time, it did not: the record says what the debate says."""
+
+    def gate(request):
+        released.set()  # the analysts' stage is over; now its agent ends
+        wait_until(lambda: stages.abandoned() == 0)
+        return ruling(request)
+
+    provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
+    record, _ = took(provider, 1.0, agents=held(released, monkeypatch))
+    assert record.failures == {"technical": "timeout"}
+    told = [(call.attempt, call.status) for call in record.calls if call.role_id == "technical"]
+    assert told == ([(1, "late")] if reply is honest else [(1, "garbage"), (2, "late")])
+    assert record.calls[0].reply and "late:technical" in record.flags
+
+
+def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released) -> None:
+    def fallback(about, ask):
+        try:
+            return score_chart(about, ask)
+        finally:
+            released.wait()
+
+    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
+    record, _ = took(down, 0.4, fallback=fallback)
+    assert "fallback_failed:timeout" in record.flags
+    assert record.calls[-1].role_id == "chart_scorer"
+    assert record.calls[-1].status == "late"
+
+
+def test_no_call_is_made_after_its_stage() -> None:
+    provider = Scripted()
+    line = asking.Line(provider.submit, lambda: 0.0, settings().agents, 4)
+    stage = asking.Stage("analysts", 1, 1.0)
+    role = AGENTS["technical"].role
+    debate(provider)
+    request = provider.asked("technical")[0]
+    call = line.open(request, stage)
+    line.close(stage, [role.id])
+    line.settle(call, stage, "ok", "")
+    assert call.status == "timeout"
+    with pytest.raises(ModelUnavailable, match="deadline"):
+        line.open(request, stage)
+    assert line.calls == [call]
 
 
 def test_a_retry_needs_as_much_time_as_the_first_attempt_took() -> None:

@@ -319,6 +319,17 @@ def test_a_refused_stage_fails_for_budget_and_makes_no_call(refused) -> None:
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
+def test_who_refuses_a_stage_may_say_why() -> None:
+    def reserve(stage, _bounds):
+        if stage == "research":
+            raise ModelUnavailable("deadline")
+        return True
+
+    record = debate(Scripted(), reserve=reserve)
+    assert record.failures == dict.fromkeys(("bull_researcher", "bear_researcher"), "deadline")
+    assert not [flag for flag in record.flags if flag.startswith("reserve_failed")]
+
+
 def no_ledger(_stage, _bounds):
     raise OSError("disk full")
 

@@ -10,20 +10,27 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import scoring_rubric
 from agent_config import AgentSettings
+from agents import registry
+from agents.contracts import AgentReport, ModelUnavailable, Role
+from agents.registry import AGENTS, Agent
 from instance_database import Database
 from tests import desks, journals, scripted
-from torra import chart_renderer
+from torra import chart_renderer, tick_debate
 from torra.config import ROOT, Profile, validate
-from torra.journal_replay import Comparison, _ladder, profile_then, replay
+from torra.journal_replay import Comparison, ThenPayer, profile_then, replay
+from torra.journal_store import Debate
 from torra.replay_store import Past
+from torra.spending import Rung
 
 PROCESSES = 3
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
@@ -350,11 +357,123 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
 
 
 def test_a_tick_runs_on_the_rung_on_which_it_ran() -> None:
-    account = _ladder(("pivotal_sample", "ladder:budget", "late:technical"))
-    assert account is not None
-    rung = account.rung(AgentSettings(mode="full", debate_rounds=2))
+    def then(*flags: str) -> Rung:
+        told = Debate(calls={}, asked=frozenset(), words={}, flags=flags)
+        return ThenPayer(told).rung(settings, AGENTS)
+
+    settings = AgentSettings(mode="full", debate_rounds=2)
+    rung = then("pivotal_sample", "ladder:budget", "late:technical")
     assert (rung.asked, rung.settings) == (True, AgentSettings(mode="budget", debate_rounds=2))
-    assert _ladder(("late:technical",)) is None
+    rung = then("late:technical")
+    assert (rung.asked, rung.settings) == (True, settings)
+
+
+NEWS = Role(
+    id="news", title="news analyst", kind="analyst", tier="quick",
+    focus={"momentum": "primary"}, needs=("news.",), evidence=("news.",),
+)  # fmt: skip
+"""An analyst that abstains before it asks anybody."""
+
+
+@dataclass(frozen=True)
+class Strict:
+    """Pays for a stage or refuses it, for the reason given (torra.tick_debate.Payer)."""
+
+    refuses: tuple[str, ...]
+    reason: str
+    mode: str = ""
+
+    def rung(self, told: AgentSettings, _agents: object = None) -> Rung:
+        lower = told.model_copy(update={"mode": self.mode}) if self.mode else told
+        return Rung(lower, self.mode, asked=True)
+
+    def purse(self, _key: object, _told: object, submit: Any, **_: object) -> Any:
+        def reserve(stage: str, _bounds: object) -> bool:
+            if stage in self.refuses and self.reason != "budget":
+                raise ModelUnavailable(self.reason)
+            return stage not in self.refuses
+
+        return SimpleNamespace(reserve=reserve, submit=submit, settled=lambda told: told)
+
+
+def abstaining(monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """Seat an analyst that abstains beside the others."""
+    seat = Agent(NEWS, lambda *_: AgentReport.abstain("news", "no news evidence"))
+    agents = {**AGENTS, "news": seat}
+    monkeypatch.setattr(tick_debate, "AGENTS", agents)
+    monkeypatch.setattr(registry, "AGENTS", agents)
+    desk = ["technical", "news", "bull_researcher", "bear_researcher"]
+    return validate(Profile, {"agents": {"active_agents": desk}}, "a test")
+
+
+@pytest.mark.parametrize("reason", ["budget", "deadline"])
+@pytest.mark.parametrize(
+    "refused",
+    [(), ("analysts",), ("research",), ("gate",), ("analysts", "research"),
+     ("analysts", "research", "fallback")],
+)  # fmt: skip
+def test_a_refused_stage_is_refused_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: tuple[str, ...], reason: str
+) -> None:
+    """Else whoever abstains without asking anybody is heard in it."""
+    strict = Strict(refused, reason)
+    found, then, now = once_and_again(tmp_path, monkeypatch, abstaining(monkeypatch), strict)
+    assert (found.state, found.misses) == ("same", {}), found.differences
+    assert set(then["failures"].values()) == ({reason} if refused else set())
+    for name in ("failures", "reports", "adjustments", "source_type"):
+        assert now[name] == then[name], name
+
+
+def test_a_tick_on_a_lower_rung_is_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = validate(Profile, {"agents": {"mode": "full"}}, "a test")
+    strict = Strict((), "budget", mode="budget")
+    found, then, now = once_and_again(tmp_path, monkeypatch, profile, strict)
+    assert (found.state, found.misses) == ("same", {}), found.differences
+    assert "ladder:budget" in then["flags"] and now["flags"] == then["flags"]
+
+
+def once_and_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, strict: Strict
+) -> tuple[Comparison, dict[str, Any], dict[str, Any]]:
+    """Run one tick that `strict` pays for, and run it again; return both deliberations too."""
+    (folder / "live").mkdir()
+    desk = desks.open_desk(
+        folder / "live", (desks.EUR,), profile=profile, provider=scripted.Scripted()
+    )
+    desks.take_lease(desk)
+    desk.database.apply_profile("EURUSD", profile.model_dump_json(), profile.digest())
+    edges = desk._edges
+    monkeypatch.setattr(
+        desk, "_edges", lambda *told, **more: replace(edges(*told, **more), account=strict)
+    )
+    desks.step(desk)
+    into = desks.open_database(folder)
+    (found,) = replay(desk.database, into, desks.EUR)
+    then, now = (each.latest_tick("EURUSD", "H1") for each in (desk.database, into))
+    desk.database.close()
+    into.close()
+    return found, then["deliberation"], now["deliberation"]
+
+
+def test_a_stage_was_refused_when_all_say_so_and_nobody_was_asked() -> None:
+    def refused(asked: tuple[str, int, int] | None, **words: str) -> str:
+        told = Debate(
+            calls={},
+            asked=frozenset([asked] if asked else []),
+            words={(role, 2): word for role, word in words.items()},
+        )
+        return told.refused(("bull", "bear"), 2)
+
+    assert refused(None, bull="budget", bear="budget") == "budget"
+    assert refused(None, bull="deadline", bear="deadline") == "deadline"
+    assert refused(("bull", 1, 1), bull="budget", bear="budget") == "budget", "another round"
+    assert refused(("bull", 2, 1), bull="budget", bear="budget") == ""
+    assert refused(None, bull="budget", bear="deadline") == ""
+    assert refused(None, bull="budget", bear="abstained") == ""
+    assert refused(None, bull="timeout", bear="timeout") == ""
+    assert refused(None, bull="budget") == "", "a role that is not told of"
 
 
 def test_a_replay_shows_the_picture_of_then(tmp_path: Path, monkeypatch) -> None:

@@ -17,12 +17,12 @@ from agent_framework import deliberate
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.deliberation import Deliberation
 from instance_database import Database
-from tests.scripted import NEVER, Raises, Scripted, Slow, context, honest, settings
+from tests.scripted import NEVER, Raises, Scripted, context, honest, settings
 from tests.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.ledger_store import Booking, Settlement
 from torra.providers.prices import PriceList
-from torra.spending import HOUR, LINGER, Purse, tick_worst_case, worst_case
+from torra.spending import HOUR, LINGER, LateRows, Purse, tick_worst_case, worst_case
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")
@@ -59,7 +59,12 @@ def states(database: Database) -> dict[tuple[str, int, int], str]:
 
 
 def purse_of(
-    database: Database, provider: Scripted, hand: Hand, agents: AgentSettings, seconds: float = 5.0
+    database: Database,
+    provider: Scripted,
+    hand: Hand,
+    agents: AgentSettings,
+    seconds: float = 5.0,
+    late: LateRows | None = None,
 ) -> Purse:
     return Purse(
         database,
@@ -72,6 +77,7 @@ def purse_of(
         now=hand,
         monotonic=time.monotonic,
         deadline=time.monotonic() + seconds,
+        late=late,
     )
 
 
@@ -235,30 +241,80 @@ def test_what_a_failure_leaves_in_the_ledger(
     assert all(row["usd"] == (worst if usd is None else usd) for row in found)
 
 
-def test_a_late_answer_settles_its_row_when_it_comes(database: Database, hand: Hand) -> None:
-    run(database, Scripted({"technical": Slow(0.9, honest)}), hand, seconds=0.6)
-    assert states(database)["technical", 1, 1] == "kept"
-    end = time.monotonic() + 5
-    while states(database)["technical", 1, 1] != "settled" and time.monotonic() < end:
-        time.sleep(0.02)
-    (row,) = [row for row in rows(database) if row["role"] == "technical"]
-    assert (row["state"], row["usd"]) == ("settled", 0.001)
-
-
-def test_a_late_answer_hurts_nobody_when_the_file_is_closed(
-    database: Database, hand: Hand, caplog: pytest.LogCaptureFixture
-) -> None:
+def late_answer(
+    database: Database, hand: Hand, late: LateRows, seconds: float = 5.0
+) -> tuple[Future[Completion], Purse]:
+    """A purse that is closed while its one call is under way, and that call's future."""
     provider = Scripted({"technical": NEVER})
     held: Future[Completion] = Future()
     provider._play = lambda entry, request: held  # type: ignore[method-assign]
-    purse = purse_of(database, provider, hand, PAID.agents)
+    purse = purse_of(database, provider, hand, PAID.agents, seconds, late)
     bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
     assert purse.reserve("analysts", bounds)
     purse.submit(a_request("technical"))
     purse.settled(a_deliberation())
-    database.close()
-    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.5))
-    assert "stays at its worst case" in caplog.text
+    return held, purse
+
+
+def test_a_late_answer_is_settled_with_the_next_stage_of_its_profile(
+    database: Database, hand: Hand
+) -> None:
+    late = LateRows()
+    held, _ = late_answer(database, hand, late)
+    assert states(database)["technical", 1, 1] == "kept"
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+    assert states(database)["technical", 1, 1] == "kept", "nobody waits for a database here"
+    other = purse_of(database, Scripted(), hand, PAID.agents, late=late)
+    assert other.reserve("analysts", bounds_seen(database, hand))
+    (row,) = [row for row in rows(database) if row["state"] == "settled"]
+    assert (row["role"], row["usd"]) == ("technical", 0.0005)
+    assert not late.all()
+
+
+def test_a_late_answer_touches_no_database_on_the_thread_that_brings_it(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That thread is the event loop of every desk."""
+    held, _ = late_answer(database, hand, LateRows())
+    monkeypatch.setattr(Database, "transaction", lambda *_: pytest.fail("written"))
+    monkeypatch.setattr(Database, "connection", lambda *_: pytest.fail("read"))
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+
+
+def test_a_late_answer_waits_for_a_transaction_that_holds(database: Database, hand: Hand) -> None:
+    late = LateRows()
+    held, _ = late_answer(database, hand, late)
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+    poor = PAID.agents.model_copy(update={"max_api_cost_per_hour": 1e-9})
+    other = purse_of(database, Scripted(), hand, poor, late=late)
+    assert not other.reserve("analysts", bounds_seen(database, hand)), "refused, and yet written"
+    assert not late.all()
+
+
+def test_settling_waits_no_longer_than_the_tick_lasts(database: Database, hand: Hand) -> None:
+    provider = Scripted({"technical": honest})
+    purse = purse_of(database, provider, hand, PAID.agents, seconds=0.3)
+    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    assert purse.reserve("analysts", bounds)
+    purse.submit(a_request("technical"))
+    time.sleep(0.3)
+    begun, go = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with database.transaction():
+            begun.set()
+            go.wait(5)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert begun.wait(5)
+    began = time.monotonic()
+    told = purse.settled(a_deliberation())
+    took = time.monotonic() - began
+    go.set()
+    writer.join()
+    assert took < 0.3
+    assert "ledger_unsettled" in told.flags
 
 
 def bounds_seen(database: Database, hand: Hand, **agents: Any) -> list[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, replace
@@ -12,9 +14,9 @@ from typing import Any
 
 import pytest
 from journals import Moody, said, valid
-from scripted import context, debate, report, settings
+from scripted import Scripted, context, debate, report, ruling, settings
 
-from agents import replies
+from agents import replies, stages
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
 from agents.deliberation import Deliberation
 from instance_database import Database
@@ -266,6 +268,42 @@ def test_a_stage_without_leave_to_spend_asks_nobody_again(database: Database, st
     assert not answers.misses
     assert answers.answered == len(first.calls)
     assert outcome(second) == outcome(first)
+
+
+def test_an_agent_that_was_left_behind_is_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer came in time and was parsed too late: it was not heard then, nor is it now."""
+    over = threading.Event()
+    real = replies.report
+
+    def parse(reply: Any, role: Any, features: Any) -> Any:
+        if role.id == "technical":
+            over.wait()
+        return real(reply, role, features)
+
+    def gate(request: Request) -> dict[str, Any]:
+        over.set()
+        until = time.monotonic() + 5.0
+        while stages.abandoned() and time.monotonic() < until:
+            time.sleep(0.005)
+        return ruling(request)
+
+    about = at_noon()
+    with monkeypatch.context() as patch:
+        patch.setattr(replies, "report", parse)
+        first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
+    assert first.failures == {"technical": "timeout"} and not stages.abandoned()
+    stored(database, about, first)
+    answers = RecordedProvider(journal_history(database, "gold"))
+    second = debate(answers, about=about)
+    assert not answers.misses
+    assert left_flags(outcome(second)) == left_flags(outcome(first))
+
+
+def left_flags(told: dict[str, Any]) -> dict[str, Any]:
+    """What a debate came to, without how late its answers were."""
+    return told | {"flags": [flag for flag in told["flags"] if not flag.startswith("late:")]}
 
 
 def test_an_attempt_for_which_there_was_no_time_is_not_made(database: Database) -> None:

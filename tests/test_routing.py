@@ -27,7 +27,7 @@ from tests.switchboards import (
 )
 from torra.errors import ConfigError
 from torra.providers import registry
-from torra.providers.registry import check, models, open_provider
+from torra.providers.registry import check, open_provider
 from torra.providers.routing import RoutedProvider
 from torra.providers.rules import RulesProvider
 
@@ -155,7 +155,8 @@ def test_fifty_desks_of_four_calls_at_once_share_one_switchboard():
 DOWN = [
     ("no connection", httpx2.ConnectError("x"), False),
     ("429", 429, False),
-    ("500", 500, False),
+    ("500", 500, True),
+    ("404", 404, False),
     ("529", 529, False),
     ("401: the key was refused", 401, False),
     ("402: the account has no credit", 402, False),
@@ -220,7 +221,7 @@ def test_a_request_at_the_very_moment_of_a_timeout_already_goes_to_the_fallback(
             assert isinstance(future.exception(timeout=1), ModelUnavailable)
 
 
-@pytest.mark.parametrize("how", [404, 400, httpx2.ReadError("x")], ids=["404", "400", "reset"])
+@pytest.mark.parametrize("how", [413, 400, httpx2.ReadError("x")], ids=["413", "400", "reset"])
 def test_a_failure_that_is_not_the_vendor_s_state_stays_with_it(how):
     with bench(failing(how, "anthropic")) as way:
         provider = way.provider("anthropic", **SPARE)
@@ -275,6 +276,13 @@ def test_without_a_fallback_a_vendor_s_failure_is_its_own():
     with bench(failing(503, "anthropic")) as way:
         provider = way.provider("anthropic")
         assert [ask(provider).again for _ in range(2)] == [0.5, 0.5]  # type: ignore[union-attr]
+    assert way.asked() == ["anthropic", "anthropic"]
+
+
+def test_without_a_fallback_a_model_that_is_gone_is_not_asked_again_at_once():
+    with bench(failing(404, "anthropic")) as way:
+        provider = way.provider("anthropic")
+        assert [ask(provider).again for _ in range(2)] == [None, None]  # type: ignore[union-attr]
     assert way.asked() == ["anthropic", "anthropic"]
 
 
@@ -381,7 +389,7 @@ def test_every_model_of_a_desk_is_known_before_it_starts():
         role_models={"technical": "x:y", "risk_gate": "openai_compatible:l:7b"},
         fallback_model="anthropic",
     )
-    assert set(models(settings)) == {
+    assert set(settings.routes()) == {
         ("google", FLASH),
         ("anthropic", "a"),
         ("google", "x:y"),
@@ -392,8 +400,12 @@ def test_every_model_of_a_desk_is_known_before_it_starts():
 
 
 def test_stored_ticks_are_answered_from_the_history_alone():
+    settings = AgentSettings(provider="recorded")
     with pytest.raises(ConfigError, match="recorded"):
-        open_provider(AgentSettings(provider="recorded"))
+        open_provider(settings)
+    with bench() as way, pytest.raises(ConfigError, match="recorded"):
+        check(settings, way.switchboard, date(2026, 11, 22))
+    assert open_provider(settings, history=lambda _: None).name == "recorded"
 
 
 def test_closing_a_provider_leaves_the_switchboard_to_the_others():

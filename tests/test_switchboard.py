@@ -37,7 +37,7 @@ from tests.switchboards import (
 from torra.providers import switchboard as module
 from torra.providers.addresses import Address
 from torra.providers.event_loop import EventLoop
-from torra.providers.openai_compatible import unfenced
+from torra.providers.openai_compatible import FORM_KEPT, unfenced
 from torra.providers.switchboard import Switchboard
 from torra.providers.transport import MAX_REPLY_BYTES, Guard, ReplyUnreadable
 from torra.providers.vendor import JPEG, PNG, Fault, picture_type, retry_after
@@ -179,6 +179,10 @@ FAILURES = [
     (429, {"retry-after": "0"}, {}, VENDORS, "429", 0.0, False),
     (429, {"retry-after-ms": "250", "retry-after": "1"}, {}, VENDORS, "429", 0.25, False),
     (500, {}, {}, VENDORS, "500", 0.5, False),
+    (502, {}, {}, VENDORS, "502", 0.5, False),
+    (504, {"retry-after": "1"}, {}, VENDORS, "504", 1.0, False),
+    (520, {}, {}, VENDORS, "520", 0.5, False),
+    (524, {}, {}, VENDORS, "524", 0.5, False),
     (503, {"retry-after": "2.5"}, {}, VENDORS, "503", 2.5, False),
     (529, {}, {}, VENDORS, "529", 0.5, False),
     (
@@ -211,6 +215,9 @@ FAILURES = [
         True,
     ),
 ]
+MAY_BE_BILLED = {408, 500, 502, 504, 520, 524}
+"""The vendor, or a proxy before it, broke off: what it had begun may be billed."""
+
 CASES = [(vendor, *row[:3], *row[4:]) for row in FAILURES for vendor in row[3]]
 
 
@@ -223,7 +230,7 @@ def test_an_error_of_a_vendor(vendor, status, headers, answer, detail, again, bl
         error = way.failure(vendor)
         assert (error.reason, error.detail) == ("error", detail)
         assert error.again == again
-        assert error.billed is False
+        assert error.billed is (status in MAY_BE_BILLED)
         assert way.switchboard.blocked() == ({vendor: detail} if blocks else {})
         assert len(way.sent) == 1
 
@@ -446,6 +453,52 @@ def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(monkeyp
     with bench(fresh=True) as way:
         error = way.failure("anthropic")
     assert error.detail == "the client could not be built: ImportError"
+
+
+def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request(
+    monkeypatch, caplog
+):
+    opened, tries = module._open, []
+
+    def broken_twice(vendor, place, http):
+        tries.append(vendor)
+        if len(tries) < 3:
+            raise ImportError(f"canary {place.key}")
+        return opened(vendor, place, http)
+
+    monkeypatch.setattr(module, "_open", broken_twice)
+    with bench(fresh=True) as way:
+        way.switchboard.warm(("google",))
+        until(lambda: "the client of google could not be built: ImportError" in caplog.text)
+        assert way.failure("google").detail == "the client could not be built: ImportError"
+        assert len(tries) == 1, "the request was told what the warm-up met"
+        assert way.failure("google").billed is False
+        assert len(tries) == 2
+        assert way.ask("google").text == "{}"
+        assert way.ask("google").text == "{}"
+    assert len(tries) == 3
+    assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize("late", ["delay", "warm-up"])
+def test_a_request_is_not_sent_when_its_stage_is_over(late, monkeypatch):
+    built = Switchboard._built
+
+    def slowly(self, vendor):
+        time.sleep(0.4)
+        return built(self, vendor)
+
+    with bench(fresh=True) as way:
+        if late == "warm-up":
+            monkeypatch.setattr(Switchboard, "_built", slowly)
+        else:
+            warm(way.switchboard, ("anthropic",))
+        delay_s = 0.3 if late == "delay" else 0.0
+        error = way.failure("anthropic", limit_s=0.2, linger_s=10.0, delay_s=delay_s)
+        assert (error.reason, error.detail) == ("timeout", "not sent in time")
+        assert (error.again, error.billed) == (None, False)
+        assert way.sent == []
+        assert way.ask("anthropic", limit_s=5.0, linger_s=10.0).text == "{}"
     assert error.billed is False
 
 
@@ -614,6 +667,47 @@ def test_nothing_runs_before_it_is_needed():
     Switchboard({}, prices=None).close()  # type: ignore[arg-type]
     Switchboard({}, prices=None)  # type: ignore[arg-type]
     assert threading.active_count() == before
+
+
+def test_a_name_that_is_looked_up_for_long_does_not_hold_up_the_end_of_the_process():
+    code = """
+import asyncio, socket, time
+from torra.providers.event_loop import EventLoop
+socket.getaddrinfo = lambda *args, **named: time.sleep(60)
+
+async def look_up(until):
+    await asyncio.wait_for(asyncio.get_running_loop().getaddrinfo("example.com", 443), 0.2)
+
+loop = EventLoop()
+print(repr(loop.submit(look_up, 5.0).exception(timeout=10)))
+
+async def nothing():
+    pass
+
+loop.close(nothing)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, timeout=20, check=True, capture_output=True
+    )
+    assert b"TimeoutError" in found.stdout
+
+
+def test_what_a_look_up_finds_or_raises_comes_back():
+    loop = EventLoop()
+
+    async def look_up(until):
+        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "nonsense")
+
+    async def work(until):
+        return await asyncio.to_thread(sum, (1, 2))
+
+    async def nothing():
+        pass
+
+    assert loop.submit(work, 5.0).result(timeout=10) == 3
+    error = loop.submit(look_up, 5.0).exception(timeout=10)
+    assert isinstance(error, ModelUnavailable) and error.detail == "gaierror"
+    loop.close(nothing)
 
 
 # What reaches the wire
@@ -824,6 +918,21 @@ def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(taken, 
     for sent, form in zip(way.bodies(), forms, strict=True):
         assert set(sent) <= {"model", "messages", "max_tokens", "response_format"}
         assert ("additionalProperties" in sent["messages"][0]["content"]) == (form != "json_schema")
+
+
+def test_one_odd_refusal_does_not_turn_the_schema_off_for_good():
+    odd = iter([True])
+
+    def answer(request):
+        return httpx2.Response(400) if next(odd, False) else good(request)
+
+    with bench(answer, LOCAL) as way:
+        for _ in range(FORM_KEPT + 2):
+            way.ask("openai_compatible", "m")
+    forms = [sent.get("response_format", {}).get("type") for sent in way.bodies()]
+    assert forms[:2] == ["json_schema", "json_object"]
+    assert forms[2:-2] == ["json_object"] * (FORM_KEPT - 1)
+    assert forms[-2:] == ["json_schema"] * 2
 
 
 def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered():

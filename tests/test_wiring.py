@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torra import wiring
+from torra.clock import System
 from torra.errors import ConfigError
+from torra.schedule import Desk
 
 
 def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
@@ -69,6 +73,61 @@ def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkey
         assert not account.local("anthropic")
     finally:
         desk.close()
+
+
+def blocked(desk: Desk) -> dict[str, str]:
+    provider: Any = desk.stations["BTCUSD"].provider
+    return dict(provider._switchboard.blocked())
+
+
+def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
+    standby, _ = wiring.open_desk(tmp_path)
+    until = desk.clock.real_now() + timedelta(hours=1)
+    try:
+        desk.database.block_provider("anthropic", "401: the key was refused", until)
+        desk._hold_lease()
+        assert desk.active and not blocked(desk)
+        assert desk.database.provider_blocks() == []
+        standby._running = True
+        desk.database.block_provider("anthropic", "401: the key was refused", until)
+        desk.close()
+        standby._hold_lease()
+        assert standby.active
+        assert blocked(standby) == {"anthropic": "401: the key was refused"}
+        assert len(standby.database.provider_blocks()) == 1
+    finally:
+        desk.close()
+        standby.close()
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
+    database = wiring.open_database(tmp_path)
+    models = wiring.open_models(tmp_path, database, {}, remember=remember)
+    models.switchboard._block_and_tell("google", "402: the account has no credit")
+    for thread in threading.enumerate():
+        if thread.name == "torra-block":
+            thread.join(10)
+    assert [row["provider"] for row in database.provider_blocks()] == ["google"] * remember
+    assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
+    models.close()
+    database.close()
+
+
+def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
+    database = wiring.open_database(tmp_path)
+    models = wiring.open_models(tmp_path, database, {})
+    until = System().real_now() + timedelta(seconds=2)
+    database.block_provider("google", "402: the account has no credit", until)
+    models.heed()
+    _, end = models.switchboard._blocks["google"]
+    assert 0 < end - System().monotonic() <= 3
+    models.close()
+    database.close()
 
 
 def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:

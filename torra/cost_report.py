@@ -184,10 +184,12 @@ def _profile(
 
 def _settings(name: str, home: Path) -> Profile | None:
     """Return a profile; None for one that was booked for once and is gone."""
+    if not NAME.fullmatch(name):
+        return None
     try:
         return load_profile(name, home)
     except ConfigError:
-        if any((home / "profiles").glob(f"{name}.json")):
+        if (home / "profiles" / f"{name}.json").exists():
             raise
         return None
 

@@ -14,25 +14,28 @@ miss is counted. The source is only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import pandas as pd
 
 import technical_calculator
 from agent_config import AgentSettings
-from agents.contracts import SourceType
+from agents.contracts import CallBound, Completion, ModelUnavailable, Request, SourceType, Submit
+from agents.deliberation import Deliberation
+from agents.registry import Agent
 from instance_database import Database, TickKey
 from torra.bar_window import as_bars
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, duration, parse
 from torra.config import Instance, Profile
-from torra.journal_store import journal_history
+from torra.journal_store import Debate, journal_history
 from torra.providers.recorded import History, RecordedProvider
 from torra.replay_store import Past
-from torra.spending import Account, Rung
+from torra.spending import Rung
 from torra.store_connection import to_json
 from torra.tick_record import describe
 from torra_trader import Edges, Outcome, run_tick
@@ -97,7 +100,8 @@ def replay(
     """Run the newest `limit` journalled ticks of an instance (None: all) again in `into`.
 
     `into` may hold other instances, but no tick of this one (ValueError); it is made to stand where
-    the first of these ticks stood. `history` answers instead of the source's journal.
+    the first of these ticks stood. `history` answers instead of the source's journal; a stage that
+    was refused then is refused again.
     """
     keys = source.journalled(instance.id, limit)
     past = Past.at(into.path)
@@ -159,7 +163,7 @@ def _again(
         provider=provider.name,
         clock=clock,
         epoch=held["epoch"] + 1 if held else 1,
-        account=_ladder(told.flags) if told else None,
+        account=ThenPayer(told) if told else None,
         picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
     )
     outcome = run_tick(
@@ -168,23 +172,59 @@ def _again(
     return _compared(record, outcome, provider)
 
 
-def _ladder(flags: Sequence[str]) -> Account | None:
-    """Return what puts a tick on the rung on which it ran; None for the desk of its profile."""
-    lower = [flag.removeprefix(LADDER) for flag in flags if flag.startswith(LADDER)]
-    return cast(Account, _OnRung(lower[0])) if lower else None
+class ThenPayer:
+    """Who pays in a replay (torra.tick_debate.Payer): the desk and the refusals of then."""
+
+    def __init__(self, told: Debate) -> None:
+        self._told = told
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        """Return the rung on which the tick ran."""
+        del agents
+        lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
+        if not lower:
+            return Rung(settings, settings.mode, asked=True)
+        return Rung(settings.model_copy(update={"mode": lower[0]}), lower[0], asked=True)
+
+    def purse(
+        self,
+        key: TickKey,
+        settings: AgentSettings,
+        submit: Submit,
+        *,
+        monotonic: Callable[[], float],
+        deadline: float,
+    ) -> ThenPurse:
+        """Open a purse that holds no money: answers cost nothing."""
+        del key, settings, monotonic, deadline
+        return ThenPurse(self._told, submit)
 
 
-class _OnRung:
-    """The account of a replay (torra.spending.Account): it knows the rung and keeps no purse."""
+class ThenPurse:
+    """The purse of a replay (torra.tick_debate.TickPurse): it refuses what was refused then."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, told: Debate, submit: Submit) -> None:
+        self._told = told
+        self._submit = submit
 
-    def rung(self, settings: AgentSettings) -> Rung:
-        return Rung(settings.model_copy(update={"mode": self._name}), self._name, asked=True)
+    def reserve(self, stage: str, bounds: Sequence[CallBound]) -> bool:
+        """Grant a stage; ModelUnavailable, with the reason of then, for one that was refused.
 
-    def purse(self, *_: object, **__: object) -> None:
-        """Open none: answers cost nothing."""
+        Otherwise an agent that abstains before it asks anybody would be heard in it.
+        """
+        del stage
+        reason = self._told.refused([bound.role_id for bound in bounds], bounds[0].round)
+        if reason:
+            raise ModelUnavailable(reason, "refused then", again=None, billed=False)
+        return True
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Ask the recorded provider."""
+        return self._submit(request)
+
+    def settled(self, deliberation: Deliberation) -> Deliberation:
+        """Return the deliberation as it is."""
+        return deliberation
 
 
 def _compared(

@@ -69,6 +69,9 @@ LATE_COLUMNS: Final = (
 SPOKE: Final = frozenset(("answered", "abstained"))
 """What a stage says of an agent that gave a report; every other word is why it gave none."""
 
+REFUSALS: Final = frozenset(("budget", "deadline"))
+"""What a stage says of every agent when it was refused: no leave to spend, or no time."""
+
 NOT_REPEATED: Final = "budget"
 """Why a failed request had no second attempt: no time or no room, which ends in the first's reason.
 """
@@ -369,6 +372,14 @@ class Debate(NamedTuple):
     asked: frozenset[tuple[str, int, int]]
     words: Mapping[tuple[str, int], str]
     flags: tuple[str, ...] = ()
+
+    def refused(self, roles: Sequence[str], round_: int) -> str:
+        """Return why the stage of these roles asked nobody, "" when it did or nobody knows."""
+        places = {(role, round_) for role in roles}
+        if any((role, number) in places for role, number, _ in (*self.calls, *self.asked)):
+            return ""
+        words = {self.words.get(place, "") for place in places}
+        return words.pop() if len(words) == 1 and words <= REFUSALS else ""
 
     def row(self, role: str, round_: int, attempt: int) -> Mapping[str, Any] | None:
         """Return the stored row of a request.

@@ -2,8 +2,9 @@
 
 The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`; nothing
 is published and nothing of the desk changes but its ledger: what a vendor is paid for a trial
-counts under the profile's ceiling like any other call. What comes back is the record of the tick,
-with the action and the signal that would have been.
+counts under the profile's ceiling like any other call. A vendor that the desk does not ask now is
+not asked here either; one that refuses a trial is still asked by the desk. What comes back is the
+record of the tick, with the action and the signal that would have been.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pandas as pd
 
@@ -25,11 +26,13 @@ from instance_database import Database, TickKey
 from torra import wiring
 from torra.bar_window import LiveWindow
 from torra.clock import Simulated, System, duration, floor, iso, parse
-from torra.config import Instance, Profile, load_desk, load_profile, validate
+from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
+from torra.spending import Account, Purse, Rung
+from torra.store_connection import BACKUP_FOLDER
 from torra_trader import Edges, run_tick
 
 EARLIEST: Final = parse("1990-01-01")
@@ -56,27 +59,85 @@ def run(
     instance = _instance(home, symbol, timeframe, from_file=bars is not None)
     settings = _profile(home, instance, profile, mode, provider)
     wiring.check_profile(settings, instance, profile or instance.profile)
-    if profile:  # the ledger knows a profile by its name
-        instance = instance.model_copy(update={"profile": Path(profile).stem})
+    wiring.check_models(home, settings.agents)
+    if profile:
+        instance = instance.model_copy(update={"profile": _ledger_name(profile)})
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
         database = _copy(home / wiring.DATABASE, Path(folder))
         stack.callback(database.close)
+        if _paid(settings):
+            _refuse_older(home / wiring.DATABASE, Path(folder))
         feed = _feed(instance, timeframe, bars, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
-        books = _books(home, settings, database, stack)
-        models = wiring.open_models(home, books)
+        books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
+        models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
-        return _tick(instance, timeframe, moment, settings, feed, database, models)
+        models.heed()
+        account = _Payer(home, models, settings, instance.profile, books)
+        paying = cast(Account, account) if _paid(settings) else None
+        return _tick(instance, timeframe, moment, settings, feed, database, models, paying)
 
 
-def _books(home: Path, profile: Profile, database: Database, stack: ExitStack) -> Database:
-    """Return the database whose ledger the trial is booked in: the desk's own if it may cost."""
-    if not set(profile.agents.vendors()) & set(VENDORS):
-        return database
-    books = wiring.open_database(home)
-    stack.callback(books.close)
-    return books
+class _Payer:
+    """The account of a trial: books in the desk's own ledger.
+
+    The desk's database is opened, and made where there is none, when the first call is near.
+    """
+
+    def __init__(
+        self, home: Path, models: wiring.Models, profile: Profile, name: str, stack: ExitStack
+    ) -> None:
+        self._home = home
+        self._models = models
+        self._profile = profile
+        self._name = name
+        self._stack = stack
+        self._opened: Account | None = None
+
+    def rung(self, *args: Any, **named: Any) -> Rung:
+        return self._account().rung(*args, **named)
+
+    def purse(self, *args: Any, **named: Any) -> Purse:
+        return self._account().purse(*args, **named)
+
+    def _account(self) -> Account:
+        if self._opened is None:
+            books = wiring.open_database(self._home)
+            self._stack.callback(books.close)
+            found = replace(self._models, database=books).account(self._profile.agents, self._name)
+            if found is None:
+                raise ValueError("a profile that asks no vendor has no account")
+            self._opened = found
+        return self._opened
+
+
+def _paid(profile: Profile) -> bool:
+    return bool(set(profile.agents.vendors()) & set(VENDORS))
+
+
+def _ledger_name(profile: str) -> str:
+    """Return the name by which the ledger knows a profile."""
+    name = Path(profile).stem if _is_file(profile) else profile
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"--profile {profile}: the ledger keeps a profile by its file's name; rename the file "
+            "with letters, digits, _ . - only, 32 at most"
+        )
+    return name
+
+
+def _refuse_older(path: Path, folder: Path) -> None:
+    """Raise ConfigError when the desk's database is older than this program.
+
+    Its copy was migrated, and then left a backup beside it. The desk's own is for the desk to
+    migrate.
+    """
+    if (folder / BACKUP_FOLDER).exists():
+        raise ConfigError(
+            f"{path} was made by an older Torra, and what a trial costs is booked in it; start the "
+            "desk once, which brings it up to date after a backup, or try in a copy with --home"
+        )
 
 
 def _tick(
@@ -87,6 +148,7 @@ def _tick(
     feed: Feed,
     database: Database,
     models: wiring.Models,
+    account: Account | None,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     database.rewind(instance.id, as_of, timeframe)
@@ -95,7 +157,6 @@ def _tick(
     held = database.lease()
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
     voice = models.provider(profile.agents)
-    account = models.account(profile.agents, instance.profile)
     edges = Edges(database, window, voice.submit, voice.name, clock, epoch, account=account)
     before = edges if account is None else replace(edges, submit=None)
     silent = profile.model_copy(update={"execution": "off"})
@@ -160,7 +221,7 @@ def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> In
 def _profile(
     home: Path, instance: Instance, named: str | None, mode: str | None, provider: str | None
 ) -> Profile:
-    is_file = named is not None and (named.endswith(".json") or Path(named).is_file())
+    is_file = named is not None and _is_file(named)
     profile = load_profile(Path(named) if named and is_file else named or instance.profile, home)
     changes = {
         name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
@@ -170,6 +231,10 @@ def _profile(
     values = json.loads(profile.model_dump_json())
     values["agents"].update(changes)
     return validate(Profile, values, "the command line")
+
+
+def _is_file(profile: str) -> bool:
+    return profile.endswith(".json") or Path(profile).is_file()
 
 
 def _copy(path: Path, folder: Path) -> Database:

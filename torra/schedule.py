@@ -140,11 +140,13 @@ class Desk:
         notify: Callable[[str, dict[str, Any]], None] | None = None,
         lease_seconds: float = LEASE_SECONDS,
         at_close: Callable[[], None] = lambda: None,
+        at_takeover: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
     ) -> None:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
         self._at_close = at_close
+        self._at_takeover = at_takeover
         self.database = database
         self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
         self.owner = token(8)
@@ -246,6 +248,7 @@ class Desk:
             return
         if self._running:
             log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
+            self._at_takeover()
             self._restart_clock()
         else:
             self.database.clear_blocks()  # whoever starts a desk has looked after its keys

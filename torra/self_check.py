@@ -7,6 +7,7 @@ at any start, after its backup. No secret is shown.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sqlite3
@@ -18,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import VENDORS
+from agent_config import VENDORS, AgentSettings
 from instance_database import Database
 from torra import wiring
 from torra.clock import System, iso
@@ -27,8 +28,9 @@ from torra.errors import TorraError
 from torra.feeds.protocol import stream_state
 from torra.providers.capabilities import warning
 from torra.providers.prices import PriceList
-from torra.providers.registry import check
+from torra.providers.registry import check, check_vendor
 from torra.providers.switchboard import Switchboard
+from torra.spending import tick_worst_case
 
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
@@ -145,24 +147,69 @@ def _providers(home: Path) -> Iterator[Finding]:
     """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
     prices = PriceList.read(home / wiring.PRICES)
     board = Switchboard(os.environ, prices=prices)
-    names = dict.fromkeys(instance.profile for instance in load_desk(home).instances)
+    instances = load_desk(home).instances
+    names = dict.fromkeys(instance.profile for instance in instances)
     found = {name: load_profile(name, home).agents for name in names}
+    reached: dict[str, bool] = {}
     for vendor in dict.fromkeys(v for agents in found.values() for v in agents.vendors()):
-        if vendor not in VENDORS:
-            yield Finding("provider", "ok", f"{vendor}: no key, no network, no cost")
-            continue
-        place = board.address(vendor)
-        where = (
-            "the vendor's own server" if place.official else "a server of yours, without its key"
-        )
-        yield Finding("provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}")
+        answer = _vendor(vendor, board)
+        reached[vendor] = answer.ok
+        yield answer
     today = System().real_now().date()
     for name, agents in found.items():
-        check(agents, board, today)
+        if not all(reached[vendor] for vendor in agents.vendors()):
+            continue
+        try:
+            check(agents, board, today)
+        except TorraError as error:
+            yield Finding("model", "error", f"profile {name}: {error}", "mend what the line names")
+            continue
         for vendor, model in agents.routes():
             if vendor in VENDORS and not board.address(vendor).local:
                 yield from _model(name, vendor, model, prices, today)
-    board.close()
+        ticks = sum(len(item.timeframes) for item in instances if item.profile == name)
+        yield from _ceiling(name, agents, ticks, prices, board)
+
+
+def _vendor(vendor: str, board: Switchboard) -> Finding:
+    """Look whether a provider can be asked."""
+    if vendor == "recorded":
+        remedy = "name another provider; torra journal replays stored ticks"
+        return Finding("provider", "error", f"{vendor}: it is for replays", remedy)
+    if vendor not in VENDORS:
+        return Finding("provider", "ok", f"{vendor}: no key, no network, no cost")
+    try:
+        place = check_vendor(vendor, board)
+    except TorraError as error:
+        return Finding("provider", "error", f"{vendor}: {error}", "mend what the line names")
+    where = "the vendor's own server" if place.official else "a server of yours, without its key"
+    return Finding("provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}")
+
+
+def _ceiling(
+    profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: Switchboard
+) -> Iterator[Finding]:
+    """Look whether what a profile may spend in an hour lets its ticks ask their agents.
+
+    `ticks` is how many close together at most: every timeframe of every instance of the profile.
+    """
+    ceiling = agents.max_api_cost_per_hour
+    worst = tick_worst_case(prices, agents, lambda vendor: board.address(vendor).local)
+    if worst * ticks <= ceiling:
+        return
+    said = (
+        "no tick can ask all its agents"
+        if worst > ceiling
+        else f"{ticks} that close together, {worst * ticks:.4f} USD, cannot all ask their agents"
+    )
+    yield Finding(
+        "ceiling",
+        "warning",
+        f"profile {profile}: a tick costs {worst:.4f} USD at most, and "
+        f"agents.max_api_cost_per_hour is {ceiling:.4f}: {said}",
+        f"raise it to {math.ceil(10_000 * worst * ticks) / 10_000:.4f} or more, or name models "
+        "that cost less",
+    )
 
 
 def _model(

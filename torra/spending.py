@@ -6,7 +6,8 @@ the profile's ceiling, else nothing is booked and no call is made. `submit` refu
 has no reservation, or that is larger than it. Afterwards each row is settled at what its request
 did cost; a request that was not made gives its row back; one that was cancelled, timed out or may
 have been billed all the same stays at its worst case. Rows are settled in the transaction of the
-next stage and in `settled`; an answer that comes still later settles its own row when it comes.
+next stage and in `settled`; an answer that comes still later waits for the next transaction of its
+profile, because the thread that brings it serves every desk and may not wait for a database.
 
 Why no hour costs more than the ceiling. Let W be any hour, S the requests that spend money in it,
 and q the one of S that was reserved last, at time R; q spends after R, so W ends after R and begins
@@ -35,7 +36,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -72,14 +73,14 @@ without calls: many instances that are due together write one after the other.
 """
 
 LEAST_WAIT: Final = 0.05
+RUNG_WAIT: Final = 0.3
 SETTLE_WAIT: Final = 1.0
 """Seconds that a write waits which nothing depends on: what is not settled stays at its worst."""
 
-LATE_WAIT: Final = 0.2
-"""Seconds that a late answer waits for the lock: it does so on the thread that brings it."""
-
 HYSTERESIS: Final = 2.0
-"""A profile climbs to a rung when what is left of the hour is this many times its worst case."""
+"""A profile climbs to a rung when what is left of the hour is this many times its worst case, or
+halfway from it to the ceiling where that is less.
+"""
 
 CUSTOM: Final = "custom"
 """Name of the highest rung of a profile that names its agents itself."""
@@ -125,6 +126,30 @@ class _Row:
         return self.usd > self.booking.usd + ROUNDING
 
 
+class LateRows:
+    """Rows of one profile whose answers came after their tick and are not written yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: list[_Row] = []
+
+    def add(self, row: _Row) -> None:
+        """Keep a row for the next transaction."""
+        with self._lock:
+            self._rows.append(row)
+
+    def all(self) -> list[_Row]:
+        """Return what is waiting."""
+        with self._lock:
+            return list(self._rows)
+
+    def remove(self, rows: Sequence[_Row]) -> None:
+        """Let go of what is written."""
+        gone = {id(row) for row in rows}
+        with self._lock:
+            self._rows = [row for row in self._rows if id(row) not in gone]
+
+
 class Purse:
     """What one tick may spend. Any thread may use it."""
 
@@ -141,8 +166,12 @@ class Purse:
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
         deadline: float,
+        late: LateRows | None = None,
     ) -> None:
-        """Open the purse of a tick; `now` is real time, `deadline` a moment of `monotonic`."""
+        """Open the purse of a tick; `now` is real time, `deadline` a moment of `monotonic`.
+
+        `late` is what all purses of a profile share: rows whose answers came after their tick.
+        """
         self._database = database
         self._prices = prices
         self._settings = settings
@@ -154,6 +183,7 @@ class Purse:
         self._monotonic = monotonic
         self._deadline = deadline
         self._lock = threading.Lock()
+        self._late = LateRows() if late is None else late
         self._rows: dict[Slot, _Row] = {}
         self._closed = False
 
@@ -204,7 +234,8 @@ class Purse:
             return deliberation
         flags = [f"cost_above_reservation:{row.slot[0]}" for row in rows if row.exceeds]
         try:
-            self._write(rows, SETTLE_WAIT)
+            left = self._deadline - self._monotonic()
+            self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
         except Exception:
             log.exception("ledger: %s stays at its worst case", self._key.text)
             flags.append("ledger_unsettled")
@@ -225,9 +256,10 @@ class Purse:
     def _book(self, rows: list[_Row], former: list[_Row]) -> bool:
         """Write what became of the former rows and, if they fit, the new ones: one transaction."""
         left = max(0.0, self._deadline - self._monotonic())
+        late = self._late.all()
         total = math.fsum(row.booking.usd for row in rows)
         with self._database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
-            self._enter(former)
+            self._enter([*former, *late])
             now = self._now()
             spent = self._database.spent(self._profile, now - HOUR)
             granted = spent + total <= self._settings.max_api_cost_per_hour
@@ -239,8 +271,7 @@ class Purse:
                     at=now,
                     until=now + timedelta(seconds=left) + LINGER,
                 )
-        for row in former:
-            row.written = True
+        self._written([*former, *late])
         if granted:
             for row, row_id in zip(rows, ids, strict=True):
                 row.id = row_id
@@ -263,12 +294,17 @@ class Purse:
             return [row for row in rows if row.id and not row.written and (row.ended or last)]
 
     def _write(self, rows: Sequence[_Row], wait: float) -> None:
+        rows = [*rows, *self._late.all()]
         if not rows:
             return
         with self._database.transaction(wait):
             self._enter(rows)
+        self._written(rows)
+
+    def _written(self, rows: Sequence[_Row]) -> None:
         for row in rows:
             row.written = True
+        self._late.remove(rows)
 
     def _enter(self, rows: Sequence[_Row]) -> None:
         for row in rows:
@@ -282,11 +318,11 @@ class Purse:
     # --- what became of a request ---------------------------------------------------------------
 
     def _answered(self, row: _Row, future: Future[Completion]) -> None:
-        """Note the end of a call, on the thread that brings it; settle it if it came late."""
+        """Note the end of a call, on the thread that brings it; a late one is written later."""
         try:
             late = self._end(row, self._outcome(row, future))
             if late and row.paid is not None:
-                self._write([row], LATE_WAIT)
+                self._late.add(row)
         except Exception:
             log.exception("ledger: a late answer of %s stays at its worst case", self._key.text)
 
@@ -375,7 +411,7 @@ def rung(
         spent = database.spent(profile_name, now - HOUR)
         chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
         if rungs[chosen].name != (held or rungs[0].name):
-            with database.transaction(SETTLE_WAIT):
+            with database.transaction(RUNG_WAIT):
                 database.set_rung(profile_name, rungs[chosen].name)
     except StoreUnavailable:
         log.exception("ledger: nobody is asked for profile %s", profile_name)
@@ -442,8 +478,9 @@ def _choose(
     highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
     if highest >= stood:
         return highest
-    times = HYSTERESIS if spent else 1.0
-    climbed = next((at for at, cost in enumerate(costs) if times * cost <= left), stood)
+    climbed = next(
+        (at for at, cost in enumerate(costs) if _ample(cost, ceiling, spent) <= left), stood
+    )
     return min(stood, climbed)
 
 
@@ -456,6 +493,7 @@ class Account:
     profile: str
     local: Local
     now: Callable[[], datetime]
+    late: LateRows = field(default_factory=LateRows)
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
         """Return what the next tick is run with (see `rung`)."""
@@ -477,7 +515,13 @@ class Account:
         return Purse(
             self.database, self.prices, settings, self.profile, key, submit,
             local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
+            late=self.late,
         )  # fmt: skip
+
+
+def _ample(cost: float, ceiling: float, spent: float) -> float:
+    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
+    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
 
 
 # --- bounds ---------------------------------------------------------------------------------------

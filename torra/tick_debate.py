@@ -10,27 +10,64 @@ had is a flag, never a failure. Only the database can fail here, and then the ti
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import agent_framework
 from agent_config import AgentSettings, DebateSettings
 from agent_framework import Deliberation
-from agents.contracts import DebateContext, SourceType, Submit
-from agents.registry import AGENTS, SCORER, seated
+from agents.contracts import CallBound, Completion, DebateContext, Request, SourceType, Submit
+from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import Database, TickKey
 from torra import call_policy, chart_file, chart_renderer, chart_scorer
 from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.late_answers import LateAnswers
-from torra.spending import Account
+from torra.spending import Rung
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
 
 PICTURE_SHARE: Final = 0.1
 """Share of the time that remains which a picture may wait for others that are being drawn."""
+
+
+class TickPurse(Protocol):
+    """What pays for one tick (torra.spending.Purse)."""
+
+    def reserve(self, stage: str, bounds: tuple[CallBound, ...]) -> bool:
+        """Grant a stage or refuse it (agents.contracts.Reserve)."""
+        ...
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Send a request."""
+        ...
+
+    def settled(self, deliberation: Deliberation) -> Deliberation:
+        """Return a deliberation with what its calls count for."""
+        ...
+
+
+class Payer(Protocol):
+    """Who pays for ticks, and on which desk they run (torra.spending.Account)."""
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        """Return what the next tick is run with."""
+        ...
+
+    def purse(
+        self,
+        key: TickKey,
+        settings: AgentSettings,
+        submit: Submit,
+        *,
+        monotonic: Callable[[], float],
+        deadline: float,
+    ) -> TickPurse:
+        """Open the purse of a tick."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +78,7 @@ class Voices:
     """
 
     submit: Submit | None
-    account: Account | None
+    account: Payer | None
     notify: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
 

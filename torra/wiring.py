@@ -19,14 +19,14 @@ from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
 from torra import chart_file, chart_renderer
-from torra.clock import SAMPLE_RATE, Clock, Scaled, System
+from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
 from torra.providers.prices import PriceList
-from torra.providers.registry import Provider, open_provider
+from torra.providers.registry import Provider, check, open_provider
 from torra.providers.switchboard import Switchboard
 from torra.schedule import Desk, Station
 from torra.spending import Account
@@ -56,6 +56,13 @@ class Models:
             self.database, self.prices, profile, local=self._local, now=System().real_now
         )
 
+    def heed(self) -> None:
+        """Ask no vendor that the database says is not to be asked now."""
+        now = System().real_now()
+        for row in self.database.provider_blocks():
+            left = (parse(row["until"]) - now).total_seconds()
+            self.switchboard.block(row["provider"], row["reason"], left)
+
     def close(self) -> None:
         """Cancel what runs and close every connection to a vendor."""
         self.switchboard.close()
@@ -65,12 +72,16 @@ class Models:
 
 
 def open_models(
-    folder: Path, database: Database, environment: Mapping[str, str] | None = None
+    folder: Path,
+    database: Database,
+    environment: Mapping[str, str] | None = None,
+    *,
+    remember: bool = True,
 ) -> Models:
     """Return the way to the models; keys and addresses come from the environment alone.
 
     Nothing is opened yet. A vendor that refuses is remembered in the database, for the pages and
-    for `torra doctor`. Raises ConfigError for a broken price list.
+    for `torra doctor`, unless `remember` is False. Raises ConfigError for a broken price list.
     """
     prices = PriceList.read(folder / PRICES)
 
@@ -79,7 +90,17 @@ def open_models(
         database.block_provider(vendor, reason, until)
 
     found = dict(os.environ) if environment is None else environment
-    return Models(database, prices, Switchboard(found, prices=prices, on_block=refused))
+    told = refused if remember else None
+    return Models(database, prices, Switchboard(found, prices=prices, on_block=told))
+
+
+def check_models(
+    folder: Path, settings: AgentSettings, environment: Mapping[str, str] | None = None
+) -> None:
+    """Raise ConfigError when the settings' models cannot be asked; opens and makes nothing."""
+    prices = PriceList.read(folder / PRICES)
+    found = dict(os.environ) if environment is None else environment
+    check(settings, Switchboard(found, prices=prices), System().now().date())
 
 
 def open_database(folder: Path) -> Database:
@@ -111,6 +132,7 @@ def open_desk(
             make_clock,
             notify=notify,
             at_close=models.close,
+            at_takeover=models.heed,
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
     except BaseException:

@@ -1,9 +1,10 @@
 """The one event loop of the process, on a thread of its own.
 
 `submit` hands it a job and gives back a future that ends at the job's limit, and soon after it
-whatever the job does: one that does not stop is left behind. A future ends with a value or
-with ModelUnavailable and nothing else. The thread does not keep the process alive; `close` ends
-what runs and waits briefly.
+whatever the job does: one that does not stop is left behind. A future ends with a value or with
+ModelUnavailable and nothing else. The thread does not keep the process alive; `close` ends what
+runs and waits briefly. Names are looked up on threads that keep nothing alive either: a resolver
+that hangs does not hold up the end of the process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
@@ -29,6 +30,29 @@ OVERDUE_S: Final = 0.25
 T = TypeVar("T")
 Job = Callable[[float], Coroutine[Any, Any, T]]
 """What the loop runs: it is told until when, in the loop's time, its answer is waited for."""
+
+
+class _Daemons(ThreadPoolExecutor):
+    """Runs each job on a daemon thread of its own; the threads of a pool are joined at exit.
+
+    asyncio takes a ThreadPoolExecutor alone, and uses `submit` and `shutdown` of it.
+    """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                found = fn(*args, **named)
+            except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+
+        threading.Thread(target=run, name="torra-look-up", daemon=True).start()
+        return future
 
 
 class EventLoop:
@@ -70,6 +94,7 @@ class EventLoop:
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(_Daemons(1))
             self._thread = threading.Thread(
                 target=_run, args=(self._loop,), name="torra-models", daemon=True
             )

@@ -4,8 +4,9 @@ OpenAI itself gets a strict JSON schema and the reasoning effort of the table in
 Another server gets only what all of them know: model, messages, max_tokens and response_format.
 When it answers that it does not take the response format, the same request is sent in the next
 form: json_schema, json_object, no format and the schema in the prompt. What worked is remembered by
-model. In the last two forms a reply that is wrapped whole in one markdown fence is unwrapped. The
-client is given a placeholder as key: the transport alone puts the real one in.
+model for FORM_KEPT requests: one odd answer does not turn the schema off for good. In the last two
+forms a reply that is wrapped whole in one markdown fence is unwrapped. The client is given a
+placeholder as key: the transport alone puts the real one in.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ NO_QUOTA: Final = frozenset(
     ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 )
 FENCE: Final = re.compile(r"\s*```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+FORM_KEPT: Final = 50
+"""Requests of a model until the first form is tried again: a server may have learnt it, or may have
+refused it once for another reason.
+"""
+
 SDK_TIMEOUT_S: Final = 900.0
 """The SDK's own limit, which never comes to bear: the call's is the one that counts."""
 
@@ -55,6 +61,7 @@ class OpenAIAdapter:
     def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
         self._official = address.official
         self._worked: dict[str, int] = {}
+        self._kept: dict[str, int] = {}
         self._client = openai.AsyncOpenAI(
             api_key="placeholder",
             base_url=address.base_url,
@@ -69,7 +76,7 @@ class OpenAIAdapter:
         if self._official:
             form: Form = "json_schema" if can.structured else "json_object"
             return await self._send(official_body(model, request, can, form), form, wire)
-        for place in range(self._worked.get(model, 0), len(FORMS)):
+        for place in range(self._first(model), len(FORMS)):
             form = FORMS[place]
             try:
                 reply = await self._send(plain_body(model, request, can, form), form, wire)
@@ -77,9 +84,15 @@ class OpenAIAdapter:
                 if wire.status not in NOT_TAKEN or form == FORMS[-1]:
                     raise
                 continue
-            self._worked[model] = place
+            if self._worked.get(model) != place:
+                self._worked[model], self._kept[model] = place, 0
             return reply
         raise AssertionError("the last form returns or raises")
+
+    def _first(self, model: str) -> int:
+        """Return the place of the form to begin with."""
+        self._kept[model] = self._kept.get(model, 0) + 1
+        return 0 if self._kept[model] % FORM_KEPT == 0 else self._worked.get(model, 0)
 
     async def _send(self, sent: dict[str, Any], form: Form, wire: Wire) -> Reply:
         create = self._client.chat.completions.with_raw_response.create

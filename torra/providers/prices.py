@@ -80,9 +80,9 @@ class Price(Section):
         return total / MILLION
 
 
-UNKNOWN: Final = Price(input=10.0, output=50.0, cached=10.0, cache_write=12.5)
-"""Price of a model that nobody lists: that of the dearest current ones (claude-fable-5-1,
-gpt-6-astra). OpenAI's pro and special editions (cyber, rosalind) are dearer; they are listed.
+UNKNOWN: Final = Price(input=30.0, output=180.0, cached=30.0, cache_write=37.5)
+"""Price of a model that nobody lists: that of the dearest that is listed and can still be asked
+(gpt-5.5-pro). At a usual ceiling it is not asked at all until the user's list names its price.
 """
 
 
@@ -156,7 +156,7 @@ class PriceList:
 
         `input_tokens` counts all input, the cached and the written part of it too.
         """
-        if local or vendor not in VENDORS:
+        if self._free(vendor, model, local=local):
             return 0.0
         usage = Usage.of(input_tokens, cached_tokens, cache_write_tokens, output_tokens)
         return self._price(vendor, model, usage, self._now())
@@ -175,7 +175,7 @@ class PriceList:
 
         `prompt_bytes` bounds its text in UTF-8, `output_tokens` what it may answer.
         """
-        if local or vendor not in VENDORS:
+        if self._free(vendor, model, local=local):
             return 0.0
         now = self._now()
         key = (vendor, model, prompt_bytes, output_tokens, picture, now.date())
@@ -193,6 +193,10 @@ class PriceList:
         with self._lock:
             self._bounds[key] = found
         return found
+
+    def _free(self, vendor: str, model: str, *, local: bool) -> bool:
+        """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
+        return vendor not in VENDORS or (local and self._listed(vendor, model) is None)
 
     def _listed(self, vendor: str, model: str) -> Price | None:
         return self._own.get(f"{vendor}:{model}") or self._own.get(model)

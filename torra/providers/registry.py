@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from datetime import date
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agent_config import MODELS, VENDORS, AgentSettings, route
+from agent_config import VENDORS, AgentSettings
 from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
@@ -22,6 +22,7 @@ from torra.providers.routing import RoutedProvider
 from torra.providers.rules import RulesProvider
 
 if TYPE_CHECKING:
+    from torra.providers.addresses import Address
     from torra.providers.switchboard import Switchboard
 
 PROVIDERS: Final = ("rules", "recorded", *VENDORS)
@@ -63,8 +64,9 @@ def open_provider(
     Vendors need the switchboard, and begin to warm up; `recorded` needs the history and answers
     every request from it, whatever its model: a replay asks no vendor.
     """
-    if settings.provider == "recorded":
-        return _recorded(history)
+    if settings.provider == "recorded" and history is not None:
+        return RecordedProvider(history)
+    _refuse_recorded(settings)
     vendors = [name for name in settings.vendors() if name in VENDORS]
     if not vendors:
         return RulesProvider()
@@ -79,34 +81,32 @@ def open_provider(
 
 def check(settings: AgentSettings, switchboard: Switchboard, today: date) -> None:
     """Raise ConfigError when a vendor or a model of the settings cannot be asked."""
+    _refuse_recorded(settings)
     for vendor in settings.vendors():
         if vendor in VENDORS:
-            switchboard.address(vendor)
-            if not _installed(SDKS[vendor]):
-                raise ConfigError(
-                    f"agents.provider {vendor} needs the package {PACKAGES[vendor]}; install it"
-                )
-    for vendor, model in models(settings):
+            check_vendor(vendor, switchboard)
+    for vendor, model in settings.routes():
         # A server in OpenAI's place may give its models any name.
-        if vendor != "openai_compatible" or switchboard.address(vendor).official:
+        named = vendor != "openai_compatible" or switchboard.address(vendor).official
+        if vendor in VENDORS and named:
             check_model(vendor, model, today)
 
 
-def models(settings: AgentSettings) -> list[tuple[str, str]]:
-    """Return every (vendor, model) that a desk with these settings may ask."""
-    named = [settings.model("", tier) for tier in ("quick", "deep")]
-    routes = [route(name, settings.provider) for name in (*named, *settings.role_models.values())]
-    spares = [settings.fallback(tier) for tier in ("quick", "deep")]
-    found = dict.fromkeys([*routes, *(spare for spare in spares if spare)])
-    return [(vendor, model) for vendor, model in found if vendor in MODELS and vendor in VENDORS]
+def check_vendor(vendor: str, switchboard: Switchboard) -> Address:
+    """Return where a vendor is reached; raises ConfigError when a key or the SDK is missing."""
+    place = switchboard.address(vendor)
+    if not _installed(SDKS[vendor]):
+        raise ConfigError(
+            f"agents.provider {vendor} needs the package {PACKAGES[vendor]}; install it"
+        )
+    return place
 
 
-def _recorded(history: History | None) -> Provider:
-    if history is None:
+def _refuse_recorded(settings: AgentSettings) -> None:
+    if settings.provider == "recorded":
         raise ConfigError(
             "agents.provider recorded answers from stored ticks only; it is for replays"
         )
-    return RecordedProvider(history)
 
 
 def _installed(module: str) -> bool:

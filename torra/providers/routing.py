@@ -1,10 +1,10 @@
 """Who is asked: the vendor that a request's model names, or another one while that one is down.
 
-A vendor that cannot be reached, is busy, broken, too slow or blocked is down for the tick, and for
-this tick alone. With `agents.fallback_model` set, the failed request says that it may be asked
-again at once, and that attempt, like every later request of the tick, goes to the fallback. The
-next tick begins with the first vendor. A model of no vendor, such as the rules, is answered by the
-provider that was handed in for it.
+A vendor that cannot be reached, is busy, broken, too slow or blocked, or has the model no more, is
+down for the tick, and for this tick alone. With `agents.fallback_model` set, the failed request
+says that it may be asked again at once, and that attempt, like every later request of the tick,
+goes to the fallback. The next tick begins with the first vendor. A model of no vendor, such as the
+rules, is answered by the provider that was handed in for it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 Every desk's provider asks here. An SDK is imported, and its client built, in a thread of its own
 when a vendor is first named (`warm`); a request that comes earlier waits for it inside its own time
-limit. A vendor that refuses the key, or whose account is used up, is blocked for an hour: no
-request leaves, `on_block` is told once, and `blocked` says why. Nothing is asked a second time
-here. Nothing but ModelUnavailable leaves.
+limit; one that could not be built is tried again with the next request. A request that would leave
+after its stage is over is not sent. A vendor that refuses the key, or whose account is used up, is
+blocked for an hour: no request leaves, `on_block` is told once, and `blocked` says why. Nothing is
+asked a second time here. Nothing but ModelUnavailable leaves.
 """
 
 from __future__ import annotations
@@ -182,6 +183,7 @@ class Switchboard:
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
         self._refuse_blocked(vendor)
+        _refuse_late(wire.until - request.linger_s)
         CURRENT.set(wire)
         try:
             return await adapter.ask(model, request, wire)
@@ -197,21 +199,31 @@ class Switchboard:
 
     async def _adapter(self, vendor: str) -> Adapter:
         self.warm((vendor,))
+        building = self._adapters[vendor]
         try:
-            return await asyncio.shield(asyncio.wrap_future(self._adapters[vendor]))
+            return await asyncio.shield(asyncio.wrap_future(building))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
+            self._forget(vendor, building)
             detail = f"the client could not be built: {type(error).__name__}"
             raise Fault("error", detail, again=None, billed=False, down=True) from None
 
+    def _forget(self, vendor: str, failed: Future[Adapter]) -> None:
+        """Let the next request build the client anew."""
+        with self._lock:
+            if self._adapters.get(vendor) is failed:
+                del self._adapters[vendor]
+
     def _build(self, vendors: Iterable[str]) -> None:
         for vendor in vendors:
+            building = self._adapters[vendor]
             try:
                 with self._building:
                     adapter = self._built(vendor)
             except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
-                self._adapters[vendor].set_exception(error)
+                LOG.warning("the client of %s could not be built: %s", vendor, type(error).__name__)
+                building.set_exception(error)
             else:
-                self._adapters[vendor].set_result(adapter)
+                building.set_result(adapter)
         with contextlib.suppress(Exception):
             self.prices.warm()
 
@@ -239,6 +251,12 @@ class Switchboard:
     async def _hang_up(self) -> None:
         if self._http is not None:
             await self._http.aclose()
+
+
+def _refuse_late(until: float) -> None:
+    """Refuse a request for whose answer nobody waits any more."""
+    if asyncio.get_running_loop().time() >= until:
+        raise Fault("timeout", "not sent in time", again=None, billed=False)
 
 
 def _open(vendor: str, place: Address, http: httpx2.AsyncClient) -> Adapter:

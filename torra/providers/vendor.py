@@ -33,7 +33,11 @@ REFUSED: Final[Mapping[int, str]] = {
 }
 """Answers after which the vendor is not asked for an hour."""
 
-TRANSIENT: Final = frozenset((408, 429))
+NOT_BEGUN: Final = frozenset((429, 503, 529))
+"""How a vendor says that it is too busy to begin: nothing was made, and nothing is billed."""
+
+CUT_SHORT: Final = 408
+GONE: Final = 404
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 JPEG: Final = b"\xff\xd8\xff"
 
@@ -151,14 +155,19 @@ def _broken(failure: str) -> Fault:
 
 
 def _refusal(status: int, wire: Wire, adapter: Adapter) -> Fault:
+    """Return what a status of failure means.
+
+    A server or a proxy that breaks off may have begun, and what was made may be billed.
+    """
     body = parsed(wire.body) or {}
     blocks = REFUSED.get(status, "") or adapter.exhausted(status, body)
+    broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     if blocks:
-        return Fault("error", blocks, again=None, billed=False, down=True, blocks=blocks)
-    if status in TRANSIENT or status >= 500:
+        return Fault("error", blocks, again=None, billed=broken, down=True, blocks=blocks)
+    if broken or status in NOT_BEGUN:
         again = retry_after(wire.headers, body)
-        return Fault("error", str(status), again=again, billed=False, down=True)
-    return Fault("error", str(status), again=None, billed=False)
+        return Fault("error", str(status), again=again, billed=broken, down=True)
+    return Fault("error", str(status), again=None, billed=False, down=status == GONE)
 
 
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
