@@ -137,7 +137,7 @@ def asked(script: dict[str, Any], **more: Any) -> dict[tuple[str, int], Any]:
     return {(request.role.id, request.round): request for request in provider.requests}
 
 
-def some(scaled: Callable[..., int], share: int = 1) -> Iterator[int]:
+def some(scaled: Callable[..., int], share: int = 2) -> Iterator[int]:
     """Yield the texts of this run: all at night, by day one in `share`."""
     count = min(len(TEXTS), scaled(len(TEXTS) * 50 // share))
     yield from range(0, len(TEXTS), len(TEXTS) // count)

@@ -240,7 +240,7 @@ def database(tmp_path: Path) -> Any:
 def test_a_debate_ends_the_same_way_again(database: Database, scaled: Callable[..., int]) -> None:
     """Whatever its models did: three rounds, every failure, retries, the fallback."""
     config = settings(debate_rounds=3)
-    for number in range(scaled(2000, 120)):
+    for number in range(scaled(2000, 60)):
         close = stores.NOON + number * QUARTER
         features = {"technical.rsi14": 20.0 + number / 100}
         about = context(features=features, as_of=iso(close), bar_time=iso(close - QUARTER))
