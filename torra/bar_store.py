@@ -49,8 +49,13 @@ class BarStore(Store):
         if not bars:
             return 0
         with self.transaction():
-            known = self._known(instance, timeframe, bars[0][0], bars[-1][0])
-            fresh = [bar for bar in bars if known.get(bar[0]) != bar]
+            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0])
+            known = {bar[0] for bar in stored}
+            if stored == bars[: len(stored)]:  # what every tick but the first finds
+                fresh = bars[len(stored) :]
+            else:
+                last = {bar[0]: bar for bar in stored}
+                fresh = [bar for bar in bars if last.get(bar[0]) != bar]
             span = self.bar_span(instance, timeframe) if fresh else None
             newest = span[1] if span else BEFORE_ALL
             again = bool(fresh) and fresh[0][0] <= newest
@@ -135,14 +140,14 @@ class BarStore(Store):
         )  # fmt: skip
         return None if row is None else row["revision"]
 
-    def _known(self, instance: str, timeframe: str, first: str, last: str) -> dict[str, Stored]:
-        """Return the bars of a range by time: of several revisions the last one stays."""
+    def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Stored]:
+        """Return the bars of a range in the order of their times and revisions."""
         found = self.connection().conn.execute(
             "SELECT bar_time, open, high, low, close, volume FROM bars WHERE instance = ? "
             "AND timeframe = ? AND bar_time BETWEEN ? AND ? ORDER BY bar_time, revision",
             (instance, timeframe, first, last),
         )
-        return {row[0]: row for row in found}
+        return list(found)
 
     def _next_revision(self, instance: str, timeframe: str) -> int:
         sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"

@@ -193,7 +193,9 @@ class Store:
 
     def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
         with self._translated(), self._using() as db:
-            return list(db.query(sql, values))
+            cursor = db.conn.execute(sql, values)  # db.query would wrap each look in a savepoint
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
         rows = self._rows(sql, *values)
@@ -206,9 +208,11 @@ class Store:
 
     def _add(self, table: str, row: Mapping[str, object]) -> int:
         _refuse_infinite(row.values(), table)
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
         with self.transaction():
-            written = self.connection().table(table).insert(dict(row))
-        return int(written.last_rowid or 0)
+            sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
+            written = self.connection().conn.execute(sql, tuple(row.values()))
+        return int(written.lastrowid or 0)
 
     def _moment(self) -> str:
         return stamp(self._now())
