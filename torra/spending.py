@@ -42,7 +42,7 @@ from functools import partial
 from typing import Final
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
-from agents.asking import REQUESTS_PER_AGENT
+from agents.asking import MOST_TOKENS, REQUESTS_PER_AGENT
 from agents.contracts import (
     SCORE_DECIMALS,
     CallBound,
@@ -87,9 +87,6 @@ CUSTOM: Final = "custom"
 
 UNASKED: Final = SourceType.L1_ONLY.value
 """Name of the lowest rung: nobody is asked."""
-
-MOST_TOKENS: Final = 10**9
-"""A vendor that reports more tokens than this for one call is wrong; 0 is booked."""
 
 ROUNDING: Final = 1e-9
 """A cost above its reservation by less than this is no more than rounding, USD."""
