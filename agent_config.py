@@ -37,6 +37,17 @@ UNGROUNDED_WEIGHT: Final = 0.3
 GROUNDING_TOLERANCE: Final = 0.01
 """A cited value may differ from the evidence by this share of it."""
 
+QUORUM_FROM: Final = 4
+"""Desks of so many analysts and more need a quorum of reports before the researchers are asked."""
+
+OPPOSITION_COST: Final = 0.60
+"""Share of the conviction that is lost when every analyst that took a side opposes the debate's
+(document 000).
+"""
+
+SIDE_FROM: Final = 0.02
+"""Mean adjustment of a report from which it takes a side; nearer to 0 it is neutral."""
+
 STAGE_SHARE: Final = {"analysts": 0.45, "research": 0.50, "gate": 0.60}
 """Share of the time that remains which a stage may use."""
 
@@ -112,13 +123,19 @@ class GateSettings(Section):
     disagreement_floor: float = Field(
         0.3, ge=0, le=1, description="disagreement lowers it no further"
     )
+    event_before_minutes: float = Field(
+        30.0, ge=0, le=1_440, description="veto: a high-impact event is this near or nearer"
+    )
+    event_after_minutes: float = Field(
+        15.0, ge=0, le=1_440, description="veto: a high-impact event was this recently or later"
+    )
 
 
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
     mode: Literal["budget", "full"] = Field(
-        "budget", description="which desk of agents (full: not in this version)"
+        "budget", description="which desk of agents (docs/agents.md)"
     )
     active_agents: tuple[str, ...] = Field(
         (),
@@ -127,6 +144,18 @@ class AgentSettings(Section):
         description="agents by name; when not empty it wins over mode",
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
+    quorum: int = Field(
+        3,
+        ge=0,
+        le=MAX_AGENTS,
+        description="analysts' reports, abstentions included, without which a desk of four or more "
+        "analysts skips its researchers",
+    )
+    second_look: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="whether a report of low confidence is thought over once more, if time and "
+        "budget allow (auto: in mode full)",
+    )
     provider: Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] = Field(
         "rules", description="who answers; rules need no key and no network"
     )
@@ -157,7 +186,9 @@ class AgentSettings(Section):
     pivotal_sample: float = Field(
         0.05, ge=0, le=1, description="share of the ticks that pivotal skips and asks all the same"
     )
-    include_news: bool = Field(False, description="collect headlines (true: not in this version)")
+    include_news: bool = Field(
+        False, description="collect headlines (section news) and show them to the news agent"
+    )
     include_markov_context: bool = Field(
         True, description="show agents the Markov state and its transitions"
     )

@@ -5,10 +5,11 @@
 `deliberate` is the same work with the whole record; `blend` is the host's last step, 0.80 L1 +
 0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
 raises; with nobody answering and no fallback the scores are L1 bit for bit; no blended score leaves
-L1 by more than 0.06. When a call fails its agent is skipped, when all opinions fail the `fallback`
-is asked, when that fails too L1 stands, and the rule vetoes hold in every case
-(docs/debate.md, "When things fail"). ValueError is for a caller's mistake only: a desk that cannot
-be seated, L1 scores that are no scores.
+L1 by more than 0.06. When a call fails its agent is skipped, when too few analysts of a large desk
+gave a report the researchers are left out, when all opinions fail the `fallback` is asked, when
+that fails too L1 stands, and the rule vetoes hold in every case (docs/debate.md, "When things
+fail"). ValueError is for a caller's mistake only: a desk that cannot be seated, L1 scores that are
+no scores.
 
 Left to others: a stage (agents.sitting, agents.stages), asking (agents.asking), parsing
 (agents.replies), the arithmetic (agents.synthesis, agents.risk_gate), prompts (scoring_rubric).
@@ -51,6 +52,7 @@ from agents.contracts import (
 )
 from agents.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.evidence import with_scores
+from agents.panel import NEUTRAL, Panel, measure, quorate
 from agents.registry import SCORER, Agent, seated
 from agents.replies import scores as read_scores
 from agents.sitting import OnEvent, Sitting, failure, fenced, result_of
@@ -82,6 +84,8 @@ MARKOV_FEATURES: Final = ("memory.markov_state", "memory.state_duration", "memor
 HISTORY: Final = ("sentiment_trend", "trend_direction", "recent_signals")
 """Memory keys that `include_sentiment_history` shows or hides; their lists have the newest last."""
 HISTORY_FEATURES: Final = ("memory.consensus_last", "memory.trend_direction")
+QUORUM: Final = "quorum"
+"""Why researchers are left out: too few analysts gave a report."""
 NOTHING: Final = Debate(dict.fromkeys(VECTORS, 0.0), dict.fromkeys(VECTORS, 0.0))
 
 
@@ -150,19 +154,20 @@ def deliberate(
     )
     context = _as_configured(context, config.agents)
     sitting.ask("analysts", 1, {seat.role.id: context for seat in sitting.seats("analyst")})
-    for number in range(1, config.agents.debate_rounds + 1):
-        _research(sitting, context, number)
+    _debated(sitting, context, config.agents)
     apart = spread(sitting.heard("analyst"))
     rules = risk_gate.rules(context.features, config.gate, apart)
-    sitting.flags += [f"silent:{name}" for name in rules.silent]
+    sitting.flags += rules.flags
+    agreed = NEUTRAL
     if not sitting.answers:
         source, debate = _without_opinions(sitting, context, fallback)
         ruling = rules.ruling
     else:
         debate = synthesise(sitting.answers.values())
+        agreed = measure(sitting.answers.values(), debate.debate)
         ruling = _gate(sitting, context, rules.ruling, apart)
         source = _source(sitting, config.agents)
-    return _record(sitting, context, source, debate, ruling=ruling, rule=rules.ruling)
+    return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
 
 
 def undebated(
@@ -184,7 +189,7 @@ def undebated(
         debate=dict(NOTHING.debate),
         ruling=rules.ruling,
         rule_ruling=rules.ruling,
-        flags=(*flags, *(f"silent:{name}" for name in rules.silent)),
+        flags=(*flags, *rules.flags),
     )
 
 
@@ -209,6 +214,19 @@ def check_desk(
 ) -> tuple[str, ...]:
     """Return the ids of the agents that would sit; raises ValueError as `deliberate` would."""
     return tuple(seat.role.id for seat in seated(settings, agents))
+
+
+def _debated(sitting: Sitting, context: DebateContext, settings: AgentSettings) -> None:
+    """Let bull and bear debate, unless too few analysts were heard to debate about."""
+    heard, seats = len(sitting.heard("analyst")), len(sitting.seats("analyst"))
+    if quorate(heard, seats, settings.quorum):
+        for number in range(1, settings.debate_rounds + 1):
+            _research(sitting, context, number)
+        return
+    sitting.degraded = f"{heard} of {seats} analysts"
+    sitting.flags.append(f"degraded:{heard}_of_{seats}")
+    sides = [seat.role.id for seat in sitting.seats("researcher")]
+    sitting.leave_out("research", 1, sides, QUORUM)
 
 
 def _research(sitting: Sitting, context: DebateContext, number: int) -> None:
@@ -290,7 +308,7 @@ def _ask_fallback(
 
 
 def _source(sitting: Sitting, settings: AgentSettings) -> SourceType:
-    if sitting.failures:
+    if sitting.failures or sitting.unasked:
         return SourceType.AGENT_PARTIAL
     return SourceType.AGENT_CUSTOM if settings.active_agents else DESK_NAMES[settings.mode]
 
@@ -300,6 +318,7 @@ def _record(
     context: DebateContext,
     source: SourceType,
     debate: Debate,
+    agreed: Panel,
     *,
     ruling: GateRuling,
     rule: GateRuling,
@@ -307,7 +326,8 @@ def _record(
     gated = adjust(debate.debate, ruling.multiplier)
     opinions = [seat.role.id for seat in sitting.desk if seat.role.kind != "gate"]
     heard = [answer for answer in sitting.answers.values() if not answer.report.abstained]
-    summary = _summary(sum(answer.role.id in opinions for answer in heard), len(opinions), ruling)
+    spoke = sum(answer.role.id in opinions for answer in heard)
+    summary = _summary(spoke, len(opinions), ruling, sitting.degraded)
     sitting.tell(
         "decision",
         source_type=str(source),
@@ -335,15 +355,18 @@ def _record(
         failures=dict(sitting.failures),
         calls=calls,
         stages=tuple(sitting.stages),
-        flags=tuple(dict.fromkeys((*sitting.flags, *late))),
+        flags=tuple(dict.fromkeys((*sitting.flags, *sitting.line.looks(), *late))),
         cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
         elapsed_ms=round((sitting.line.monotonic() - sitting.began) * 1000, 3),
+        unasked=dict(sitting.unasked),
+        panel=agreed,
     )
 
 
-def _summary(heard: int, seats: int, ruling: GateRuling) -> str:
+def _summary(heard: int, seats: int, ruling: GateRuling, degraded: str = "") -> str:
+    short = f"DEGRADED ({degraded}), " if degraded else ""
     veto = ", openings vetoed" if ruling.veto else ""
-    return f"{heard} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
+    return f"{short}{heard} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
 
 
 def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:

@@ -31,6 +31,7 @@ from torra.config import Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.journal_store import JournalStore
 from torra.ledger_store import LedgerStore
+from torra.news_store import NewsStore
 from torra.risk_engine import Position
 from torra.sentiment_rules import OpenPosition
 from torra.signal_store import SignalStore, as_position
@@ -71,7 +72,7 @@ class Saved:
     composites: Mapping[str, Mapping[str, Any]]
 
 
-class Database(TickStore, BarStore, SignalStore, JournalStore, LedgerStore):
+class Database(TickStore, BarStore, SignalStore, JournalStore, LedgerStore, NewsStore):
     """One desk's database. Any thread may use it; each has its own connection."""
 
     @classmethod

@@ -30,7 +30,9 @@ from torra.bridges import paper
 from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
+from torra.news_digest import NewsView
 from torra.risk_engine import Action, intent
+from torra.scheduled_events import EventView
 from torra.tick_debate import Payer, Voices, debate
 from torra.tick_record import Sight, Thought
 
@@ -61,6 +63,7 @@ class Edges:
 
     `notify` hears what happens inside it and may not fail it; `submit` is None where nobody is to
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
+    `news` and `events` tell what was known at a moment; None where the profile asks for neither.
     """
 
     database: Database
@@ -72,6 +75,8 @@ class Edges:
     notify: Callable[[str, dict[str, Any]], None] | None = None
     account: Payer | None = None
     picture: Callable[[], bytes | None] | None = None
+    news: Callable[[datetime], NewsView] | None = None
+    events: Callable[[datetime], EventView] | None = None
 
     @property
     def voices(self) -> Voices:
@@ -188,6 +193,8 @@ def _look(
     memory = edges.database.memory_context(
         instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=instance.symbol
     )
+    news = edges.news(as_of) if edges.news else None
+    events = edges.events(as_of) if edges.events else None
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
@@ -199,6 +206,9 @@ def _look(
         bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
         memory=memory,
         digits=profile.symbol(instance.symbol).digits,
+        bars=bars,
+        news=news,
+        events=events,
     )
     score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
     first, last = (bars.index[at].to_pydatetime() for at in (0, -1))
@@ -216,6 +226,8 @@ def _look(
         memory=memory,
         bundle=bundle,
         revision=edges.database.bar_revision(instance.id, key.timeframe, first, last),
+        news=news,
+        events=events,
     )
 
 
@@ -301,6 +313,8 @@ def _decide(
             desk={**desk, "decided": iso(now)},
             elapsed_ms=(edges.clock.monotonic() - due) * 1000.0,
         )
+        if sight.news is not None:
+            database.store_news(found.item for found in sight.news.items)
         database.write_journal(key, record)
         database.write_calls(key, thought.deliberation.calls)
         if thought.picture is not None:
@@ -335,7 +349,7 @@ def _review(
         trading_state=desk["trading_state"],
         veto=veto,
         opening_stands=stands,
-        multiplier=thought.deliberation.ruling.multiplier,
+        multiplier=_multiplier(thought, saved.verdict),
         **desk["exposure"],
     )
     position = database.position(instance.id)
@@ -351,6 +365,14 @@ def _review(
     for side, held in latched.items():
         database.set_latch(instance.id, side, held)
     return action
+
+
+def _multiplier(thought: Thought, verdict: str) -> float:
+    """Return what scales the size of an opening: the gate's multiplier and the conviction."""
+    spoken = thought.deliberation
+    if verdict not in ("BUY", "SELL"):
+        return spoken.ruling.multiplier
+    return spoken.ruling.multiplier * spoken.conviction_for(verdict)
 
 
 def _enqueue(

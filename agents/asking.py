@@ -7,6 +7,10 @@ if that can help (`ModelUnavailable.again` says when), as much time remains as t
 took, and the request cap leaves room: the first requests of the later stages are set aside, so a
 retry cannot starve the gate. This is the only retry there is: providers make none.
 
+On the same terms an analyst or a researcher that answered at once, with low confidence, is asked to
+look once more (`AgentSettings.second_look`). Its second answer counts if it is good; if not, for
+whatever reason, the first one stands.
+
 Every request is kept as a `CallRecord`, also when its answer came late or never: a late answer is
 recorded and not used. Of a foreign exception only the type is kept, because its text may hold a
 key.
@@ -21,8 +25,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
-from scoring_rubric import request_hash, visible, without_nonce
+from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings, route
+from scoring_rubric import request_hash, second_look, visible
 
 from . import replies
 from .contracts import (
@@ -37,6 +41,7 @@ from .contracts import (
     Role,
     Submit,
 )
+from .fence import without_nonce
 
 REASONS: Final = frozenset(
     (
@@ -63,6 +68,12 @@ UNUSABLE: Final[Mapping[str, str]] = {
 REQUESTS_PER_AGENT: Final = 2
 """Requests of one agent in one stage: the first, and one retry or second look."""
 
+LOOK_AGAIN: Final = frozenset(("analyst", "researcher"))
+"""Kinds of agents whose reports may get a second look."""
+
+SAME_AGAIN: Final = "rules"
+"""The provider that would only repeat itself: it answers the same evidence in the same way."""
+
 DETAIL_KEPT: Final = 200
 """Characters kept of a failure's detail."""
 
@@ -71,21 +82,26 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Stage:
-    """A stretch of a deliberation: until when its answers count, in monotonic seconds."""
+    """A stretch of a deliberation: until when its answers count, in monotonic seconds.
+
+    `held` are the first reports of the agents that are taking a second look at this moment.
+    """
 
     name: str
     round: int
     until: float
     closed: bool = False
+    held: dict[str, AgentReport] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Call:
-    """A request that was sent, and what is known of it so far."""
+    """A request that was sent, and what is known of it so far. `look`: it is a second look."""
 
     request: Request
     stage: str
     started: float
+    look: bool = False
     status: str = "timeout"
     detail: str = ""
     ended: float | None = None
@@ -115,11 +131,9 @@ class Line:
         exchange = _Exchange(self, role, context, stage)
 
         def parse(reply: Mapping[str, Any], prompt: Prompt) -> AgentReport:
-            if prompt.shape == "ruling":
-                return replies.ruling(reply, role, context.features)
-            return replies.report(reply, role, context.features)
+            return replies.read(prompt.shape, reply, role, context.features)
 
-        return lambda prompt: exchange.retried(prompt, parse)
+        return lambda prompt: exchange.considered(prompt, parse)
 
     def ask_once(
         self, role: Role, context: DebateContext, stage: Stage
@@ -134,7 +148,7 @@ class Line:
 
         return lambda prompt: exchange.once(prompt, parse)
 
-    def open(self, request: Request, stage: Stage) -> Call:
+    def open(self, request: Request, stage: Stage, *, look: bool = False) -> Call:
         """Enter a request into the log.
 
         Raises ModelUnavailable: "budget" above the cap, "deadline" when the stage is over.
@@ -147,7 +161,7 @@ class Line:
             if len(self.calls) >= MAX_REQUESTS or (extra and self._extra >= spare):
                 raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")
             self._extra += extra
-            call = Call(request, stage.name, self.monotonic())
+            call = Call(request, stage.name, self.monotonic(), look)
             self.calls.append(call)
             return call
 
@@ -158,23 +172,46 @@ class Line:
             call.detail = detail[:DETAIL_KEPT]
             call.ended = self.monotonic()
 
-    def close(self, stage: Stage, unheard: Collection[str]) -> None:
+    def hold(self, stage: Stage, role: Role, report: AgentReport | None) -> None:
+        """Keep the report that stands should its second look not end in time; None lets it go."""
+        with self._lock:
+            if stage.closed:
+                return
+            if report is None:
+                stage.held.pop(role.id, None)
+            else:
+                stage.held[role.id] = report
+
+    def close(self, stage: Stage, unheard: Collection[str]) -> dict[str, AgentReport]:
         """End a stage; `unheard` are the roles that were left behind.
 
+        Returns the reports that stand all the same, of roles left in the middle of a second look.
         The record says what the debate says: of a role that was not heard no call is ok, and the
         last one timed out (late, when it was answered). Nothing that ends from here on changes it.
         """
         with self._lock:
             stage.closed = True
+            standing = {name: stage.held[name] for name in unheard if name in stage.held}
             last: dict[str, Call] = {}
             for call in self.calls:
+                name = call.request.role.id
                 if (call.stage, call.request.round) != (stage.name, stage.round):
                     continue
-                if call.request.role.id in unheard:
-                    last[call.request.role.id] = call
+                if name in unheard and (call.look or name not in standing):
+                    last[name] = call
                     call.status = "timeout" if call.status == "ok" else call.status
             for call in last.values():
                 call.status = "timeout"
+            return standing
+
+    def looks(self) -> tuple[str, ...]:
+        """Return what became of every second look, as flags."""
+        with self._lock:
+            looks = [call for call in self.calls if call.look]
+        told = {True: "second_look", False: "first_look_stands"}
+        return tuple(
+            sorted(f"{told[call.status == 'ok']}:{call.request.role.id}" for call in looks)
+        )
 
     def records(self) -> tuple[CallRecord, ...]:
         """Return what is known of every request by now, in a stable order."""
@@ -202,6 +239,25 @@ class _Exchange:
         self._context = context
         self._stage = stage
         self._attempts = 0
+        self._final = False
+
+    def considered(
+        self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], AgentReport]
+    ) -> AgentReport:
+        """Ask, and have a first answer of low confidence looked at once more."""
+        line, stage = self._line, self._stage
+        started = line.monotonic()
+        report = self.retried(prompt, parse)
+        now = line.monotonic()
+        if not self._doubtful(report) or stage.until - now < now - started:
+            return report
+        line.hold(stage, self._role, report)
+        try:
+            return self.once(second_look(prompt, report), parse, look=True)
+        except ModelUnavailable:
+            return report
+        finally:
+            line.hold(stage, self._role, None)
 
     def retried(self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], T]) -> T:
         """Ask, and once more after an error or garbage if there is time and room."""
@@ -224,12 +280,14 @@ class _Exchange:
         parse: Callable[[Mapping[str, Any], Prompt], T],
         *,
         delay: float = 0.0,
+        look: bool = False,
     ) -> T:
         """Ask one model once, after `delay` seconds; raises ModelUnavailable and only that."""
         request = self._request(prompt, delay)
-        call = self._line.open(request, self._stage)
+        call = self._line.open(request, self._stage, look=look)
         try:
             call.completion = self._completion(call, request)
+            self._final = call.completion.final
             result = parse(self._reply(call.completion, request), prompt)
         except ModelUnavailable as error:
             reason = error.reason if error.reason in REASONS else "error"
@@ -237,6 +295,23 @@ class _Exchange:
             raise
         self._line.settle(call, self._stage, "ok", "")
         return result
+
+    def _doubtful(self, report: AgentReport) -> bool:
+        """Tell whether a report is to be looked at once more, time and room aside."""
+        settings, role = self._line.settings, self._role
+        wanted = settings.second_look == "always" or (
+            settings.second_look == "auto"
+            and settings.mode == "full"
+            and not settings.active_agents
+        )
+        return (
+            wanted
+            and role.kind in LOOK_AGAIN
+            and report.confidence == "low"
+            and not report.abstained
+            and not self._final
+            and route(settings.model(role.id, role.tier), settings.provider)[0] != SAME_AGAIN
+        )
 
     def _request(self, prompt: Prompt, delay: float) -> Request:
         if not isinstance(prompt, Prompt):

@@ -34,7 +34,32 @@ BLEND_WEIGHT: Final = 0.20
 SCORE_DECIMALS: Final = 8
 """Scores are rounded to this many decimals before they are compared, stored or hashed."""
 
+EVENT_CLASSES: Final = (
+    "earnings",
+    "guidance",
+    "rating",
+    "regulatory",
+    "macro",
+    "geopolitical",
+    "supply",
+    "other",
+)
+"""What a headline is about, by its words. These words are ours: they may stand in any prompt."""
+
+ORDINALS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "relevance": (0, 2),
+        "sentiment": (-1, 1),
+        "price_impact": (-3, 3),
+        "trend": (-1, 1),
+        "investor_confidence": (-3, 3),
+        "risk_profile_change": (-2, 2),
+    }
+)
+"""Whole numbers that the news agent gives, with their ranges (PrimoGPT's features)."""
+
 Confidence = Literal["high", "medium", "low"]
+Shape = Literal["report", "case", "news", "ruling", "scores"]
 Tier = Literal["quick", "deep"]
 Focus = Literal["primary", "secondary"]
 Kind = Literal["analyst", "researcher", "gate", "scorer"]
@@ -141,7 +166,8 @@ class AgentReport:
 
     `adjustments` maps a vector to a number in [-0.3, +0.3] or to None (not scored; 0.0 is a neutral
     vote). A gate's report carries a `ruling` and scores nothing. `ungrounded` and `clamped` appear
-    in `flags`.
+    in `flags`. `falsifiers` say what would prove a researcher's case wrong; `ordinals` are the news
+    agent's (ORDINALS).
     """
 
     agent_id: str
@@ -154,6 +180,8 @@ class AgentReport:
     abstained: bool = False
     reason: str = ""
     ruling: GateRuling | None = None
+    falsifiers: tuple[str, ...] = ()
+    ordinals: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def abstain(cls, agent_id: str, reason: str) -> AgentReport:
@@ -166,8 +194,8 @@ class Role:
     """One seat at the desk.
 
     `focus` names the vectors that the agent may touch and how much its word weighs there; `needs`
-    names the feature blocks without which it abstains; `evidence` the id prefixes that its prompt
-    shows; `rubric` names its template in scoring_rubric.
+    the id prefixes of which at least one must have a value, or it abstains; `evidence` the id
+    prefixes that its prompt shows. Its template is scoring_rubric.RUBRICS[id].
     """
 
     id: str
@@ -211,12 +239,13 @@ class DebateContext:
 class Prompt:
     """What an agent wants to ask; the framework turns it into a `Request`.
 
-    `shape` names the reply that is expected: report, ruling or scores.
+    `shape` names the reply that is expected: an analyst's report, a researcher's case (a report
+    with falsifiers), the news agent's report (with ordinals), a gate's ruling, a scorer's scores.
     """
 
     system: str
     user: str
-    shape: Literal["report", "ruling", "scores"]
+    shape: Shape
     evidence: tuple[str, ...] = ()
 
 
@@ -259,7 +288,8 @@ class Completion:
 
     `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied;
     `output_tokens` counts everything billed as output, thinking too. `stop_reason` is end, length
-    (cut off at the output limit), refusal, filter, or the vendor's own word.
+    (cut off at the output limit), refusal, filter, or the vendor's own word. `final`: no second
+    look may follow, because none did when this answer was recorded.
     """
 
     text: str
@@ -270,6 +300,7 @@ class Completion:
     cost_usd: float = 0.0
     stop_reason: str = "end"
     cached_tokens: int = 0
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from .contracts import (
     GateRuling,
     SourceType,
 )
+from .panel import NEUTRAL, Panel
 from .synthesis import moved
 
 
@@ -28,7 +29,8 @@ class Deliberation:
 
     `scores` (gated) and `ungated` (multiplier 1) have the shape of score_chart; `adjustments`
     (gated), `analyst_avg` and `debate` hold a number per vector. `reports` are those that count,
-    `earlier` the cases that a later round replaced, `failures` why an agent gave no report.
+    `earlier` the cases that a later round replaced, `failures` why an agent gave no report,
+    `unasked` why one was left out that could have been asked. `panel` is how far the desk agrees.
     """
 
     source_type: SourceType
@@ -47,11 +49,20 @@ class Deliberation:
     flags: tuple[str, ...] = ()
     cost_usd: float = 0.0
     elapsed_ms: float = 0.0
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    panel: Panel = NEUTRAL
 
     @property
     def veto(self) -> bool:
         """Whether no opening may be made on these scores."""
         return self.ruling.veto
+
+    def conviction_for(self, side: str) -> float:
+        """Return what the desk's conviction leaves of the size of an opening BUY or SELL, 0 to 1.
+
+        1 when no opinion answered. (agents.panel)
+        """
+        return self.panel.conviction_for(side)
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON values, for the `agent_deliberation` column."""
@@ -65,6 +76,8 @@ class Deliberation:
             "reports": [_report_json(report) for report in self.reports],
             "earlier": [_report_json(report) for report in self.earlier],
             "failures": dict(self.failures),
+            "unasked": dict(self.unasked),
+            "panel": self.panel.as_json(),
             "calls": [asdict(call) for call in self.calls],
             "stages": [dict(stage) for stage in self.stages],
             "flags": list(self.flags),
@@ -115,4 +128,6 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "abstained": report.abstained,
         "reason": report.reason,
         "ruling": None if report.ruling is None else _ruling_json(report.ruling),
+        "falsifiers": list(report.falsifiers),
+        "ordinals": dict(report.ordinals),
     }

@@ -13,6 +13,30 @@ from agent_config import GROUNDING_TOLERANCE
 
 from .contracts import VECTORS, DebateContext, Evidence, Feature, Role
 
+SURROUNDINGS: Final = (
+    "market.regime",
+    "market.triage",
+    "market.session",
+    "market.day_of_week",
+    "market.spread_atr",
+    "market.range_atr",
+)
+"""What everybody sees of the market at once; how old and how many the bars are is the gate's."""
+
+MARKET_EVIDENCE: Final = (
+    *SURROUNDINGS,
+    "technical.adx14",
+    "technical.plus_di",
+    "technical.minus_di",
+    "technical.volatility_percentile",
+)
+"""What every agent is told: the regime, what it is read from, and whether the bar is unusual."""
+
+FUNDAMENTALS: Final = tuple(
+    f"fundamentals.{name}"
+    for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
+)
+
 CASE_EVIDENCE: Final = (
     "scores.",
     "component.",
@@ -23,29 +47,45 @@ CASE_EVIDENCE: Final = (
             "macd_hist",
             "stoch_k",
             "cci20",
-            "adx14",
-            "plus_di",
-            "minus_di",
             "support_distance_atr",
             "resistance_distance_atr",
             "trend_state",
             "bos",
-            "volatility_percentile",
             "volume_ratio",
         )
     ),
     "forecast.",
-    "market.",
     "memory.",
+    *FUNDAMENTALS,
+    *MARKET_EVIDENCE,
 )
 """What both researchers argue from. One table for the two keeps them even."""
 
+SOURCES: Final[Mapping[str, str]] = {
+    "news": "source.news",
+    "sentiment": "source.news",
+    "fundamentals": "source.fundamentals",
+}
+"""Blocks that are fed from outside, and the feature that says why there is nothing."""
+
+NOTHING_WRONG: Final = "available"
+
 
 def missing(role: Role, context: DebateContext) -> str:
-    """Return why a role cannot judge, "" when each block that it needs holds a value."""
-    there = {feature.block for feature in context.features.values() if feature.value is not None}
-    lacking = [block for block in role.needs if block not in there]
-    return f"no {' or '.join(lacking)} evidence" if lacking else ""
+    """Return why a role cannot judge, "" when something that it needs has a value.
+
+    A need names a feature, or all whose id begins with it and a dot (the whole block `technical`);
+    a need that ends in an underscore begins an id.
+    """
+    there = [name for name, feature in context.features.items() if feature.value is not None]
+    if not role.needs or any(_is_of(name, need) for need in role.needs for name in there):
+        return ""
+    blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
+    lacking = f"no {' or '.join(blocks)} evidence"
+    if why := _why(blocks, context.features):
+        return f"{lacking}: {why}"
+    names = [need.split(".", 1)[1].rstrip("_") for need in role.needs if "." in need.rstrip(".")]
+    return f"{lacking} ({', '.join(names)})" if names else lacking
 
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
@@ -69,6 +109,17 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
         for vector in VECTORS
     }
     return {**scores, **features}
+
+
+def _is_of(name: str, need: str) -> bool:
+    return name == need or name.startswith(need if need.endswith((".", "_")) else f"{need}.")
+
+
+def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
+    """Return the words of the sources of some blocks, where they explain that nothing is there."""
+    found = (features.get(SOURCES.get(block, "")) for block in blocks)
+    words = dict.fromkeys(str(feature.value) for feature in found if feature and feature.value)
+    return ", ".join(word for word in words if word != NOTHING_WRONG)
 
 
 def _true(cited: Evidence, feature: Feature | None) -> bool:

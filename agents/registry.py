@@ -1,6 +1,6 @@
 """Who can sit at the desk: one row per agent, and who sits there under given settings.
 
-A later agent is one more file and one more row of `AGENTS`. A desk that cannot be seated raises
+An agent is one file and one row of `AGENTS`. A desk that cannot be seated raises
 ValueError with a message for a person; a host turns it into its own configuration error.
 """
 
@@ -13,7 +13,16 @@ from typing import Final
 
 from agent_config import GATE_ID, MAX_AGENTS, AgentSettings
 
-from . import bear_researcher, bull_researcher, risk_gate, technical_agent
+from . import (
+    bear_researcher,
+    bull_researcher,
+    key_levels_agent,
+    momentum_agent,
+    news_agent,
+    risk_gate,
+    sentiment_agent,
+    technical_agent,
+)
 from .contracts import VECTORS, Analyze, Role
 from .synthesis import SIDES
 
@@ -30,7 +39,16 @@ class Agent:
 
 AGENTS: Final[Mapping[str, Agent]] = {
     part.ROLE.id: Agent(part.ROLE, part.analyze)
-    for part in (technical_agent, bull_researcher, bear_researcher, risk_gate)
+    for part in (
+        technical_agent,
+        sentiment_agent,
+        news_agent,
+        key_levels_agent,
+        momentum_agent,
+        bull_researcher,
+        bear_researcher,
+        risk_gate,
+    )
 }
 
 SCORER: Final = Role(

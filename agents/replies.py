@@ -5,11 +5,11 @@ a neutral vote and never another exception. The JSON schemas that providers send
 same models, so that there is one truth. NaN, Infinity, 1e999, a string or a boolean where a number
 belongs, a duplicate or missing key, a lone surrogate, anything around the JSON object and more than
 64 kB are garbage; an answer about another symbol is `wrong_symbol`. What fits is then held to the
-role: a finite number outside its bound is clamped and flagged `clamped`, a vector outside its focus
-is dropped and flagged `out_of_focus`, and citations that are not in the evidence flag the report
-`ungrounded`. A report that scores something and cites nothing is ungrounded too: nothing can be
-checked. Fields are parsed, prose never is: it may be in any language, keys and words of choice may
-not. A key that nobody asked for is passed over.
+role: a finite number outside its bound is clamped and flagged `clamped`, and so is an ordinal; a
+vector outside its focus is dropped and flagged `out_of_focus`, and citations that are not in the
+evidence flag the report `ungrounded`. A report that scores something and cites nothing is
+ungrounded too: nothing can be checked. Fields are parsed, prose never is: it may be in any
+language, keys and words of choice may not. A key that nobody asked for is passed over.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from agent_config import CONFIDENCE_WEIGHT
 from scoring_rubric import OWN_FLAGS
 
 from .contracts import (
+    ORDINALS,
     VECTORS,
     AgentReport,
     Confidence,
@@ -44,6 +45,7 @@ from .contracts import (
     GateRuling,
     ModelUnavailable,
     Role,
+    Shape,
 )
 from .evidence import grounded
 
@@ -55,7 +57,7 @@ REASONING_KEPT: Final = 2_000
 LINE_KEPT: Final = 300
 """Characters kept of a key point, a flag, a cited word or an abstention's reason."""
 LINES_KEPT: Final = 8
-"""Key points and flags that a report keeps."""
+"""Key points, falsifiers and flags that a report keeps."""
 CITATIONS_KEPT: Final = 40
 """Citations that a report keeps; all of them are checked."""
 
@@ -103,7 +105,7 @@ Cited = Annotated[tuple[Citation, ...], Field(strict=False), FailFast()]
 
 
 class ReportReply(Reply):
-    """The reply of an analyst or a researcher."""
+    """The reply of an analyst."""
 
     symbol: str
     adjustments: Adjustments
@@ -114,6 +116,37 @@ class ReportReply(Reply):
     flags: Listed
     abstained: bool
     abstain_reason: str
+
+
+class CaseReply(ReportReply):
+    """The reply of a researcher: a report, and what would prove its case wrong."""
+
+    falsifiers: Listed
+
+
+def _whole(value: object) -> object:
+    """Return 2.0 as 2: JSON does not tell them apart."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
+
+
+class Ordinals(Reply):
+    """What the news amounts to, in whole numbers; ORDINALS has their ranges."""
+
+    relevance: Whole
+    sentiment: Whole
+    price_impact: Whole
+    trend: Whole
+    investor_confidence: Whole
+    risk_profile_change: Whole
+
+
+class NewsReply(ReportReply):
+    """The reply of the news agent: a report, and the ordinals."""
+
+    ordinals: Ordinals
 
 
 class RulingReply(Reply):
@@ -191,6 +224,8 @@ def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
 
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "report": _schema(ReportReply),
+    "case": _schema(CaseReply),
+    "news": _schema(NewsReply),
     "ruling": _schema(RulingReply),
     "scores": _schema(ScoresReply),
 }
@@ -222,9 +257,41 @@ def load(text: object, symbol: str) -> dict[str, Any]:
     return reply
 
 
+def read(
+    shape: Shape, reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
+) -> AgentReport:
+    """Turn the reply to a prompt of a shape into a report; raises ModelUnavailable("garbage")."""
+    if shape == "ruling":
+        return ruling(reply, role, features)
+    if shape == "case":
+        return case(reply, role, features)
+    if shape == "news":
+        return news(reply, role, features)
+    return report(reply, role, features)
+
+
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `report` into a report; raises ModelUnavailable("garbage")."""
-    told = _fitting(ReportReply, reply)
+    return held_to(_drawn(_fitting(ReportReply, reply), role, features), role)
+
+
+def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `case` into a report; raises ModelUnavailable("garbage")."""
+    told = _fitting(CaseReply, reply)
+    drawn = _drawn(told, role, features)
+    falsifiers = () if told.abstained else _lines(told.falsifiers)
+    return held_to(replace(drawn, falsifiers=falsifiers), role)
+
+
+def news(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `news` into a report; raises ModelUnavailable("garbage")."""
+    told = _fitting(NewsReply, reply)
+    drawn = _drawn(told, role, features)
+    ordinals = {} if told.abstained else {name: getattr(told.ordinals, name) for name in ORDINALS}
+    return held_to(replace(drawn, ordinals=ordinals), role)
+
+
+def _drawn(told: ReportReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
     given = told.adjustments
     adjustments = {vector: getattr(given, vector) for vector in VECTORS}
     evidence = _citations(told.evidence)
@@ -242,7 +309,7 @@ def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
     )
     if not told.abstained and not _stands(drawn, evidence, features):
         drawn = replace(drawn, flags=(*drawn.flags, UNGROUNDED))
-    return held_to(drawn, role)
+    return drawn
 
 
 def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -294,6 +361,13 @@ def held_to(drawn: object, role: Role) -> AgentReport:
         adjustments[vector] = _within(_finite(value), role.bound)
         if adjustments[vector] != value:
             flags[CLAMPED] = None
+    ordinals = {
+        name: max(least, min(most, drawn.ordinals[name]))
+        for name, (least, most) in ORDINALS.items()
+        if name in drawn.ordinals and not drawn.abstained
+    }
+    if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
+        flags[CLAMPED] = None
     judged = drawn.ruling if role.kind == "gate" else None
     if judged is not None:
         judged = replace(judged, multiplier=max(0.0, min(1.0, _finite(judged.multiplier))))
@@ -302,14 +376,21 @@ def held_to(drawn: object, role: Role) -> AgentReport:
     elif role.kind == "gate" and not drawn.abstained:
         raise _garbage("a gate without a ruling")
     return replace(
-        drawn, agent_id=role.id, adjustments=adjustments, flags=tuple(flags), ruling=judged
+        drawn,
+        agent_id=role.id,
+        adjustments=adjustments,
+        flags=tuple(flags),
+        ruling=judged,
+        ordinals=ordinals,
     )
 
 
 def _well_formed(drawn: AgentReport) -> bool:
-    words = (drawn.reasoning, drawn.reason, *drawn.key_points, *drawn.flags)
+    words = (drawn.reasoning, drawn.reason, *drawn.key_points, *drawn.flags, *drawn.falsifiers)
     return (
         isinstance(drawn.adjustments, Mapping)
+        and isinstance(drawn.ordinals, Mapping)
+        and all(type(value) is int for value in drawn.ordinals.values())
         and drawn.confidence in CONFIDENCE_WEIGHT
         and all(isinstance(word, str) for word in words)
         and all(isinstance(cited, Evidence) for cited in drawn.evidence)

@@ -1,9 +1,10 @@
 """The risk gate: arithmetic that always holds, and a model that may only be stricter.
 
 `rules` turns features and the analysts' spread into a multiplier and a veto of openings. A feature
-that the host does not supply leaves its rule silent, which is flagged. `analyze` asks a model, and
-`merged` lets its ruling lower the multiplier or add a veto, never raise or lift; when it does not
-answer, the rules stand. A veto acts on the action, never on the scores, and never on a close.
+that the host does not supply leaves its rule silent, which is flagged; only a calendar of scheduled
+events need not be there. `analyze` asks a model, and `merged` lets its ruling lower the multiplier
+or add a veto, never raise or lift; when it does not answer, the rules stand. A veto acts on the
+action, never on the scores, and never on a close.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from .contracts import (
 )
 from .evidence import number
 
+SHOWN_DECIMALS: Final = 4
+"""Decimals with which a prompt shows the rules' numbers."""
+
 VOLATILITY: Final = "technical.volatility_percentile"
+
+CALENDAR: Final = "source.events"
+UNSURE: Final = ("broken", "ended")
+"""States of a calendar that is there and may miss what comes."""
 
 ROLE: Final = Role(
     id="risk_gate",
@@ -40,18 +48,24 @@ ROLE: Final = Role(
         "gate.",
         "market.",
         "memory.",
-        "forecast.",
+        "events.",
         VOLATILITY,
         "technical.adx14",
+        "technical.plus_di",
+        "technical.minus_di",
     ),
 )
 
 
 class Rules(NamedTuple):
-    """The ruling of the arithmetic, and the features that it would have needed."""
+    """The ruling of the arithmetic, and what is to be flagged about it.
+
+    `flags` are `silent:<feature>` for each feature that it would have needed, and `events:broken`
+    or `events:ended` where a calendar of scheduled events may miss what comes.
+    """
 
     ruling: GateRuling
-    silent: tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 def analyze(context: DebateContext, ask: Ask) -> AgentReport:
@@ -66,6 +80,7 @@ def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float
         seen.above("market.spread_atr", settings.max_spread_atr, GateReason.WIDE_SPREAD),
         seen.below("market.valid_bars", settings.min_valid_bars, GateReason.THIN_DATA),
         seen.above("market.bar_age", settings.max_bar_age, GateReason.STALE_DATA),
+        _near_event(features, settings),
     )
     percentile = settings.volatility_percentile
     volatile = seen.above(VOLATILITY, percentile, GateReason.HIGH_VOLATILITY)
@@ -81,7 +96,8 @@ def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float
     disagreeing = GateReason.DISAGREEMENT if agreement < 1.0 else None
     reasons = [str(code) for code in (*vetoes, volatile, losing, exposed, disagreeing) if code]
     ruling = GateRuling(round(multiplier, SCORE_DECIMALS), any(vetoes), tuple(reasons))
-    return Rules(ruling, tuple(seen.silent))
+    silent = (f"silent:{name}" for name in seen.silent)
+    return Rules(ruling, (*silent, *_unsure(features)))
 
 
 def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feature]:
@@ -92,7 +108,12 @@ def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feat
         "gate.reasons": " ".join(ruling.reasons) or str(GateReason.NONE),
         "gate.analyst_spread": round(spread, SCORE_DECIMALS),
     }
-    return {name: Feature(name, value, "", as_of) for name, value in values.items()}
+    return {
+        name: Feature(
+            name, value, "", as_of, decimals=None if isinstance(value, str) else SHOWN_DECIMALS
+        )
+        for name, value in values.items()
+    }
 
 
 def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
@@ -109,6 +130,24 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
     named = [code for code in model.reasons if code != GateReason.NONE]
     reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
     return GateRuling(multiplier, veto, tuple(reasons), model.detail)
+
+
+def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> GateReason | None:
+    """Veto near a scheduled event, both ends of the window included; without one there is none.
+
+    An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it.
+    """
+    ahead = number(features, "events.to_next_min")
+    past = number(features, "events.since_last_min")
+    near = (ahead is not None and ahead <= settings.event_before_minutes) or (
+        past is not None and past <= settings.event_after_minutes
+    )
+    return GateReason.SCHEDULED_EVENT if near else None
+
+
+def _unsure(features: Mapping[str, Feature]) -> tuple[str, ...]:
+    status = features.get(CALENDAR)
+    return (f"events:{status.value}",) if status and status.value in UNSURE else ()
 
 
 class _Seen:

@@ -8,31 +8,34 @@ that were heard are a valid basis for a result. Nothing raises.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, STAGE_SHARE
-from scoring_rubric import has_nonce
 
 from . import replies
 from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
 from .contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
+from .fence import has_nonce
 from .registry import Agent
 from .stages import run_together
 from .synthesis import Answer
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 
-NONCE_CHARS: Final = 24
-"""Hexadecimal characters of the nonce of one call: 96 bits of the tick's own."""
+NONCE_CHARS: Final = 16
+"""Hexadecimal characters of the nonce of one call: 64 bits, made of the tick's own."""
 
 
 @dataclass(slots=True)
 class Sitting:
-    """What a deliberation knows while it lasts. Times are monotonic seconds."""
+    """What a deliberation knows while it lasts. Times are monotonic seconds.
+
+    `degraded` says how many analysts were heard where that was too few, "" where it was not.
+    """
 
     desk: tuple[Agent, ...]
     line: Line
@@ -46,6 +49,8 @@ class Sitting:
     earlier: list[AgentReport] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
+    unasked: dict[str, str] = field(default_factory=dict)
+    degraded: str = ""
 
     def seats(self, kind: str) -> tuple[Agent, ...]:
         """Return the agents of a kind, in asking order."""
@@ -73,6 +78,15 @@ class Sitting:
         for role_id, result in outcome.items():
             self._keep(role_id, result, stage)
         self._log(stage, outcome, started)
+
+    def leave_out(self, name: str, number: int, role_ids: Sequence[str], reason: str) -> None:
+        """Ask nobody in a stage, for a reason that is no failure; the record says which."""
+        if not role_ids:
+            return
+        now = self.line.monotonic()
+        words = dict.fromkeys(role_ids, reason)
+        self.unasked |= words
+        self.note(Stage(name, number, now), now, "skipped", words)
 
     def refusal(self, stage: Stage, roles: tuple[Role, ...]) -> str:
         """Return why a stage makes no call, "" when it may: no time, or no leave to spend."""
@@ -160,8 +174,10 @@ class Sitting:
             for role_id, seat in seats.items()
         }
         unfinished = run_together(jobs, stage.until, self.line.monotonic, finished)
-        self.line.close(stage, unfinished)
+        standing = self.line.close(stage, unfinished)
         for role_id in unfinished:
+            if role_id in standing:
+                outcome[role_id] = Answer(seats[role_id].role, standing[role_id])
             self._tell_outcome(role_id, outcome[role_id], stage, started)
 
     def _keep(self, role_id: str, result: Answer | str, stage: Stage) -> None:

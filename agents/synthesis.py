@@ -28,6 +28,7 @@ from .contracts import (
     SCORE_DECIMALS,
     VECTORS,
     AgentReport,
+    Kind,
     Role,
 )
 
@@ -86,12 +87,17 @@ def blended(l1: float, agent_score: float) -> float:
 
 def spread(answers: Iterable[Answer]) -> float:
     """Return how far the analysts lie apart: the widest range of a vector, 0 to 0.6."""
+    return max(spreads(answers).values())
+
+
+def spreads(answers: Iterable[Answer], kind: Kind = "analyst") -> dict[str, float]:
+    """Return, per vector, the range of the adjustments of a kind; abstainers are left out."""
     heard = [
         answer.report.adjustments
         for answer in answers
-        if answer.role.kind == "analyst" and not answer.report.abstained
+        if answer.role.kind == kind and not answer.report.abstained
     ]
-    return max((_range([given.get(vector) for given in heard]) for vector in VECTORS), default=0.0)
+    return {vector: _range([given.get(vector) for given in heard]) for vector in VECTORS}
 
 
 def trust(report: AgentReport) -> float:

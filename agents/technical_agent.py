@@ -10,7 +10,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import missing
+from .evidence import SURROUNDINGS, missing
 
 ROLE: Final = Role(
     id="technical",
@@ -24,7 +24,7 @@ ROLE: Final = Role(
         "structure": "primary",
     },
     needs=("technical",),
-    evidence=("scores.", "component.", "technical.", "market."),
+    evidence=("scores.", "component.", "technical.", *SURROUNDINGS),
     picture=True,
 )
 

@@ -1,12 +1,13 @@
 """What a tick takes when models answer for real: a loopback server of fixed latency, the real SDK.
 
 The server runs in a process of its own. The desk asks it as Anthropic, with the price list, the
-ledger and its reservations at work. The full desk has four analysts more than the budget desk; the
-stand-ins here have the technical analyst's prompt, which is the longest.
+ledger and its reservations at work. The full desk reads a file of invented headlines, so that all
+eight agents have something to go on.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import statistics
 import tempfile
@@ -15,27 +16,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from agents import technical_agent
-from agents.registry import AGENTS, Agent
-from scoring_rubric import build_interpretive_prompt
 from tests import desks
 from tests.vendor_line import environment
 from tests.vendor_server import ANTHROPIC, Late, VendorServer
-from torra import tick_debate
+from torra.clock import iso
 from torra.config import Instance, Profile, validate
+from torra.outlook import Outlook
 from torra.wiring import open_models
 
 CALL_SECONDS = 1.0
 TICKS = {0.0: 30, CALL_SECONDS: 6}
 WARM = 3
 INSTANCES = 50
-ANALYSTS = ("sentiment", "news", "key_levels", "momentum")
-FULL = ("technical", *ANALYSTS, "bull_researcher", "bear_researcher", "risk_gate")
+HEADLINES = 20
+"""Headlines about the euro that are in force on every tick; the agent is shown twelve."""
 
 Row = tuple[str, str, str]
 
@@ -73,17 +71,21 @@ def vendor(latency: float) -> Iterator[dict[str, str]]:
 def profile(**agents: Any) -> Profile:
     """Return a profile that asks the vendor and is never short of money."""
     values = {"provider": ANTHROPIC, "max_api_cost_per_hour": 1e6} | agents
-    return validate(Profile, {"agents": values}, "a benchmark")
+    news = {"sources": ["file"], "file": "headlines.jsonl", "max_age_hours": 720}
+    return validate(Profile, {"agents": values, "news": news}, "a benchmark")
 
 
-def stand_ins() -> dict[str, Agent]:
-    """Return the registry with four analysts more."""
-
-    def analyze(role: Any, context: Any, ask: Any) -> Any:
-        return ask(build_interpretive_prompt(context, role))
-
-    roles = [replace(technical_agent.ROLE, id=name, title=f"{name} analyst") for name in ANALYSTS]
-    return {**AGENTS, **{role.id: Agent(role, partial(analyze, role)) for role in roles}}
+def write_headlines(folder: Path) -> None:
+    """Write headlines that were seen before the desk starts."""
+    words = ("gains", "slips", "steadies", "rallies", "sinks")
+    rows = [
+        {
+            "headline": f"Euro {words[number % 5]} as report number {number} is published",
+            "published": iso(desks.START - timedelta(hours=number)),
+        }
+        for number in range(HEADLINES)
+    ]
+    (folder / "headlines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 @contextmanager
@@ -95,9 +97,16 @@ def desk_of(folder: Path, where: dict[str, str], names: list[str], **agents: Any
     models = open_models(folder, desk.database, where)
     voice = models.provider(settings.agents)
     account = models.account(settings.agents, "benchmark")
+    write_headlines(folder)
+    outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
     models.prices.warm()
     desk.stations = {
-        name: replace(station, provider=voice, account=account)
+        name: replace(
+            station,
+            provider=voice,
+            account=account,
+            news=outlook.news(station.instance, settings),
+        )
         for name, station in desk.stations.items()
     }
     desks.take_lease(desk)
@@ -122,14 +131,14 @@ def one_desk(latency: float, **agents: Any) -> list[float]:
             taken.append(time.perf_counter() - begin)
             if number < WARM:
                 continue
-            check(desk, "EURUSD", len(agents.get("active_agents", ())) or 4)
+            check(desk, "EURUSD", 8 if agents.get("mode") == "full" else 4)
         return taken[WARM:]
 
 
 def check(desk: Any, name: str, calls: int) -> None:
     """Raise when a tick was not debated by the whole desk."""
     record = desk.database.latest_tick(name, "H1")
-    if record["source_type"] not in {"AGENT_BUDGET", "AGENT_CUSTOM"} or record["calls"] is None:
+    if record["source_type"] not in {"AGENT_BUDGET", "AGENT_FULL"} or record["calls"] is None:
         raise RuntimeError(f"{name}: {record['source_type']}, {record['deliberation']['failures']}")
     if len(record["calls"]) != calls:
         raise RuntimeError(f"{name}: {len(record['calls'])} calls instead of {calls}")
@@ -177,8 +186,7 @@ def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:
 
 def measure() -> dict[str, float]:
     """Return seconds."""
-    with mock.patch.object(tick_debate, "AGENTS", stand_ins()):
-        full = statistics.median(one_desk(CALL_SECONDS, active_agents=FULL))
+    full = statistics.median(one_desk(CALL_SECONDS, mode="full", include_news=True))
     together = crowd(CALL_SECONDS)
     return {
         "budget_s": statistics.median(one_desk(CALL_SECONDS)),

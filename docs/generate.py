@@ -1,9 +1,10 @@
-"""Writes the pages that mirror the code: profiles/default.json, docs/profiles.md, docs/models.md.
+"""Writes the pages that mirror the code: the default profile, docs/profiles, models and agents.
 
 The former two come from the pydantic models in torra/config.py and agent_config.py: names,
 defaults, limits and the description of each field; the table of models from
-torra/providers/capabilities.py. What is written by hand in docs/models.md stays. A test compares
-the files with what is rendered here; `python -m docs.generate` writes them anew.
+torra/providers/capabilities.py, docs/agents.md from the roles of agents/registry.py. What is
+written by hand in docs/models.md and docs/agents.md stays. A test compares the files with what is
+rendered here; `python -m docs.generate` writes them anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES
+from agents.contracts import VECTORS, Role
+from agents.registry import AGENTS
+from scoring_rubric import RUBRICS
 from torra.config import ROOT, SYMBOLS, DeskSettings, Instance, Profile, SymbolSpec
 from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
 
@@ -54,6 +58,27 @@ BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
 
+AGENTS_HEAD = """# Agents
+
+An agent is one file in `agents/`: a role and one function. It sees the evidence that is listed
+here, by id, as numbers that code computed; it cites what it leans on, and a citation that is not in
+the evidence costs it most of its weight. Where it has none of the evidence that it needs, it
+abstains before any call is made; an abstention neither counts as a vote nor as a failure. What an
+agent says moves a score by its bound at most, and the whole desk by 0.3 before the blend: 0.06 of
+the score that the brain gets.
+
+`budget` seats technical, bull, bear and gate; `full` seats all eight; a profile may name its own
+(`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
+bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the analysts'
+reports, then the gate, which reads all of them. Of the news agent's report the others see numbers
+and ids only, never a word.
+"""
+KINDS = {
+    "analyst": "Analysts",
+    "researcher": "Researchers",
+    "gate": "The gate",
+}
+
 
 def render_profile_docs() -> str:
     """Return docs/profiles.md."""
@@ -89,16 +114,27 @@ def render_models_docs(by_hand: str = "\n") -> str:
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
 
 
+def render_agents_docs(by_hand: str = "\n") -> str:
+    """Return docs/agents.md around the part that is written by hand."""
+    parts = [AGENTS_HEAD, _focus_table()]
+    for kind, title in KINDS.items():
+        parts.append(f"## {title}\n")
+        parts += [_agent(agent.role) for agent in AGENTS.values() if agent.role.kind == kind]
+    parts.append("This much is written from the code: `python -m docs.generate`.\n")
+    return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
+
+
 def by_hand(page: str) -> str:
-    """Return the part of docs/models.md that is written by hand."""
+    """Return the part of a page that is written by hand."""
     return page.partition(BY_HAND[0])[2].partition(BY_HAND[1])[0] or "\n"
 
 
 def write() -> None:
     """Write every file."""
-    models = ROOT / "docs" / "models.md"
-    kept = by_hand(models.read_text(encoding="utf-8")) if models.exists() else "\n"
-    models.write_text(render_models_docs(kept), encoding="utf-8")
+    for name, render in (("models", render_models_docs), ("agents", render_agents_docs)):
+        page = ROOT / "docs" / f"{name}.md"
+        kept = by_hand(page.read_text(encoding="utf-8")) if page.exists() else "\n"
+        page.write_text(render(kept), encoding="utf-8")
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
 
@@ -111,6 +147,38 @@ def keys(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:
             yield from keys(section, f"{prefix}{name}.")
         else:
             yield prefix + name
+
+
+def _focus_table() -> str:
+    """Return which agent may move which score, and how much its word weighs there."""
+    head = "| agent | " + " | ".join(VECTORS) + " | bound |\n|---|" + "---|" * 5 + "\n"
+    rows = [
+        f"| `{name}` | "
+        + " | ".join(agent.role.focus.get(vector, "") for vector in VECTORS)
+        + f" | {agent.role.bound:.2f} |\n"
+        for name, agent in AGENTS.items()
+        if agent.role.focus
+    ]
+    return head + "".join(rows)
+
+
+def _agent(role: Role) -> str:
+    """Return the paragraph of one agent."""
+    moves = ", ".join(f"{vector} ({weight})" for vector, weight in role.focus.items())
+    said = (
+        f"{moves}, by {role.bound:.2f} at most" if moves else "no score: it attenuates and vetoes"
+    )
+    needs = ", ".join(f"`{name}`" for name in role.needs)
+    picture = ", and the chart picture" if role.picture else ""
+    lines = {
+        "its task": RUBRICS[role.id].task,
+        "it may move": said,
+        "it reads": ", ".join(f"`{name}`" for name in role.evidence),
+        "it abstains": f"when none of {needs} has a value" if needs else "never",
+        "its model": f"{role.tier}_think_model{picture}",
+    }
+    listed = "".join(f"- {name}: {text}\n" for name, text in lines.items())
+    return f"### `{role.id}`, the {role.title}\n\n{listed}"
 
 
 def _model_row(row: Capability) -> str:

@@ -22,7 +22,7 @@ def ask_model(request: Request) -> Completion:
         reply = said | {"multiplier": 1.0, "veto": False, "reason_code": "NONE"}
     else:
         reply = said | {"adjustments": dict.fromkeys(VECTORS, 0.1), "key_points": [], "flags": []}
-        reply |= {"abstained": False, "abstain_reason": ""}
+        reply |= {"abstained": False, "abstain_reason": "", "falsifiers": []}
     return Completion(json.dumps(reply), request.model)
 
 

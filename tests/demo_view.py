@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -146,10 +147,14 @@ class ScriptedView:
             **told,
             "desk": desk,
             "outcomes": outcomes(told["signal"]),
+            "headlines": self._headlines(told),
             "digits": DIGITS[instance],
             "previous": times[place - 1] if place > 60 else None,
             "next": times[place + 1] if place + 1 < len(times) else None,
         }
+
+    def _headlines(self, told: dict[str, Any]) -> list[dict[str, Any]]:
+        return []
 
     def _silent(self, instance: str) -> bool:
         return self.state == "empty" or (instance == "XAUUSD" and self.state != "full")
@@ -308,12 +313,20 @@ def bars(instance: str, timeframe: str) -> list[dict[str, Any]]:
     return rows[-330:]
 
 
+Argue = Callable[
+    [str, str, dict[str, float], str, int], tuple[list[dict[str, Any]], dict[str, Any]]
+]
+"""Makes up what a desk said: see `debate`."""
+
+
 @cache
-def record(instance: str, timeframe: str, place: int, source: str) -> dict[str, Any]:
+def record(
+    instance: str, timeframe: str, place: int, source: str, argue: Argue | None = None
+) -> dict[str, Any]:
     """Return the whole record of one tick."""
     series = bars(instance, timeframe)
     l1, components = readings(series, place)
-    reports, deliberation = debate(instance, timeframe, l1, source, place)
+    reports, deliberation = (argue or debate)(instance, timeframe, l1, source, place)
     multiplier, veto = deliberation["ruling"]["multiplier"], deliberation["ruling"]["veto"]
     adjustments = deliberation["adjustments"]
     agents = synthesis.moved(l1, adjustments)

@@ -130,22 +130,45 @@ def honest(request: Request) -> dict[str, Any]:
     return report(request)
 
 
+OWN_FIELDS: Final[Mapping[str, Any]] = {
+    "falsifiers": ["a close below the last swing low"],
+    "ordinals": {
+        "relevance": 2,
+        "sentiment": 1,
+        "price_impact": 2,
+        "trend": 1,
+        "investor_confidence": 1,
+        "risk_profile_change": -1,
+    },
+}
+"""Fields that only a researcher's case or the news agent's report has; others pass them over."""
+
+
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
-    """A valid report; `value` sets every adjustment, other names replace fields."""
+    """A valid report; `value` sets every adjustment, other names replace fields.
+
+    It has the fields that the request's schema asks for; without a request, those of every kind.
+    """
     value = changes.pop("value", 0.1)
     cited = {} if request is None else dict(list(request.features.items())[:2])
-    return {
-        "symbol": "XAUUSD" if request is None else request.symbol,
-        "adjustments": dict.fromkeys(VECTORS, value),
-        "confidence": "high",
-        "reasoning": "Momentum and trend agree.",
-        "key_points": ["RSI above 60"],
-        "evidence": [{"id": name, "value": feature.value} for name, feature in cited.items()]
-        or [{"id": "technical.rsi14", "value": 61.2}],
-        "flags": [],
-        "abstained": False,
-        "abstain_reason": "",
-    } | changes
+    asked = OWN_FIELDS if request is None else request.schema.get("properties", {})
+    own = {name: reply for name, reply in OWN_FIELDS.items() if name in asked}
+    return (
+        own
+        | {
+            "symbol": "XAUUSD" if request is None else request.symbol,
+            "adjustments": dict.fromkeys(VECTORS, value),
+            "confidence": "high",
+            "reasoning": "Momentum and trend agree.",
+            "key_points": ["RSI above 60"],
+            "evidence": [{"id": name, "value": feature.value} for name, feature in cited.items()]
+            or [{"id": "technical.rsi14", "value": 61.2}],
+            "flags": [],
+            "abstained": False,
+            "abstain_reason": "",
+        }
+        | changes
+    )
 
 
 def reporting(**changes: Any) -> Callable[[Request], dict[str, Any]]:
@@ -193,6 +216,73 @@ FEATURES: Final[Mapping[str, float | str | None]] = {
     "memory.position": "FLAT",
     "news.available": 0.0,
 }
+FULL_FEATURES: Final[Mapping[str, float | str | None]] = {
+    **FEATURES,
+    "technical.macd": 1.25,
+    "technical.macd_signal": 0.75,
+    "technical.macd_hist": 0.5,
+    "technical.stoch_k": 71.5,
+    "technical.stoch_d": 66.25,
+    "technical.cci20": 88.5,
+    "technical.plus_di": 28.5,
+    "technical.minus_di": 16.25,
+    "technical.atr14": 3.5,
+    "technical.bb_lower": 2024.5,
+    "technical.bb_mid": 2031.25,
+    "technical.bb_upper": 2038.0,
+    "technical.tenkan": 2033.0,
+    "technical.kijun": 2030.5,
+    "technical.span_a": 2028.25,
+    "technical.span_b": 2026.5,
+    "technical.support": 2029.0,
+    "technical.resistance": 2040.5,
+    "technical.support_distance_atr": 1.5857,
+    "technical.resistance_distance_atr": 1.7,
+    "technical.fib_382": 2033.25,
+    "technical.fib_500": 2031.5,
+    "technical.fib_618": 2029.75,
+    "technical.trend_state": 1.0,
+    "technical.bos": 0.0,
+    "technical.volume_ratio": 1.2,
+    "technical.gap_pct": 0.05,
+    "component.kl_fibonacci": 0.1,
+    "market.range_atr": 1.1,
+    "market.regime": "trend_up",
+    "market.triage": "volume_spike",
+    "events.available": 1.0,
+    "events.to_next_min": 95.0,
+    "events.since_last_min": None,
+    "news.available": 1.0,
+    "news.items": 2.0,
+    "news.score": 0.25,
+    "news.macro_items": 1.0,
+    "news.macro_score": 0.5,
+    "news.geopolitical_items": 1.0,
+    "news.geopolitical_score": -0.25,
+    "news.item.1": "Fed holds rates, signals cuts",
+    "news.item_score.1": 0.5,
+    "news.item_weight.1": 0.9,
+    "news.item_age_h.1": 0.5,
+    "news.item_event.1": "macro",
+    "news.item.2": "Talks stall at the border",
+    "news.item_score.2": -0.25,
+    "news.item_weight.2": 0.45,
+    "news.item_age_h.2": 6.25,
+    "news.item_event.2": "geopolitical",
+    "sentiment.positioning_available": 0.0,
+    "sentiment.news": 0.25,
+    "sentiment.news_items": 2.0,
+    "sentiment.up_bars": 0.65,
+    "sentiment.up_volume": 0.58,
+    "sentiment.streak": 3.0,
+    "fundamentals.available": 0.0,
+    "fundamentals.pe": None,
+    "source.news": "available",
+    "source.events": "available",
+    "source.fundamentals": "off",
+}
+"""Evidence for every agent of the desk of eight."""
+
 L1: Final = {"price_action": 0.42, "key_levels": -0.1, "momentum": 0.3, "structure": 0.0}
 MEMORY: Final = {
     "current_markov_state": "BULLISH",

@@ -26,7 +26,7 @@ from torra.config import ROOT
 KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "failures", "flags",
+    "provider", "regime", "conviction", "abstained", "failures", "flags",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 
@@ -95,7 +95,7 @@ def test_tick_reads_a_file(tmp_path: Path) -> None:
         (["tick", "BTCUSD", "M7"], "unknown timeframe"),
         (["tick", "EURUSD", "M15"], "not watched on M15"),
         (["tick", "BTCUSD", "M15", "--as-of", "noon"], "--as-of noon"),
-        (["tick", "BTCUSD", "M15", "--mode", "full"], "agents that are not there"),
+        (["tick", "BTCUSD", "M15", "--mode", "fuller"], "--mode"),
         (["tick", "BTCUSD", "M15", "--provider", "oracle"], "agents.provider"),
         (["tick", "BTCUSD", "M15", "--profile", "nowhere.json"], "nowhere.json"),
         (["tick", "BTCUSD", "M15", "--bars", "nowhere.csv"], "nowhere.csv"),

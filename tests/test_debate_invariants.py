@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scripted import (
+    FULL_FEATURES,
+    OWN_FIELDS,
     Scripted,
     a_report,
     all_finite,
@@ -23,15 +25,18 @@ from scripted import (
     context,
     debate,
     report,
+    reporting,
     ruling,
     settings,
 )
 
+from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import VECTORS, GateRuling, SourceType
+from agents.deliberation import Deliberation
 from agents.registry import AGENTS
 from agents.risk_gate import merged
-from agents.synthesis import Answer, adjust, synthesise
+from agents.synthesis import SIDES, Answer, adjust, synthesise
 from torra.chart_scorer import score_chart
 from torra.config import SentimentWeights, Thresholds
 from torra.sentiment_rules import composite, consensus, low_high, opening_stands, verdict
@@ -74,10 +79,17 @@ def as_text(reply: Any) -> str:
     return json.dumps(reply)
 
 
+whole = report(**OWN_FIELDS)
+"""A reply that is well-formed for an analyst, the news agent and a researcher alike."""
+
 reports = st.builds(
-    lambda given, confidence, evidence, abstained: report(
-        adjustments=given, confidence=confidence, evidence=evidence, abstained=abstained
-    ),
+    lambda given, confidence, evidence, abstained: {
+        **whole,
+        "adjustments": given,
+        "confidence": confidence,
+        "evidence": evidence,
+        "abstained": abstained,
+    },
     st.fixed_dictionaries(dict.fromkeys(VECTORS, numbers)) | adjustments,
     confidences,
     cited,
@@ -91,7 +103,7 @@ rulings = st.builds(
 )
 broken = st.one_of(
     st.text(max_size=20),
-    changed(report()).map(as_text),
+    changed(whole).map(as_text),
     changed(ruling()).map(as_text),
     st.sampled_from(
         ["", "null", "[]", "{", '{"a":1,"a":2}', "[" * 60_000, "\ufeff{}", '"\\ud800"', "9" * 5000]
@@ -100,6 +112,12 @@ broken = st.one_of(
         [RuntimeError("x"), SystemExit(1), OSError(), TimeoutError(), KeyboardInterrupt()]
     ),
 )
+plain = st.builds(
+    lambda given, confidence: {**whole, "adjustments": given, "confidence": confidence},
+    adjustments,
+    confidences,
+)
+mostly_good = st.one_of(*[plain.map(as_text)] * 4, reports.map(as_text), broken)
 opinions = st.one_of(reports.map(as_text), reports.map(as_text), broken)
 gates = st.one_of(rulings.map(as_text), rulings.map(as_text), broken)
 charts = st.one_of(st.none(), finite.map(lambda score: as_text(chart(score=score))), broken)
@@ -141,30 +159,74 @@ def test_no_reply_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
         )
         seen.add(record.source_type)
         moved.extend(filter(None, record.adjustments.values()))
-        for told in (record.scores, record.ungated):
-            final = blend(l1, told)
-            for vector in VECTORS:
-                assert abs(final[vector]["score"] - l1[vector]) <= 0.06 + 1e-9
-                assert abs(told[vector]["score"]) <= 1.0
-            assert all_finite([entry["score"] for entry in final.values()])
-        for vector in VECTORS:
-            assert abs(record.debate[vector] - record.analyst_avg[vector]) <= 0.15 + 1e-12 or (
-                record.source_type is SourceType.LEGACY
-            )
-            assert abs(record.adjustments[vector]) <= 0.3
-        assert 0.0 <= record.ruling.multiplier <= record.rule_ruling.multiplier
-        assert record.ruling.veto or not record.rule_ruling.veto
-        if record.source_type is SourceType.L1_ONLY:
-            chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
-            final = blend(l1, record.scores)
-            assert bits(chart_scores) == bits(l1)
-            assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
-        json.dumps(record.as_json(), allow_nan=False).encode()
+        holds(record, l1)
         assert len(provider.requests) == len(record.calls) <= 14
 
     check()
     assert {SourceType.AGENT_PARTIAL, SourceType.L1_ONLY} <= seen
     assert moved
+
+
+def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
+    """Assert what no reply can break."""
+    for told in (record.scores, record.ungated):
+        final = blend(l1, told)
+        for vector in VECTORS:
+            assert abs(final[vector]["score"] - l1[vector]) <= 0.06 + 1e-9
+            assert abs(told[vector]["score"]) <= 1.0
+        assert all_finite([entry["score"] for entry in final.values()])
+    for vector in VECTORS:
+        assert abs(record.debate[vector] - record.analyst_avg[vector]) <= 0.15 + 1e-12 or (
+            record.source_type is SourceType.LEGACY
+        )
+        assert abs(record.adjustments[vector]) <= 0.3
+    assert 0.0 <= record.ruling.multiplier <= record.rule_ruling.multiplier
+    assert record.ruling.veto or not record.rule_ruling.veto
+    for side in ("BUY", "SELL"):
+        assert 0.0 <= record.conviction_for(side) <= record.panel.conviction_raw <= 1.0
+    if record.source_type is SourceType.L1_ONLY:
+        chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
+        final = blend(l1, record.scores)
+        assert bits(chart_scores) == bits(l1)
+        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
+    json.dumps(record.as_json(), allow_nan=False).encode()
+
+
+FULL = MODES["full"]
+
+
+def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
+    """Rounds, second looks, retries and quorum all at work, within the cap."""
+    seen: set[SourceType] = set()
+    met = {"degraded": 0, "second_look": 0, "first_look_stands": 0, "answered": 0}
+
+    @cases(scaled(3_000))
+    @given(
+        scores_on_grid,
+        st.tuples(*[st.tuples(mostly_good, mostly_good)] * (len(FULL) - 1)),
+        gates,
+        charts,
+        st.integers(1, 3),
+    )
+    def check(l1, told, gate, fallback, rounds) -> None:
+        script = {name: list(pair) for name, pair in zip(FULL, told, strict=False)}
+        provider = Scripted({**script, "risk_gate": gate, "chart_scorer": fallback})
+        record = debate(
+            provider,
+            about=context(scores=l1, features=FULL_FEATURES),
+            config=settings(mode="full", provider="anthropic", debate_rounds=rounds),
+            fallback=None if fallback is None else score_chart,
+        )
+        holds(record, l1)
+        assert len(provider.requests) == len(record.calls) <= 14
+        seen.add(record.source_type)
+        for name in met:
+            met[name] += any(flag.startswith(name) for flag in record.flags)
+        met["answered"] += any(report.agent_id in SIDES for report in record.reports)
+
+    check()
+    assert SourceType.AGENT_PARTIAL in seen
+    assert all(met.values()), met
 
 
 @pytest.mark.parametrize("score", [-0.0, 0.0, 1.0, -1.0, 0.123456789, 1 / 3])
@@ -219,8 +281,8 @@ def test_swapping_bull_and_bear_changes_nothing_and_they_shift_little(scaled: Sc
 
 
 def test_the_order_of_the_desk_and_the_names_of_the_sides_change_nothing() -> None:
-    bull = report(value=0.12, confidence="medium")
-    bear = report(value=-0.31, reasoning="Lower highs.")
+    bull = reporting(value=0.12, confidence="medium")
+    bear = reporting(value=-0.31, reasoning="Lower highs.")
 
     def scores(first, second, order):
         provider = Scripted({"bull_researcher": first, "bear_researcher": second})
@@ -294,7 +356,7 @@ def test_a_doubtful_report_moves_less_through_the_whole_desk(agent, changes) -> 
     others = {name: RuntimeError() for name in AGENTS if name not in (agent, "risk_gate")}
 
     def moved(**more):
-        record = debate(Scripted({**others, agent: report(value=0.1, **more)}))
+        record = debate(Scripted({**others, agent: reporting(value=0.1, **more)}))
         return record.adjustments["momentum"]
 
     assert 0 < moved(**changes) < moved()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from scripted import Scripted, context, debate, reporting, settings
+from scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 
 from agent_config import GATE_ID, MAX_AGENTS, MODES
 from agent_framework import check_desk
@@ -29,22 +29,10 @@ def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
 
 
 def test_a_full_desk_with_all_its_agents_is_agent_full() -> None:
-    role = AGENTS["technical"].role
-    later = {
-        name: Agent(replace(role, id=name), AGENTS["technical"].analyze)
-        for name in MODES["full"]
-        if name not in AGENTS
-    }
-    record = debate(Scripted(), agents={**AGENTS, **later}, config=settings(mode="full"))
+    about = context(features=FULL_FEATURES)
+    record = debate(Scripted(), about=about, config=settings(mode="full"))
     assert record.source_type is SourceType.AGENT_FULL
     assert len(record.calls) == MAX_AGENTS
-
-
-def test_a_mode_whose_agents_are_not_there_yet_says_so() -> None:
-    missing = [name for name in MODES["full"] if name not in AGENTS]
-    if missing:
-        with pytest.raises(ValueError, match=f"mode 'full' names .*{missing[0]}.*known are .*bull"):
-            check_desk(settings(mode="full").agents)
 
 
 @pytest.mark.parametrize("deliberating", [True, False])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from scripted import (
+    FULL_FEATURES,
     NEVER,
     Raises,
     Scripted,
@@ -29,7 +30,11 @@ from torra.chart_scorer import score_chart
 DESK = MODES["budget"]
 OPINIONS = frozenset(DESK) - {"risk_gate"}
 SUBSETS = [set(part) for n in range(5) for part in itertools.combinations(DESK, n)]
-FAILURES = {"exception": RuntimeError("500"), "timeout": NEVER, "garbage": "I would hold here."}
+FAILURES = {
+    "exception": RuntimeError("500"),
+    "timeout": TimeoutError(),
+    "garbage": "I would hold here.",
+}
 
 
 @pytest.mark.parametrize("kind", FAILURES)
@@ -37,11 +42,7 @@ FAILURES = {"exception": RuntimeError("500"), "timeout": NEVER, "garbage": "I wo
 @pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
 def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
-    record = debate(
-        provider,
-        seconds=0.8 if kind == "timeout" and failing else 5.0,
-        fallback=score_chart if with_fallback else None,
-    )
+    record = debate(provider, fallback=score_chart if with_fallback else None)
     if failing >= OPINIONS:
         expected = SourceType.LEGACY if with_fallback else SourceType.L1_ONLY
         assert not provider.asked("risk_gate")
@@ -56,6 +57,14 @@ def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
         {"risk_gate"} if failing >= OPINIONS else set()
     )
     assert abs(blend(context().scores, record.scores)["momentum"]["score"] - 0.3) <= 0.06 + 1e-9
+
+
+@pytest.mark.parametrize("hanging", [{"technical"}, {"bear_researcher", "risk_gate"}, OPINIONS])
+def test_a_call_that_hangs_is_a_time_out_like_any_other(hanging) -> None:
+    record = debate(Scripted(dict.fromkeys(hanging, NEVER)), seconds=0.8)
+    same = debate(Scripted(dict.fromkeys(hanging, TimeoutError())))
+    assert (record.failures, record.source_type) == (same.failures, same.source_type)
+    assert record.scores == same.scores
 
 
 def everything_fails(**more) -> Scripted:
@@ -313,7 +322,7 @@ def test_a_refused_stage_fails_for_budget_and_makes_no_call(refused) -> None:
     provider = Scripted()
     record = debate(provider, reserve=lambda stage, _bounds: stage != refused)
     kinds = {"analysts": "analyst", "research": "researcher", "gate": "gate"}
-    members = {name for name, agent in AGENTS.items() if agent.role.kind == kinds[refused]}
+    members = {name for name in DESK if AGENTS[name].role.kind == kinds[refused]}
     assert record.failures == dict.fromkeys(members, "budget")
     assert not {request.role.id for request in provider.requests} & members
     assert record.source_type is SourceType.AGENT_PARTIAL
@@ -432,6 +441,43 @@ def test_a_further_round_needs_a_case_to_answer() -> None:
     provider = Scripted(down)
     debate(provider, config=settings(debate_rounds=3))
     assert len(provider.asked("bull_researcher")) == 1
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
+    provider = Scripted({"bear_researcher": reporting(value=-0.1)})
+    full = settings(mode="full", debate_rounds=rounds)
+    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
+    assert record.source_type is SourceType.AGENT_FULL
+    assert len(provider.requests) == 6 + 2 * rounds
+    analysts = sorted(name for name in MODES["full"] if AGENTS[name].role.kind == "analyst")
+    for side, other in (("bull", "bear"), ("bear", "bull")):
+        requests = provider.asked(f"{side}_researcher")
+        shown = [[told.agent_id for told in request.reports] for request in requests]
+        assert shown == [analysts, *[[*analysts, f"{other}_researcher"]] * (rounds - 1)]
+        assert all("momentum -0.1" in r.user for r in requests[1:]) or side == "bear"
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds) -> None:
+    """Every opinion is unsure and the gate breaks: the gate's own first request is always left."""
+    unsure = reporting(confidence="low")
+    script = dict.fromkeys(MODES["full"], unsure) | {
+        "momentum": "garbage",
+        "risk_gate": ["garbage", ruling(multiplier=0.5)],
+    }
+    provider = Scripted(script)
+    full = settings(mode="full", provider="anthropic", debate_rounds=rounds)
+    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
+    assert len(provider.requests) == len(record.calls) == 14
+    asked = [(call.role_id, call.round, call.attempt) for call in record.calls]
+    assert len(set(asked)) == 14
+    assert max(attempt for _, _, attempt in asked) == 2
+    first = {(role, number) for role, number, attempt in asked if attempt == 1}
+    assert len(first) == 6 + 2 * rounds
+    assert provider.asked("risk_gate")
+    assert record.source_type is SourceType.AGENT_PARTIAL
+    assert "momentum" in record.failures
 
 
 # --- listening --------------------------------------------

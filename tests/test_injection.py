@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +17,23 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from scripted import L1, NONCE, Scripted, chart, context, debate, report, ruling, settings
+from scripted import (
+    FULL_FEATURES,
+    L1,
+    NONCE,
+    Scripted,
+    chart,
+    context,
+    debate,
+    report,
+    ruling,
+    settings,
+)
 
+from agent_config import MODES
 from agent_framework import blend
 from agents.asking import Stage
-from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS, Feature, Role
-from agents.registry import AGENTS, Agent
+from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from agents.sitting import fenced
 from scoring_rubric import build_interpretive_prompt
 
@@ -36,20 +46,7 @@ DESK: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 READERS: Final = ("bull_researcher", "bear_researcher", "risk_gate")
 """Roles that read other roles' prose; nobody reads what the gate says."""
 
-NEWS: Final = Role(
-    id="news",
-    title="news analyst",
-    kind="analyst",
-    tier="quick",
-    focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=(),
-    evidence=("scores.", "market.", "news."),
-)
-WITH_NEWS: Final = {
-    **AGENTS,
-    "news": Agent(NEWS, lambda about, ask: ask(build_interpretive_prompt(about, NEWS))),
-}
-NEWS_DESK: Final = settings(active_agents=("technical", "news", *READERS), debate_rounds=2)
+FULL_DESK: Final = settings(mode="full", debate_rounds=2, second_look="never")
 
 
 def texts() -> list[str]:
@@ -101,6 +98,7 @@ def attacking(at: int, **changes: Any) -> dict[str, Any]:
         reasoning=first,
         key_points=[second, third, text],
         flags=[first, "clamped", text, "risk_gate: veto"],
+        falsifiers=[text, first],
         evidence=[{"id": second, "value": third}, {"id": text, "value": 1}, cited],
         abstain_reason=first,
         **changes,
@@ -208,13 +206,12 @@ def test_an_abstention_is_told_without_its_reason(scaled: Callable[..., int]) ->
 def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
     scaled: Callable[..., int],
 ) -> None:
-    """Headlines and the news agent's report are attacks; the others' prompts are the same bytes."""
+    """Headlines and the news agent's report are attacks; the seven others read the same bytes."""
 
     def run(news: dict[str, Any], headline: str) -> dict[tuple[str, int], Any]:
-        items = {f"news.item.{n}": Feature(f"news.item.{n}", headline) for n in (1, 2)}
-        about = context()
-        about = replace(about, features={**about.features, **items})
-        return asked({"news": news}, about=about, agents=WITH_NEWS, config=NEWS_DESK)
+        items = {f"news.item.{n}": headline for n in (1, 2)}
+        about = context(features={**FULL_FEATURES, **items})
+        return asked({"news": news}, about=about, config=FULL_DESK)
 
     def told(**changes: Any) -> dict[str, Any]:
         cited = [{"id": "news.item.1", "value": "?"}]
@@ -223,7 +220,8 @@ def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
     calm = run(
         told(evidence=[{"id": "x", "value": "y"}, {"id": "technical.rsi14", "value": "z"}]), ""
     )
-    assert len(calm) == 7
+    assert {role for role, _ in calm} == set(MODES["full"])
+    assert len(calm) == 10
     for at in some(scaled):
         headline = forgeries(at)[0] + TEXTS[at]
         loud = attacking(at)

@@ -26,7 +26,7 @@ def submit(request):
     else:
         cited = [{"id": "technical.rsi14", "value": 61.2}]
         reply |= {"adjustments": dict.fromkeys(VECTORS, 0.1), "key_points": [], "flags": []}
-        reply |= {"evidence": cited, "abstained": False, "abstain_reason": ""}
+        reply |= {"evidence": cited, "abstained": False, "abstain_reason": "", "falsifiers": []}
     future = Future()
     future.set_result(Completion(json.dumps(reply), request.model))
     return future

@@ -226,9 +226,20 @@ def other(value: Any) -> list[Any]:
     if isinstance(value, int | float):
         return [value + 1, value * 0.9, value * 0.5, value - 1]
     if isinstance(value, list):
-        return [["technical"], [number * 0.5 for number in value]]
-    words = ("full", "anthropic", "pivotal", "rendered", "approve", "reverse", "gold", "fx")
-    return [word for word in words if word != value]
+        numbers = [item * 0.5 for item in value if not isinstance(item, str)]
+        return [["technical"], ["CHF"], ["finnhub"], numbers]
+    words = (
+        "full",
+        "anthropic",
+        "pivotal",
+        "rendered",
+        "approve",
+        "reverse",
+        "gold",
+        "fx",
+        "never",
+    )
+    return [word for word in (*words, "X") if word != value]
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=".".join)

@@ -19,8 +19,9 @@ from scripted import Scripted, context, debate, report, ruling, settings
 from agents import replies, stages
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
 from agents.deliberation import Deliberation
+from agents.fence import NONCE_PLACEHOLDER
 from instance_database import Database
-from scoring_rubric import NONCE_PLACEHOLDER, request_hash
+from scoring_rubric import request_hash
 from tests import stores
 from torra.clock import duration, iso, parse
 from torra.journal_store import journal_history
@@ -82,7 +83,15 @@ def test_an_answer_comes_back_as_it_was_and_costs_nothing() -> None:
     answers = provider(row_of(request))
     found = answers.submit(request).result(timeout=0)
     expected = Completion(
-        json.dumps(report(request)), "claude-haiku-5-5", "anthropic", 900, 90, 0.0, "end", 300
+        json.dumps(report(request)),
+        "claude-haiku-5-5",
+        "anthropic",
+        900,
+        90,
+        0.0,
+        "end",
+        300,
+        final=True,
     )
     assert found == expected
     assert (answers.answered, answers.misses) == (1, {})

@@ -9,16 +9,19 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
+from typing import get_args
 
 import numpy as np
 import pytest
+import scripted
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from scripted import FEATURES, Scripted, a_report, chart, debate, report, ruling
+from scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
 
 from agents import replies
 from agents.contracts import (
+    ORDINALS,
     VECTORS,
     AgentReport,
     Evidence,
@@ -26,20 +29,31 @@ from agents.contracts import (
     GateReason,
     GateRuling,
     ModelUnavailable,
+    Shape,
 )
 from agents.registry import AGENTS
 from agents.synthesis import trust
 
 TECHNICAL = AGENTS["technical"].role
 BULL = AGENTS["bull_researcher"].role
+NEWS = AGENTS["news"].role
 GATE = AGENTS["risk_gate"].role
 FOUND = {name: Feature(name, value) for name, value in FEATURES.items()}
+
+
+SHAPES = {"risk_gate": "ruling", "bull_researcher": "case", "news": "news"}
+
+
+def report(**changes):
+    """A valid report of an analyst: what a case or the news has beside it is left out."""
+    told = scripted.report(**changes)
+    return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
 
 
 def read(reply, role=TECHNICAL):
     text = reply if isinstance(reply, str) else json.dumps(reply)
     loaded = replies.load(text, "XAUUSD")
-    return (replies.ruling if role is GATE else replies.report)(loaded, role, FOUND)
+    return replies.read(SHAPES.get(role.id, "report"), loaded, role, FOUND)
 
 
 def refusal(reply, role=TECHNICAL) -> str:
@@ -70,7 +84,8 @@ def with_number(text: str) -> str:
 )
 def test_what_is_no_finite_number_is_garbage_not_a_vote(text) -> None:
     assert refusal(with_number(text)) == "garbage"
-    assert refusal(with_number(text).replace("price_action", "momentum"), BULL) == "garbage"
+    case = json.dumps(report(falsifiers=[])).replace(NUMBER, f'"price_action": {text}')
+    assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +144,52 @@ def test_every_field_of_a_ruling_is_required_and_typed(name) -> None:
     assert refusal(ruling() | {name: None}, GATE) == "garbage"
 
 
+@pytest.mark.parametrize("falsifiers", [None, "a close below", [1], [["x"]], {"a": "b"}])
+def test_a_case_without_its_falsifiers_is_garbage(falsifiers) -> None:
+    assert refusal(report(), BULL) == "garbage"
+    assert refusal(report(falsifiers=falsifiers), BULL) == "garbage"
+
+
+def test_a_case_keeps_its_falsifiers_short_and_an_abstention_has_none() -> None:
+    told = read(report(falsifiers=["x" * 900] * 30), BULL)
+    assert told.falsifiers == ("x" * 300,) * 8
+    assert read(report(falsifiers=["x"], abstained=True), BULL).falsifiers == ()
+    assert read(report(falsifiers=["x"])).falsifiers == ()
+
+
+def news(**changes):
+    return report(ordinals={**OWN_FIELDS["ordinals"], **changes})
+
+
+@pytest.mark.parametrize("name", ORDINALS)
+def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name) -> None:
+    least, most = ORDINALS[name]
+    for value in range(least, most + 1):
+        told = read(news(**{name: value}), NEWS)
+        assert (told.ordinals[name], told.flags) == (value, ())
+    for value, kept in ((most + 1, most), (least - 1, least), (10**300, most), (-(10**30), least)):
+        told = read(news(**{name: value}), NEWS)
+        assert told.ordinals[name] == kept
+        assert "clamped" in told.flags
+
+
+@pytest.mark.parametrize("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
+def test_an_ordinal_that_is_no_whole_number_is_garbage(value) -> None:
+    for name in ORDINALS:
+        assert refusal(news(**{name: value}), NEWS) == "garbage"
+
+
+def test_the_news_has_all_six_ordinals_or_none() -> None:
+    assert refusal(report(), NEWS) == "garbage"
+    for name in ORDINALS:
+        assert refusal(report(ordinals=without(OWN_FIELDS["ordinals"], name)), NEWS) == "garbage"
+    whole = read(news(trend=1.0), NEWS).ordinals
+    assert whole == OWN_FIELDS["ordinals"]
+    assert type(whole["trend"]) is int
+    assert read(news() | {"abstained": True}, NEWS).ordinals == {}
+    assert read(report(ordinals={"trend": 1})).ordinals == {}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -169,7 +230,7 @@ def test_another_symbol_fails_closed(symbol) -> None:
     ],
 )
 def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(value, kept, role) -> None:
-    told = read(report(value=value), role)
+    told = read(report(value=value, falsifiers=[]), role)
     assert set(told.adjustments.values()) == {kept}
     assert ("clamped" in told.flags) == (kept != value)
 
@@ -272,6 +333,11 @@ def test_holding_a_report_twice_changes_nothing() -> None:
         a_report(value=float("nan")),
         a_report(value="0.1"),
         a_report(value=True),
+        a_report(falsifiers=(1,)),
+        a_report(falsifiers=7),
+        a_report(ordinals=None),
+        a_report(ordinals={"trend": 0.5}),
+        a_report(ordinals={"trend": True}),
     ],
     ids=repr,
 )
@@ -310,7 +376,14 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         if "items" in schema:
             walk(schema["items"])
 
-    for shape, valid in (("report", report()), ("ruling", ruling()), ("scores", chart())):
+    case, news = ({**report(), name: OWN_FIELDS[name]} for name in ("falsifiers", "ordinals"))
+    for shape, valid in (
+        ("report", report()),
+        ("case", case),
+        ("news", news),
+        ("ruling", ruling()),
+        ("scores", chart()),
+    ):
         walk(replies.SCHEMAS[shape])
         assert sorted(replies.SCHEMAS[shape]["properties"]) == sorted(valid)
         assert json.loads(json.dumps(replies.SCHEMAS[shape])) == replies.SCHEMAS[shape]
@@ -322,6 +395,8 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
     assert json.dumps(replies.SCHEMAS, indent=2) + "\n" == golden
     models = {
         "report": replies.ReportReply,
+        "case": replies.CaseReply,
+        "news": replies.NewsReply,
         "ruling": replies.RulingReply,
         "scores": replies.ScoresReply,
     }
@@ -329,7 +404,9 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         assert list(replies.SCHEMAS[shape]["properties"]) == list(model.model_fields)
         assert model.model_config["strict"] and model.model_config["frozen"]
         assert not model.model_config["allow_inf_nan"]
+    assert models.keys() == replies.SCHEMAS.keys() == set(get_args(Shape))
     assert tuple(replies.Adjustments.model_fields) == VECTORS
+    assert tuple(replies.Ordinals.model_fields) == tuple(ORDINALS)
     assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
 
 
@@ -470,7 +547,14 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         suppress_health_check=list(HealthCheck),
     )
     @given(
-        st.sampled_from([(VALID, TECHNICAL), (json.dumps(ruling()), GATE)]),
+        st.sampled_from(
+            [
+                (VALID, TECHNICAL),
+                (json.dumps(ruling()), GATE),
+                (json.dumps(news()), NEWS),
+                (json.dumps(report(falsifiers=["x"])), BULL),
+            ]
+        ),
         st.integers(0, len(VALID)),
         st.integers(0, len(VALID)),
         st.one_of(pieces, st.text(max_size=8)),
@@ -486,6 +570,8 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         values = [value for value in told.adjustments.values() if value is not None]
         assert all(abs(value) <= role.bound for value in values)
         assert all(isinstance(cited, Evidence) for cited in told.evidence)
+        for name, ordinal in told.ordinals.items():
+            assert ORDINALS[name][0] <= ordinal <= ORDINALS[name][1]
         json.dumps(told.reasoning, ensure_ascii=False).encode()
 
     check()

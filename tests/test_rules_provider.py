@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
 from price_series import sample
 
 import agent_framework
 from agent_config import MODES, OUTPUT_TOKENS, AgentSettings, DebateSettings
 from agents import replies
 from agents.contracts import (
+    ORDINALS,
     VECTORS,
     AgentReport,
     DebateContext,
@@ -27,54 +29,25 @@ from agents.contracts import (
     ModelUnavailable,
     Request,
     Role,
+    Shape,
 )
 from agents.registry import AGENTS, SCORER
-from technical_calculator import COMPONENTS, INDICATORS, score_frame
+from technical_calculator import COMPONENTS, score_frame
 from torra.errors import ConfigError
 from torra.feature_bundle import build
-from torra.providers.readings import ADX, READERS, regime
+from torra.providers.readings import ADX, READERS, readings, regime
 from torra.providers.registry import PROVIDERS, open_provider
 from torra.providers.rules import RulesProvider
+from torra.providers.specialists import CLASSES, TABLES, ordinals
 
 PROVIDER = RulesProvider()
 TECHNICAL, BULL, BEAR, GATE = (
     AGENTS[name].role for name in ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 )
-Values = dict[str, float | str | None]
-
-MARKET: Values = {
-    **{f"technical.{name}": 0.0 for name in INDICATORS},
-    "technical.close": 100.0,
-    "technical.atr14": 1.0,
-    **{
-        f"technical.{name}": 100.0
-        for name in ("ema20", "sma20", "sma50", "sma200", "bb_mid", "tenkan", "kijun")
-    },
-    **{f"technical.{name}": 100.0 for name in ("span_a", "span_b")},
-    "technical.bb_lower": 98.0,
-    "technical.bb_upper": 102.0,
-    "technical.rsi14": 50.0,
-    "technical.stoch_k": 50.0,
-    "technical.adx14": 40.0,
-    "technical.plus_di": 20.0,
-    "technical.minus_di": 20.0,
-    "technical.support_distance_atr": 1.0,
-    "technical.resistance_distance_atr": 1.0,
-    "technical.volume_ratio": 1.0,
-    "technical.upper_wick": 0.25,
-    "technical.lower_wick": 0.25,
-    "technical.volatility_percentile": 50.0,
-    "forecast.drift_pct": 0.0,
-    "forecast.low_pct": -2.0,
-    "forecast.high_pct": 2.0,
-    "memory.next_bullish": 0.4,
-    "memory.next_bearish": 0.4,
-    "memory.trend_direction": "flat",
-    "market.session": "LONDON",
-    "market.day_of_week": "Tuesday",
-}
-"""A market that leans neither way, in what ADX calls a trend."""
-
+SENTIMENT, NEWS, LEVELS, MOMENTUM = (
+    AGENTS[name].role for name in ("sentiment", "news", "key_levels", "momentum")
+)
+SPECIALISTS = (SENTIMENT, NEWS, LEVELS, MOMENTUM)
 TREND, RANGE = 40.0, 15.0
 
 
@@ -118,8 +91,10 @@ def answer(asked: Request) -> dict[str, Any]:
 def said(asked: Request) -> AgentReport:
     """Return the answer as the framework reads it; anything malformed raises."""
     text = PROVIDER.submit(asked).result().text
-    read = replies.ruling if asked.role.kind == "gate" else replies.report
-    return read(replies.load(text, asked.symbol), asked.role, asked.features)
+    shape: Shape = {"gate": "ruling", "researcher": "case"}.get(
+        asked.role.kind, "news" if asked.role.id == "news" else "report"
+    )
+    return replies.read(shape, replies.load(text, asked.symbol), asked.role, asked.features)
 
 
 def adjustment(role: Role, vector: str, **changes: float | str | None) -> float:
@@ -191,7 +166,71 @@ def test_in_a_trend_bullish_evidence_raises_every_word(
     assert down < up
 
 
+OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
+    "sentiment": {
+        vector: {
+            "sentiment__news": (-0.3, 0.3),
+            "sentiment__up_bars": (0.4, 0.6),
+            "sentiment__up_volume": (0.4, 0.6),
+            "sentiment__streak": (-3.0, 3.0),
+        }
+        for vector in VECTORS
+    },
+    "news": {
+        vector: {
+            "news__score": (-0.3, 0.3),
+            **{f"news__{name}_score": (-0.3, 0.3) for name in CLASSES},
+        }
+        for vector in VECTORS
+    },
+    "key_levels": {
+        "key_levels": {
+            **UP_IN_TREND["key_levels"],
+            "fib_500": (101.0, 99.0),
+        },
+        "structure": {"kijun": (101.0, 99.0), "close": (98.0, 102.0)},
+    },
+    "momentum": {
+        "momentum": {
+            **{name: ends for name, ends in UP_IN_TREND["momentum"].items() if "__" not in name},
+            "stoch_d": (60.0, 40.0),
+            "macd_signal": (0.3, -0.3),
+        },
+        "structure": {"plus_di": (15.0, 25.0), "macd": (-0.5, 0.5)},
+    },
+}
+OWN_CASES = [
+    pytest.param(AGENTS[role].role, vector, name, *ends, id=f"{role} {vector} {name}")
+    for role, vectors in OWN_IN_TREND.items()
+    for vector, rows in vectors.items()
+    for name, ends in rows.items()
+]
+
+
+@pytest.mark.parametrize(("role", "vector", "name", "bearish", "bullish"), OWN_CASES)
+def test_a_specialist_hears_what_only_it_is_shown(
+    role: Role, vector: str, name: str, bearish: float, bullish: float
+) -> None:
+    down = adjustment(role, vector, **{name: bearish})
+    up = adjustment(role, vector, **{name: bullish})
+    assert down < 0 < up
+
+
+def test_price_beyond_both_retracements_leans_its_way() -> None:
+    below = adjustment(LEVELS, "key_levels", fib_382=103.0, fib_618=101.0)
+    above = adjustment(LEVELS, "key_levels", fib_382=99.0, fib_618=97.0)
+    between = adjustment(LEVELS, "key_levels", fib_382=101.0, fib_618=99.0)
+    assert below < between == 0 < above
+
+
 def test_every_reader_is_tried_above() -> None:
+    for role, vectors in OWN_IN_TREND.items():
+        for vector, rows in vectors.items():
+            own = {name.split("__")[-1] for name in rows}
+            for reader in TABLES[role]:
+                if reader.vector == vector and reader not in READERS:
+                    reads = {name.split(".")[-1] for name in reader.reads}
+                    assert reads & (own | {"fib_382", "close"}), reader
     tried = {
         name.replace("__", ".").split(".")[-1] for rows in UP_IN_TREND.values() for name in rows
     }
@@ -320,63 +359,6 @@ def test_the_order_of_the_reports_changes_nothing() -> None:
 
 # --- mirror images --------------------------------------------------------------------------------
 
-PRICES = (
-    *("technical.close", "technical.ema20", "technical.sma50", "technical.sma200"),
-    *("technical.bb_mid", "technical.tenkan", "technical.kijun"),
-    *("technical.span_a", "technical.span_b"),
-)
-SIGNED = (
-    *("technical.macd", "technical.macd_hist", "technical.cci20", "technical.body_atr"),
-    *("technical.engulfing", "technical.hammer", "technical.trend_state", "technical.bos"),
-)
-OSCILLATORS = ("technical.rsi14", "technical.stoch_k")
-SWAPPED = (
-    ("technical.plus_di", "technical.minus_di"),
-    ("technical.lower_wick", "technical.upper_wick"),
-    ("technical.support_distance_atr", "technical.resistance_distance_atr"),
-    ("memory.next_bullish", "memory.next_bearish"),
-)
-HEADING = {"rising": "falling", "falling": "rising", "flat": "flat"}
-
-
-def mirrored(values: Values) -> Values:
-    """Return the same market upside down, around a price of 100."""
-    made = dict(values)
-    for name in PRICES:
-        made[name] = 200.0 - values[name]
-    for name in SIGNED:
-        made[name] = -values[name]
-    for name in OSCILLATORS:
-        made[name] = 100.0 - values[name]
-    for one, other in SWAPPED:
-        made[one], made[other] = values[other], values[one]
-    made["technical.bb_lower"] = 200.0 - values["technical.bb_upper"]
-    made["technical.bb_upper"] = 200.0 - values["technical.bb_lower"]
-    made["forecast.drift_pct"] = -values["forecast.drift_pct"]
-    made["forecast.low_pct"] = -values["forecast.high_pct"]
-    made["forecast.high_pct"] = -values["forecast.low_pct"]
-    made["memory.trend_direction"] = HEADING[str(values["memory.trend_direction"])]
-    return made
-
-
-STEP = st.integers(-64, 64)
-MARKETS = st.fixed_dictionaries(
-    {
-        **{name: STEP.map(lambda n: 100.0 + n / 16) for name in PRICES},
-        **{name: STEP.map(lambda n: n / 32) for name in SIGNED[:4]},
-        **{name: st.sampled_from([-1.0, 0.0, 1.0]) for name in SIGNED[4:]},
-        **{name: st.integers(0, 100).map(float) for name in OSCILLATORS},
-        **{name: st.integers(0, 64).map(lambda n: n / 64) for pair in SWAPPED for name in pair},
-        "technical.adx14": st.integers(5, 60).map(float),
-        "technical.volume_ratio": st.integers(0, 48).map(lambda n: n / 16),
-        "forecast.drift_pct": STEP.map(lambda n: n / 64),
-        "memory.trend_direction": st.sampled_from(list(HEADING)),
-        "technical.volatility_percentile": st.integers(0, 100).map(float),
-        "market.session": st.sampled_from(["ASIA", "LONDON", "NEW_YORK", "CLOSED"]),
-    }
-).map(lambda drawn: MARKET | drawn)
-SCORES = st.fixed_dictionaries({vector: STEP.map(lambda n: n / 64) for vector in VECTORS})
-
 
 @settings(deadline=None, max_examples=50)
 @given(MARKETS, SCORES, STEP)
@@ -402,11 +384,12 @@ def test_the_desk_mirrors_a_mirrored_market(
 def test_every_reply_is_sound_grounded_and_bounded(
     market: Values, scores: dict[str, float]
 ) -> None:
-    for role in (TECHNICAL, BULL, BEAR):
+    for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
         told = said(request(role, market, scores))
         assert told.flags == ()
         assert not told.abstained
-        assert all(abs(value) <= role.bound for value in told.adjustments.values())
+        assert {v for v in VECTORS if told.adjustments[v] is not None} == set(role.focus)
+        assert all(abs(told.adjustments[vector]) <= role.bound for vector in role.focus)
         assert 0 < len(told.evidence) <= replies.CITATIONS_KEPT
         assert len(told.key_points) <= 4
         assert told.reasoning
@@ -421,6 +404,113 @@ def test_the_bull_never_says_less_than_the_bear(market: Values) -> None:
     bear = said(request(BEAR, market))
     for vector in VECTORS:
         assert bull.adjustments[vector] >= bear.adjustments[vector]
+
+
+# --- overlays, ordinals, falsifiers ---------------------------------------------------------------
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), st.sampled_from([SENTIMENT, NEWS]))
+def test_mood_and_news_move_a_score_towards_them_and_no_further(
+    tone: float, score: float, role: Role
+) -> None:
+    values = MARKET | {"news.score": tone, "sentiment.news": tone}
+    told = said(request(role, values, dict.fromkeys(VECTORS, score)))
+    for value in told.adjustments.values():
+        assert value is not None
+        assert value * tone >= 0.0
+        assert value * tone == 0.0 or abs(score + value) <= 1.0 or score * tone > 0.0
+        if tone * score > 0 and abs(score) >= abs(math.tanh(tone / 0.3)):
+            assert value == 0.0
+
+
+def test_news_without_a_tone_speaks_against_no_score() -> None:
+    for role in (SENTIMENT, NEWS):
+        told = said(request(role, MARKET, dict.fromkeys(VECTORS, 0.8)))
+        assert set(told.adjustments.values()) == {0.0}
+
+
+NEWSFLASH: Values = {
+    "news.score": 0.3,
+    "news.macro_score": 0.3,
+    "news.geopolitical_score": 0.2,
+    "news.item_score.1": 0.5,
+    "news.item_score.2": 0.25,
+    "news.item_score.3": -0.125,
+}
+
+
+def test_ordinals_are_arithmetic_over_the_items() -> None:
+    good = ordinals(features(MARKET | NEWSFLASH))
+    assert good == {
+        "relevance": 2,
+        "sentiment": 1,
+        "price_impact": 2,
+        "trend": 1,
+        "investor_confidence": 1,
+        "risk_profile_change": -1,
+    }
+    bad = ordinals(features(mirrored(MARKET | NEWSFLASH)))
+    assert bad == {name: -value for name, value in good.items()} | {"relevance": 2}
+    other = {f"news.{name}_items": None for name in CLASSES}
+    assert ordinals(features(MARKET | NEWSFLASH | other))["relevance"] == 1
+    assert ordinals({}) == dict.fromkeys(ORDINALS, 0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(MARKETS)
+def test_ordinals_stay_in_their_ranges_and_turn_round(market: Values) -> None:
+    here, there = (ordinals(features(values)) for values in (market, mirrored(market)))
+    for name, (least, most) in ORDINALS.items():
+        assert type(here[name]) is int
+        assert least <= here[name] <= most
+        assert there[name] == (here[name] if name == "relevance" else -here[name])
+    told = said(request(NEWS, market))
+    assert told.ordinals == here
+    assert told.flags == ()
+
+
+BULL_RUN = {"close": 104.0, "sma50": 101.0, "ema20": 102.0, "macd_hist": 0.3, "rsi14": 65.0}
+
+
+def test_a_case_says_what_would_end_it() -> None:
+    bull = said(request(BULL, MARKET | named(BULL_RUN)))
+    assert bull.falsifiers == tuple(answer(request(BULL, MARKET | named(BULL_RUN)))["falsifiers"])
+    assert "close below EMA20 102" in bull.falsifiers
+    assert 1 <= len(bull.falsifiers) <= 3
+    fallen = mirrored(MARKET | named(BULL_RUN))
+    bear = said(request(BEAR, fallen))
+    assert "close above EMA20 98" in bear.falsifiers
+    alone = {ADX: TREND, "technical.close": 104.0, "technical.atr14": 1.0, "technical.sma50": 101.0}
+    assert said(request(BULL, alone)).falsifiers == ("close below SMA50 101",)
+    assert said(request(BEAR, alone)).falsifiers == (), "no case, nothing to prove wrong"
+    faded = {ADX: RANGE, "technical.rsi14": 20.0}
+    assert said(request(BULL, faded)).falsifiers == ("ADX above 30 with RSI14 20.0",)
+
+
+@settings(deadline=None, max_examples=40)
+@given(MARKETS, SCORES)
+def test_falsifiers_speak_of_what_is_cited(market: Values, scores: dict[str, float]) -> None:
+    for role in (BULL, BEAR):
+        told = said(request(role, market, scores))
+        assert len(told.falsifiers) <= 3
+        cited = {name.id for name in told.evidence}
+        turns = {
+            reading.falsifier
+            for found in readings(features(market), regime(features(market)), VECTORS).values()
+            for reading in found
+            if set(reading.reads) <= cited
+        }
+        assert set(told.falsifiers) <= turns
+
+
+def test_the_regime_is_named_and_cited_when_it_is_known() -> None:
+    for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
+        told = said(request(role, MARKET | {"market.regime": "volatile"}))
+        assert "ADX 40.0, a trend; regime volatile" in told.reasoning
+        assert ("market.regime", "volatile") in told.evidence
+        plain = said(request(role, MARKET))
+        assert "regime" not in plain.reasoning
+        assert told.adjustments == plain.adjustments
 
 
 # --- honesty --------------------------------------------------------------------------------------
@@ -543,7 +633,7 @@ def test_without_adx_the_regime_is_undecided() -> None:
         max_size=40,
     ),
     st.dictionaries(st.sampled_from(VECTORS), st.floats()),
-    st.sampled_from([TECHNICAL, BULL, BEAR, GATE, SCORER]),
+    st.sampled_from([TECHNICAL, *SPECIALISTS, BULL, BEAR, GATE, SCORER]),
 )
 def test_no_evidence_breaks_the_reader(
     strange: Values, scores: dict[str, float], role: Role
@@ -670,6 +760,45 @@ def test_no_single_danger_vetoes(market: Values) -> None:
     told = ruling(market)
     assert 0.25 <= told["multiplier"] <= 1.0
     assert not told["veto"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "multiplier"),
+    [
+        ("range_spike", 0.9),
+        ("gap", 0.9),
+        ("range_spike volume_spike gap stale", 0.9),
+        ("volume_spike", 1.0),
+        ("stale", 1.0),
+        (None, 1.0),
+        ("", 1.0),
+    ],
+)
+def test_an_odd_bar_is_a_mild_caution(flags: str | None, multiplier: float) -> None:
+    told = ruling(CALM | {"market.triage": flags})
+    assert (told["multiplier"], told["veto"]) == (multiplier, False)
+    odd = multiplier < 1.0
+    assert told["reason_code"] == (GateReason.HIGH_VOLATILITY if odd else GateReason.NONE)
+    assert ({"id": "market.triage", "value": flags} in told["evidence"]) == odd
+    assert told["confidence"] == "high"
+
+
+@given(st.floats(0, 1440), st.floats(0, 1440))
+def test_the_nearer_an_event_the_more_caution(one: float, other: float) -> None:
+    near, far = sorted((one, other))
+    first, then = (ruling(CALM | {"events.to_next_min": value}) for value in (near, far))
+    assert 0.8 <= first["multiplier"] <= then["multiplier"] <= 1.0
+    assert (then["multiplier"] == 1.0) == (then["reason_code"] == GateReason.NONE)
+    if far > 180:
+        assert then == ruling(CALM)
+    if near < 150:
+        assert first["reason_code"] == GateReason.SCHEDULED_EVENT
+        assert not first["veto"]
+
+
+def test_what_is_not_there_is_no_caution() -> None:
+    absent = {"market.triage": None, "events.to_next_min": None, "events.since_last_min": None}
+    assert ruling(CALM | absent) == ruling(CALM)
 
 
 def test_a_gate_that_sees_nothing_rules_nothing() -> None:

@@ -403,7 +403,7 @@ def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: 
 
 
 def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path) -> None:
-    script = {"technical": Late(2.0), "research": Late(0.6)}
+    script = {"technical": Late(2.0), "research": Late(0.3)}
 
     def run(vendor: str) -> vendor_desk.Ticked:
         with (

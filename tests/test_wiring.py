@@ -27,9 +27,13 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"agents": {"include_news": True}}, "include_news is not in this version"),
+        ({"news": {"sources": ["file"]}}, "needs news.file"),
+        (
+            {"agents": {"include_news": True}, "news": {"sources": ["file"], "file": "no.jsonl"}},
+            "no.jsonl",
+        ),
+        ({"events": {"calendar": "no.csv"}}, "no.csv"),
         ({"execution": "approve"}, "approve is not in this version"),
-        ({"agents": {"mode": "full"}}, "agents that are not there"),
         ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
         ({"agents": {"provider": "anthropic"}}, "set ANTHROPIC_API_KEY"),
         ({"agents": {"fallback_model": "google"}}, "GOOGLE_API_KEY or GEMINI_API_KEY"),

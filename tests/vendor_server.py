@@ -46,13 +46,17 @@ PATHS: Final = {
 
 TITLES: Final = {
     "technical analyst": "technical",
+    "sentiment analyst": "sentiment",
+    "news analyst": "news",
+    "key levels analyst": "key_levels",
+    "momentum analyst": "momentum",
     "bull researcher": "bull_researcher",
     "bear researcher": "bear_researcher",
     "risk gate": "risk_gate",
     "chart scorer": "chart_scorer",
 }
 STAGES: Final = {
-    "technical": "analysts",
+    **dict.fromkeys(("technical", "sentiment", "news", "key_levels", "momentum"), "analysts"),
     "bull_researcher": "research",
     "bear_researcher": "research",
     "risk_gate": "gate",
@@ -520,7 +524,8 @@ def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
         reply = scripted.ruling(**about)
     else:
         reply = scripted.chart() | about
-    return json.dumps({name: reply[name] for name in reply} | dict(changes or {}))
+    wanted = properties if exchange.schema else reply
+    return json.dumps({name: reply[name] for name in reply if name in wanted} | dict(changes or {}))
 
 
 def _shape_asked(text: str) -> tuple[str, ...]:

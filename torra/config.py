@@ -33,6 +33,10 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 """What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
 
 
+CURRENCY: Final = re.compile(r"[A-Z]{3}")
+TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.:_-]{0,23}")
+
+
 class SentimentWeights(Section):
     """Weights of the composite; they need not sum to one."""
 
@@ -106,9 +110,48 @@ class SymbolSpec(Section):
     lot_step: float = Field(gt=0, description="order sizes are multiples of this")
     lot_max: float = Field(gt=0, description="largest order")
     spread: float = Field(ge=0, description="assumed ask minus bid, price units")
-    asset: Literal["", "gold", "index", "oil", "fx", "crypto"] = Field(
+    asset: Literal["", "gold", "index", "oil", "fx", "crypto", "stock"] = Field(
         "", description="asset class: what the agents are told about its kind in general"
     )
+    currencies: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=8,
+        description="currencies whose scheduled events concern it, such as USD",
+    )
+    news_terms: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=40,
+        description="words of which one must stand in a headline about it; empty = by asset class",
+    )
+    ticker: str = Field(
+        "",
+        description="what news vendors call it, such as AAPL; company news needs it",
+    )
+
+    @field_validator("currencies")
+    @classmethod
+    def _currency(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not CURRENCY.fullmatch(name):
+                raise ValueError(f"{name!r} is no currency; write three capitals, such as USD")
+        return value
+
+    @field_validator("ticker")
+    @classmethod
+    def _vendors_ticker(cls, value: str) -> str:
+        if value and not TICKER.fullmatch(value):
+            raise ValueError("use capitals, digits, dot, colon, dash and underscore, 24 at most")
+        return value
+
+    @field_validator("news_terms")
+    @classmethod
+    def _terms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for term in value:
+            if not (term.strip() and len(term) <= 40):
+                raise ValueError("a term has 1 to 40 characters")
+        return value
 
 
 SYMBOLS: Final = {
@@ -122,6 +165,7 @@ SYMBOLS: Final = {
         lot_max=10.0,
         spread=15.0,
         asset="crypto",
+        currencies=("USD",),
     ),
     "EURUSD": SymbolSpec(
         digits=5,
@@ -133,6 +177,7 @@ SYMBOLS: Final = {
         lot_max=50.0,
         spread=0.00012,
         asset="fx",
+        currencies=("EUR", "USD"),
     ),
     "XAUUSD": SymbolSpec(
         digits=2,
@@ -144,8 +189,48 @@ SYMBOLS: Final = {
         lot_max=50.0,
         spread=0.25,
         asset="gold",
+        currencies=("USD",),
     ),
 }
+
+
+class NewsSettings(Section):
+    """Where headlines come from and how long they count (agents.include_news switches them on)."""
+
+    sources: tuple[Literal["finnhub", "alpha_vantage", "file"], ...] = Field(
+        ("finnhub", "alpha_vantage"),
+        strict=False,
+        min_length=1,
+        description="who is asked; a vendor without a key in the environment is left out",
+    )
+    file: str = Field(
+        "", description="JSON lines of headlines for the source file; relative to TORRA_HOME"
+    )
+    max_age_hours: float = Field(
+        24.0, gt=0, le=720, description="older headlines are not evidence any more"
+    )
+    half_life_hours: float = Field(
+        6.0, gt=0, le=720, description="after this time a headline counts half"
+    )
+    max_items: int = Field(
+        12, ge=1, le=20, description="headlines that the news agent is shown, the weightiest first"
+    )
+
+    @model_validator(mode="after")
+    def _file_named(self) -> NewsSettings:
+        if "file" in self.sources and not self.file:
+            raise ValueError("the source file needs news.file, the path of its JSON lines")
+        return self
+
+
+class EventSettings(Section):
+    """Scheduled events; the windows around them are in `gate`."""
+
+    calendar: str = Field(
+        "",
+        description="CSV or JSON file of scheduled events (docs/events.md), relative to "
+        "TORRA_HOME; empty = none",
+    )
 
 
 class Profile(Section):
@@ -163,6 +248,8 @@ class Profile(Section):
         SYMBOLS, description="trading conditions by canonical symbol"
     )
     agents: AgentSettings = AgentSettings()
+    news: NewsSettings = NewsSettings()
+    events: EventSettings = EventSettings()
     execution: Literal["auto", "approve", "off"] = Field(
         "auto", description="who sends a signal (approve: not in this version)"
     )

@@ -1,7 +1,8 @@
 """The evidence of one tick: every number that an agent may cite, with its id, unit and time.
 
-`build` turns the newest row of `technical_calculator.score_frame` and the memory context into a
-flat table of features, all of it known at `as_of`. It computes no indicator; its own are a spread
+`build` turns the newest row of `technical_calculator.score_frame`, the bars behind it, the memory
+context and what was known of news and scheduled events into a flat table of features, all of it
+known at `as_of`. It computes no indicator; its own are a few words about the last 20 bars, a spread
 in ATR and a forecast:
 
     drift = horizon * (close - ema20) * a / (1 - a), a = 2 / 21    as percent of the close
@@ -11,12 +12,16 @@ An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drif
 would keep EMA20 where it is; the band is one ATR a bar, growing as a random walk does. The forecast
 is evidence for agents and nothing else: no score, stop or size is made of it.
 
-What cannot be known (NaN, no memory yet) is a feature with the value None, never a guess. Each kind
-of number has its decimals, and the value is rounded to them, so that the value and its text in a
+The bundle is always whole. What cannot be known (NaN, no memory yet, a feed that is off or brings
+nothing) is a feature with the value None, never a guess; the block `source` says why. Each kind of
+number has its decimals, and the value is rounded to them, so that the value and its text in a
 prompt are the same thing: a price has two more than the symbol is quoted with, which leaves three
-digits of a MACD that is a ten-thousandth of its price.
-Reads no clock and no file. Raises ValueError for a row of the warm-up and for a bar that is not
-closed at `as_of`.
+digits of a MACD that is a ten-thousandth of its price. Strangers wrote the values of `news.item.N`
+and of no other feature.
+
+Reads no clock and no file. Nothing in it is later than `as_of`: raises ValueError for a bar that is
+not closed then, bars that do not end with it, or a headline first seen later; and for a row of the
+warm-up.
 """
 
 from __future__ import annotations
@@ -25,11 +30,18 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise, takewhile
 from typing import Any, Final, NamedTuple
 
-from agents.contracts import VECTORS, Feature
+import pandas as pd
+
+from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from technical_calculator import COMPONENTS, INDICATORS, explain
+from torra import market_regime
 from torra.clock import duration, iso
+from torra.market_regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
+from torra.news_digest import NewsStatus, NewsView
+from torra.scheduled_events import EventView
 
 HORIZON: Final = 4
 """Bars that the forecast looks ahead."""
@@ -39,6 +51,9 @@ EMA_LAG: Final = 19 / 2
 
 MAX_SPREAD_ATR: Final = 1000.0
 """Spread in ATR where the market does not move at all, so that the gate still sees a wide one."""
+
+MOOD_BARS: Final = 20
+"""Bars over which the mood of the market is read."""
 
 ATR: Final = "ATR"
 BARS: Final = "bars"
@@ -58,11 +73,14 @@ class Kind(NamedTuple):
 
 SCORE: Final = Kind("", 4)
 COUNT: Final = Kind("", 0)
-DISTANCE: Final = Kind(ATR, 4)
+DISTANCE: Final = Kind(ATR, DISTANCE_DECIMALS)
 SHARE: Final = Kind(OF_RANGE, 4)
-OSCILLATOR: Final = Kind(OF_100, 2)
-FORECAST: Final = Kind(PERCENT, 4)
+OSCILLATOR: Final = Kind(OF_100, PERCENTILE_DECIMALS)
+CHANGE: Final = Kind(PERCENT, 4)
+PART: Final = Kind("of 1", 4)
 WORD: Final = Kind("", 0)
+MINUTES: Final = Kind("min", 2)
+AGE: Final = Kind(BARS, PERCENTILE_DECIMALS)
 EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
 
@@ -75,7 +93,7 @@ NOT_PRICES: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("engulfing", "hammer", "trend_state", "bos"), COUNT),
     "cci20": Kind("", 2),
     "volume_sma20": Kind(VOLUME, 2),
-    "volume_ratio": Kind("x", 4),
+    "volume_ratio": Kind("x", DISTANCE_DECIMALS),
 }
 """Kinds of the indicators that are no prices."""
 
@@ -91,12 +109,22 @@ MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
 
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
-NOT_WIRED: Final = (
-    "news.available",
-    "sentiment.positioning_available",
-    "fundamentals.available",
-)
-"""Sources that nothing feeds yet: 0 says so to an agent that would ask."""
+FUNDAMENTALS: Final[Mapping[str, Kind]] = {
+    "pe": Kind("x", 2),
+    "pb": Kind("x", 2),
+    "ev_ebitda": Kind("x", 2),
+    "revenue_growth_pct": Kind(PERCENT, 2),
+    "net_margin_pct": Kind(PERCENT, 2),
+}
+"""What is told of a company, as NewsView.fundamentals names it."""
+
+NO_NEWS: Final = NewsView(NewsStatus.OFF)
+NO_EVENTS: Final = EventView()
+HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
+"""Where no headline means that there is none."""
+
+IN_FORCE: Final = ("available", "broken")
+"""Status of a calendar that knows what comes; of a broken one the last good reading does."""
 
 Value = float | str | None
 Found = Iterator[tuple[str, Value, Kind]]
@@ -104,13 +132,17 @@ Found = Iterator[tuple[str, Value, Kind]]
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What one tick goes by: the four L1 scores, a line about each, and the evidence by id."""
+    """What one tick goes by: the four L1 scores, a line about each, and the evidence by id.
+
+    `regime` is the kind of market, with the features that it was read from.
+    """
 
     symbol: str
     timeframe: str
     scores: Mapping[str, float]
     notes: Mapping[str, str]
     features: Mapping[str, Feature]
+    regime: Regime
 
 
 def build(
@@ -125,23 +157,40 @@ def build(
     bar_age: float,
     memory: Mapping[str, Any],
     digits: int = 5,
+    bars: pd.DataFrame | None = None,
+    news: NewsView | None = None,
+    events: EventView | None = None,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
     `row` is its row of score_frame; `spread` is in price units, `bars_held` counts the bars behind
     the row, `bar_age` is how many bars ago the newest one closed, `memory` is the memory context,
-    `digits` the decimals with which the symbol is quoted.
+    `digits` the decimals with which the symbol is quoted. `bars` are the bars behind the row, this
+    one last; `news` and `events` what was known at `as_of`. None of the three: nothing is known.
     """
-    if as_of < bar_time + duration(timeframe):
-        raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
-    evidence = explain(row)
-    moment = iso(as_of)
+    headlines, calendar = news or NO_NEWS, events or NO_EVENTS
+    _check_times(bar_time, timeframe, as_of, bars, headlines)
+    evidence, regime = explain(row), market_regime.read(row)
+    moment, range_atr = iso(as_of), _range_atr(bars, row["atr14"])
+    flags = market_regime.triage(
+        range_atr=range_atr,
+        volume_ratio=row["volume_ratio"],
+        gap_atr=row["gap_atr"],
+        bar_age=bar_age,
+    )
     found = (
         *_from_row(row, Kind(PRICE, digits + EXTRA_DIGITS)),
         *_forecast(row),
         *_market(row, spread, bars_held, bar_age, memory),
+        ("market.range_atr", range_atr, DISTANCE),
+        ("market.regime", regime.name, WORD),
+        ("market.triage", " ".join(flags) or None, WORD),
         *_memory(memory),
-        *((name, 0.0, COUNT) for name in NOT_WIRED),
+        *_events(calendar),
+        *_news(headlines),
+        *_mood(bars, headlines),
+        *_fundamentals(headlines),
+        *_sources(headlines, calendar),
     )
     return Bundle(
         symbol=symbol,
@@ -149,6 +198,7 @@ def build(
         scores={vector: evidence[vector].score for vector in VECTORS},
         notes={vector: evidence[vector].note for vector in VECTORS},
         features={name: _feature(name, value, kind, moment) for name, value, kind in found},
+        regime=regime,
     )
 
 
@@ -158,6 +208,24 @@ def plain(value: Any, decimals: int) -> Value:
         return value
     number = float(value)
     return round(number, decimals) + 0.0 if math.isfinite(number) else None
+
+
+def _check_times(
+    bar_time: datetime,
+    timeframe: str,
+    as_of: datetime,
+    bars: pd.DataFrame | None,
+    news: NewsView,
+) -> None:
+    """Raise ValueError for anything that was not known at `as_of`."""
+    if as_of < bar_time + duration(timeframe):
+        raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
+    if bars is not None and bars.index[-1] != bar_time:
+        raise ValueError(f"the bars end at {bars.index[-1]}, not with that of {iso(bar_time)}")
+    late = [heard.item for heard in news.items if heard.item.first_seen > as_of]
+    if late:
+        seen = iso(late[0].first_seen)
+        raise ValueError(f"the headline {late[0].id} was first seen at {seen}, after {iso(as_of)}")
 
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
@@ -174,15 +242,23 @@ def _from_row(row: Mapping[str, float], price: Kind) -> Found:
             yield f"component.{name}", row[name], SCORE
     for name in INDICATORS:
         yield f"technical.{name}", row[name], NOT_PRICES.get(name, price)
+    yield "technical.gap_pct", _gap_pct(row), CHANGE
+
+
+def _gap_pct(row: Mapping[str, float]) -> float:
+    """Return the gap between the close before and the bar's open as percent of that close."""
+    gap = row["gap_atr"] * row["atr14"]
+    before = row["close"] - row["body_atr"] * row["atr14"] - gap
+    return 100.0 * gap / before if before > 0.0 else math.nan
 
 
 def _forecast(row: Mapping[str, float]) -> Found:
     close = row["close"]
     drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
     band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
-    yield "forecast.drift_pct", drift, FORECAST
-    yield "forecast.low_pct", drift - band, FORECAST
-    yield "forecast.high_pct", drift + band, FORECAST
+    yield "forecast.drift_pct", drift, CHANGE
+    yield "forecast.low_pct", drift - band, CHANGE
+    yield "forecast.high_pct", drift + band, CHANGE
 
 
 def _market(
@@ -194,7 +270,7 @@ def _market(
 ) -> Found:
     yield "market.spread_atr", _spread_atr(spread, row["atr14"]), DISTANCE
     yield "market.valid_bars", float(bars_held), Kind(BARS, 0)
-    yield "market.bar_age", bar_age, Kind(BARS, 2)
+    yield "market.bar_age", bar_age, AGE
     yield "market.session", memory.get("session"), WORD
     yield "market.day_of_week", memory.get("day_of_week"), WORD
 
@@ -205,12 +281,97 @@ def _spread_atr(spread: float, atr: float) -> float:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
+def _range_atr(bars: pd.DataFrame | None, atr: float) -> float | None:
+    """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
+    if bars is None:
+        return None
+    high, low = (float(bars[name].to_numpy()[-1]) for name in ("high", "low"))
+    return 0.0 if atr == 0.0 else (high - low) / atr
+
+
 def _memory(memory: Mapping[str, Any]) -> Found:
     for name, (key, kind) in MEMORY.items():
         yield f"memory.{name}", memory.get(key), kind
     chances = memory.get("next_probabilities") or {}
     for side, states in (("bullish", BULLISH), ("bearish", BEARISH)):
         known = [chances[state] for state in states if state in chances]
-        yield f"memory.next_{side}", math.fsum(known) if known else None, Kind("of 1", 4)
+        yield f"memory.next_{side}", math.fsum(known) if known else None, PART
     trend = memory.get("sentiment_trend") or [None]
     yield "memory.consensus_last", trend[-1], SCORE
+
+
+def _events(view: EventView) -> Found:
+    yield "events.available", float(view.status in IN_FORCE), COUNT
+    yield "events.to_next_min", view.to_next, MINUTES
+    yield "events.since_last_min", view.since_last, MINUTES
+
+
+def _news(view: NewsView) -> Found:
+    yield "news.available", float(view.unique > 0), COUNT
+    yield "news.items", _heard(view), COUNT
+    yield "news.score", view.score, SCORE
+    for name in EVENT_CLASSES:
+        items, score = view.events.get(name, (None, None))
+        yield f"news.{name}_items", items, COUNT
+        yield f"news.{name}_score", score, SCORE
+    for number, heard in enumerate(view.items, start=1):
+        yield f"news.item.{number}", heard.item.headline, WORD
+        yield f"news.item_score.{number}", heard.item.score, SCORE
+        yield f"news.item_weight.{number}", heard.weight, PART
+        yield f"news.item_age_h.{number}", heard.age_hours, Kind("h", 2)
+        yield f"news.item_event.{number}", heard.item.event, WORD
+
+
+def _heard(view: NewsView) -> float | None:
+    """Return how many headlines count; None where none came because nobody could be heard."""
+    return float(view.unique) if view.unique or view.status in HEARD else None
+
+
+def _mood(bars: pd.DataFrame | None, news: NewsView) -> Found:
+    """Yield what the last bars and the headlines say of the mood.
+
+    A close that did not change, and the volume of a bar that closed where it opened, count half to
+    either side: a market that stands still is in neither mood, and upside down the shares are 1
+    less what they were. There is no feed of positions.
+    """
+    yield "sentiment.positioning_available", 0.0, COUNT
+    yield "sentiment.news", news.score, SCORE
+    yield "sentiment.news_items", _heard(news), COUNT
+    up_bars, up_volume, streak = _moves(bars)
+    yield "sentiment.up_bars", up_bars, PART
+    yield "sentiment.up_volume", up_volume, PART
+    yield "sentiment.streak", streak, Kind(BARS, 0)
+
+
+def _moves(bars: pd.DataFrame | None) -> tuple[float | None, float | None, float | None]:
+    if bars is None or len(bars) <= MOOD_BARS:
+        return None, None, None
+    opened, close, volume = (
+        bars[name].to_numpy()[-MOOD_BARS - 1 :].tolist() for name in ("open", "close", "volume")
+    )
+    moves = [_direction(last, now) for last, now in pairwise(close)]
+    streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
+    traded = math.fsum(volume[1:])
+    bodies = map(_direction, opened[1:], close[1:])
+    ahead = math.fsum(body * size for body, size in zip(bodies, volume[1:], strict=True))
+    up_volume = (1.0 + ahead / traded) / 2.0 if traded > 0.0 else None
+    return (1.0 + sum(moves) / MOOD_BARS) / 2.0, up_volume, streak
+
+
+def _direction(first: float, then: float) -> int:
+    return (then > first) - (then < first)
+
+
+def _fundamentals(view: NewsView) -> Found:
+    known = {name: view.fundamentals.get(name) for name in FUNDAMENTALS}
+    there = any(plain(value, 0) is not None for value in known.values())
+    yield "fundamentals.available", float(there), COUNT
+    for name, kind in FUNDAMENTALS.items():
+        yield f"fundamentals.{name}", known[name], kind
+
+
+def _sources(news: NewsView, events: EventView) -> Found:
+    """Yield why there is something, or nothing."""
+    yield "source.news", str(news.status), WORD
+    yield "source.events", events.status, WORD
+    yield "source.fundamentals", str(news.fundamentals_status), WORD

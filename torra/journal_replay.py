@@ -33,11 +33,13 @@ from torra.bridges.paper import Bar
 from torra.clock import Simulated, duration, parse
 from torra.config import Instance, Profile
 from torra.journal_store import Debate, journal_history
+from torra.news_digest import NewsView
 from torra.providers.recorded import History, RecordedProvider
 from torra.replay_store import Past
+from torra.scheduled_events import EventView
 from torra.spending import Rung
 from torra.store_connection import to_json
-from torra.tick_record import describe
+from torra.tick_record import describe, events_then, news_then
 from torra_trader import Edges, Outcome, run_tick
 
 State = Literal["same", "different", "no_bars", "no_record", "not_run"]
@@ -165,11 +167,30 @@ def _again(
         epoch=held["epoch"] + 1 if held else 1,
         account=ThenPayer(told) if told else None,
         picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
+        news=_news_then(source, record),
+        events=_events_then(record),
     )
     outcome = run_tick(
         instance, key.timeframe, key.bar_time, clock.monotonic(), profile=profile, edges=edges
     )
     return _compared(record, outcome, provider)
+
+
+def _news_then(
+    source: Database, record: Mapping[str, Any]
+) -> Callable[[datetime], NewsView] | None:
+    """Return what the tick knew of the news, whatever moment is asked for."""
+    told = record.get("news")
+    if told is None:
+        return None
+    items = source.news_items([row["id"] for row in told["items"]])
+    return lambda _: news_then(told, items)
+
+
+def _events_then(record: Mapping[str, Any]) -> Callable[[datetime], EventView] | None:
+    """Return the scheduled events that the tick knew of."""
+    told = record.get("events")
+    return None if told is None else lambda _: events_then(told)
 
 
 class ThenPayer:

@@ -194,6 +194,23 @@ CREATE INDEX calls_instructions ON calls (instructions);
 CALL_ADDITIONS: Final = {"stop_reason": (str, ""), "cached_tokens": (int, 0)}
 """Columns that 0002 adds to calls, with their default."""
 
+NEWS: Final = """
+CREATE TABLE news (
+    id TEXT PRIMARY KEY,
+    source TEXT NOT NULL, topic TEXT NOT NULL,
+    headline TEXT NOT NULL, summary TEXT NOT NULL, url TEXT NOT NULL, tickers TEXT NOT NULL,
+    published TEXT NOT NULL, first_seen TEXT NOT NULL,
+    score REAL NOT NULL CHECK (score BETWEEN -1 AND 1), event TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX news_first_seen ON news (first_seen);
+CREATE INDEX news_at ON news (at);
+
+CREATE TABLE fundamentals (
+    ticker TEXT NOT NULL, first_seen TEXT NOT NULL, figures TEXT NOT NULL,
+    PRIMARY KEY (ticker, first_seen)
+) WITHOUT ROWID;
+"""
+
 steps: Final = Migrations("torra")
 
 
@@ -216,7 +233,12 @@ def _spending(db: sqlite_utils.Database) -> None:
         db.table("calls").add_column(name, kind, not_null_default=default)
 
 
-STEPS: Final = ("0001_overlay", "0002_spending")
+@steps(name="0003_news")
+def _news(db: sqlite_utils.Database) -> None:
+    db.executescript(NEWS)
+
+
+STEPS: Final = ("0001_overlay", "0002_spending", "0003_news")
 """Every step in order; its first four digits are the number of the schema that it makes."""
 
 
@@ -246,7 +268,7 @@ def check_legacy(db: sqlite_utils.Database, path: Path) -> None:
     """Raise ConfigError when a database from before Torra cannot be taken over."""
     if schema(db):
         return
-    ours = [name for name in _made(TABLES + SPENDING) if name in db.table_names()]
+    ours = [name for name in _made(TABLES + SPENDING + NEWS) if name in db.table_names()]
     if ours:
         raise ConfigError(
             f"{path} has a table {ours[0]} that Torra did not make; rename that table, or name "

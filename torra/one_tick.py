@@ -10,6 +10,7 @@ record of the tick, with the action and the signal that would have been.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
+from torra.outlook import Outlook
 from torra.spending import Account, Purse, Rung
 from torra.store_connection import BACKUP_FOLDER
 from torra_trader import Edges, run_tick
@@ -39,7 +41,7 @@ EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "failures", "flags",
+    "provider", "regime", "conviction", "abstained", "failures", "flags",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -76,7 +78,9 @@ def run(
         models.heed()
         account = _Payer(home, models, settings, instance.profile, books)
         paying = cast(Account, account) if _paid(settings) else None
-        return _tick(instance, timeframe, moment, settings, feed, database, models, paying)
+        # It only reads: nothing is collected for a trial.
+        outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
+        return _tick(instance, timeframe, moment, settings, feed, database, models, paying, outlook)
 
 
 class _Payer:
@@ -149,6 +153,7 @@ def _tick(
     database: Database,
     models: wiring.Models,
     account: Account | None,
+    outlook: Outlook,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     database.rewind(instance.id, as_of, timeframe)
@@ -157,7 +162,17 @@ def _tick(
     held = database.lease()
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
     voice = models.provider(profile.agents)
-    edges = Edges(database, window, voice.submit, voice.name, clock, epoch, account=account)
+    edges = Edges(
+        database,
+        window,
+        voice.submit,
+        voice.name,
+        clock,
+        epoch,
+        account=account,
+        news=outlook.news(instance, profile),
+        events=outlook.events(instance, profile),
+    )
     before = edges if account is None else replace(edges, submit=None)
     silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
@@ -175,7 +190,24 @@ def _tick(
         raise DataUnavailable(outcome.reason, outcome.detail)
     stored = database.tick(outcome.key) or {}
     said = stored.get("deliberation") or {}
-    return {**outcome.record, "failures": _failures(stored), "flags": said.get("flags", [])}
+    panel = said.get("panel") or {}
+    return {
+        **outcome.record,
+        "regime": outcome.record["regime"]["name"],
+        "conviction": panel.get("conviction"),
+        "abstained": _abstained(said),
+        "failures": _failures(stored),
+        "flags": said.get("flags", []),
+    }
+
+
+def _abstained(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return why each agent that had nothing to go on abstained."""
+    return {
+        report["agent_id"]: report["reason"]
+        for report in said.get("reports", ())
+        if report["abstained"]
+    }
 
 
 def _failures(stored: Mapping[str, Any]) -> dict[str, str]:
@@ -328,7 +360,15 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         f"BUY from {limits['buy']:+.2f}, SELL to {-limits['sell']:+.2f}",
         "verdict": f"{record['verdict']}   (L1 {record['l1_verdict']})",
         "action": f"{record['action']}: {record['reason']}{denied}",
+        "regime": record["regime"],
     }
+    if record["conviction"] is not None:
+        rows["conviction"] = f"{record['conviction']:.2f} of 1"
+    if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
+        rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
+    if record["abstained"]:
+        silent = (f"{agent}: {reason}" for agent, reason in record["abstained"].items())
+        rows["abstained"] = "; ".join(silent)
     if record["failures"]:
         failed = (f"{agent}: {reason}" for agent, reason in record["failures"].items())
         rows["failed"] = "; ".join(failed)

@@ -32,7 +32,9 @@ from torra.clock import Clock, Simulated, closes, duration, iso, token
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.protocol import Feed
+from torra.news_digest import NewsView
 from torra.providers.registry import Provider
+from torra.scheduled_events import EventView
 from torra.spending import Account
 from torra_trader import Edges, Outcome, publish, run_tick
 
@@ -104,6 +106,8 @@ class Station:
     provider: Provider
     lock: threading.Lock
     account: Account | None = None
+    news: Callable[[datetime], NewsView] | None = None
+    events: Callable[[datetime], EventView] | None = None
 
 
 class BarCloses(BaseTrigger):  # type: ignore[misc]
@@ -141,12 +145,14 @@ class Desk:
         lease_seconds: float = LEASE_SECONDS,
         at_close: Callable[[], None] = lambda: None,
         at_takeover: Callable[[], None] = lambda: None,
+        at_start: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
     ) -> None:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
         self._at_close = at_close
         self._at_takeover = at_takeover
+        self._at_start = at_start
         self.database = database
         self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
         self.owner = token(8)
@@ -192,7 +198,7 @@ class Desk:
         self._restart_clock()
         self._running = True
         if self.active:
-            self._set_timers()
+            self._begin()
 
     def close(self, within: float = CLOSING_SECONDS) -> bool:
         """Stop the timers and give the lease back; return whether every tick had ended in time.
@@ -257,7 +263,11 @@ class Desk:
             self.database.apply_profile(name, profile.model_dump_json(), profile.digest())
         self.epoch = epoch
         if self._running:
-            self._set_timers()
+            self._begin()
+
+    def _begin(self) -> None:
+        self._at_start()
+        self._set_timers()
 
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())
@@ -290,6 +300,7 @@ class Desk:
         try:
             while self.active and not self._closing and self.clock.monotonic() < end:
                 went = self.database.prune(before, limit=PRUNE_ROWS)
+                went += self.database.prune_news(before, limit=PRUNE_ROWS)
                 gone += went
                 if not went:
                     self.database.prune_ledger(before)
@@ -465,6 +476,8 @@ class Desk:
             epoch=self.epoch,
             notify=self._notify,
             account=station.account,
+            news=station.news,
+            events=station.events,
         )
 
     # --- warm-up ----------------------------------------------------------------------------------

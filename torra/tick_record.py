@@ -11,7 +11,7 @@ import hashlib
 import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,11 +24,13 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from instance_database import Saved
 from scoring_rubric import RUBRIC_VERSION
-from torra.clock import iso
+from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.feature_bundle import Bundle
 from torra.late_answers import LateAnswers
+from torra.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.risk_engine import Action
+from torra.scheduled_events import Event, EventView
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
@@ -58,6 +60,8 @@ class Sight:
     memory: Mapping[str, Any]
     bundle: Bundle
     revision: int | None = None
+    news: NewsView | None = None
+    events: EventView | None = None
 
     @property
     def l1(self) -> Mapping[str, float]:
@@ -133,6 +137,9 @@ def build(
             for item in sight.bundle.features.values()
         ],
         "memory": dict(sight.memory),
+        "regime": {"name": sight.bundle.regime.name, "reads": dict(sight.bundle.regime.reads)},
+        "news": None if sight.news is None else told_news(sight.news),
+        "events": None if sight.events is None else told_events(sight.events),
         "skipped": None,
     }
 
@@ -145,6 +152,60 @@ def spoken(deliberation: Deliberation) -> dict[str, Any]:
         for call in told["calls"]
     ]
     return {**told, "calls": calls}
+
+
+def told_news(view: NewsView) -> dict[str, Any]:
+    """Return what a tick knew of the news; the texts stand in the table news, by id."""
+    return {
+        "status": str(view.status),
+        "unique": view.unique,
+        "score": view.score,
+        "events": {name: list(pair) for name, pair in view.events.items()},
+        "items": [
+            {"id": found.item.id, "age_hours": found.age_hours, "weight": found.weight}
+            for found in view.items
+        ],
+        "fundamentals": dict(view.fundamentals),
+        "fundamentals_status": str(view.fundamentals_status),
+    }
+
+
+def news_then(told: Mapping[str, Any], items: Sequence[NewsItem]) -> NewsView:
+    """Return the view that a record tells of; `items` are those of its ids that are stored."""
+    known = {item.id: item for item in items}
+    return NewsView(
+        status=NewsStatus(told["status"]),
+        items=tuple(
+            Weighted(known[row["id"]], row["age_hours"], row["weight"])
+            for row in told["items"]
+            if row["id"] in known
+        ),
+        unique=told["unique"],
+        score=told["score"],
+        events={name: (pair[0], pair[1]) for name, pair in told["events"].items()},
+        fundamentals=told["fundamentals"],
+        fundamentals_status=NewsStatus(told["fundamentals_status"]),
+    )
+
+
+def told_events(view: EventView) -> dict[str, Any]:
+    """Return the scheduled events that a tick knew of."""
+    return {
+        "status": view.status,
+        "to_next": view.to_next,
+        "since_last": view.since_last,
+        "events": [{**asdict(event), "time": iso(event.time)} for event in view.events],
+    }
+
+
+def events_then(told: Mapping[str, Any]) -> EventView:
+    """Return the view that a record tells of."""
+    return EventView(
+        status=told["status"],
+        to_next=told["to_next"],
+        since_last=told["since_last"],
+        events=tuple(Event(**{**event, "time": parse(event["time"])}) for event in told["events"]),
+    )
 
 
 def _identity(sight: Sight) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
+from torra.outlook import Outlook
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
 from torra.providers.switchboard import Switchboard
@@ -122,27 +123,44 @@ def open_desk(
         for item in settings.instances
     }
     database = open_database(folder)
+    found: list[Desk] = []
+
+    def now() -> datetime:
+        return found[0].clock.now()  # the desk's clock is another one after a take-over
+
     try:
+        outlook = Outlook(folder, database, dict(os.environ), profiles.values(), now=now)
         models = open_models(folder, database)
-        stations = _stations(settings, profiles, database, models)
+        stations = _stations(settings, profiles, database, models, outlook)
         make_clock = clock_maker(station.feed for station in stations)
         desk = Desk(
             database,
             stations,
             make_clock,
             notify=notify,
-            at_close=models.close,
+            at_close=partial(_close, outlook, models),
             at_takeover=models.heed,
+            at_start=outlook.start,
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
+        found.append(desk)
     except BaseException:
         database.close()
         raise
     return desk, settings
 
 
+def _close(outlook: Outlook, models: Models) -> None:
+    outlook.close()
+    models.close()
+
+
 def _stations(
-    settings: DeskSettings, profiles: Mapping[str, Profile], database: Database, models: Models
+    settings: DeskSettings,
+    profiles: Mapping[str, Profile],
+    database: Database,
+    models: Models,
+    outlook: Outlook,
 ) -> list[Station]:
     feeds = open_feeds(settings.instances, database)
     return [
@@ -153,6 +171,8 @@ def _stations(
             provider=models.provider(profiles[instance.id].agents),
             lock=threading.Lock(),
             account=models.account(profiles[instance.id].agents, instance.profile),
+            news=outlook.news(instance, profiles[instance.id]),
+            events=outlook.events(instance, profiles[instance.id]),
         )
         for instance in settings.instances
     ]
@@ -191,9 +211,7 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
 
 def _refuse_what_is_not_built(profile: Profile, name: str) -> None:
     """Refuse settings that this version would silently ignore."""
-    agents = profile.agents
     asked = {
-        "agents.include_news": agents.include_news,
         "execution approve": profile.execution == "approve",
     }
     for setting, wanted in asked.items():

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
-from agents import synthesis
+from agents import panel, synthesis
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, RESEARCHER_BOUND, VECTORS, AgentReport
 from agents.registry import AGENTS
-from torra.dashboard import figures
+from torra.dashboard import agreement, figures
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import Row, is_gate, mapping, reports
 
@@ -141,7 +141,10 @@ def _checks(
     record: Mapping[str, Any], deliberation: Mapping[str, Any]
 ) -> Iterable[tuple[str, float | None, Any]]:
     """Yield every step with what it should be and what is stored."""
-    debate = _debated(deliberation)
+    answers = _answers(deliberation)
+    debate = synthesis.synthesise(answers) if answers else None
+    if debate is not None and deliberation.get("panel"):
+        yield from agreement.checks(deliberation, panel.measure(answers, debate.debate))
     for vector in VECTORS:
         name = figures.title(vector).lower()
         if debate is not None:
@@ -174,15 +177,15 @@ def _vector_checks(
         yield "blend", synthesis.blended(l1, agent), _finals(record).get(vector)
 
 
-def _debated(deliberation: Mapping[str, Any]) -> synthesis.Debate | None:
-    """Return the synthesis of the stored reports; None when an author is not in the registry."""
+def _answers(deliberation: Mapping[str, Any]) -> list[synthesis.Answer]:
+    """Return the stored reports with their roles; none when an author is not in the registry."""
     answers = []
     for told in reports(deliberation):
         report, seat = as_report(told), AGENTS.get(str(told.get("agent_id")))
         if report is None or seat is None:
-            return None
+            return []
         answers.append(synthesis.Answer(seat.role, report))
-    return synthesis.synthesise(answers) if answers else None
+    return answers
 
 
 def _voices(deliberation: Mapping[str, Any]) -> list[Row]:

@@ -90,8 +90,9 @@ class DeskView(Protocol):
 
         The journal record with "deliberation", "calls", "digits", "desk", "previous" and "next"
         (bar times), and "outcomes": by the id of each of its signals that signal's row as it is
-        now, a close's with "closed", the row of the opening that it ended. A skipped
-        tick has only its key and "skipped" {reason, detail}.
+        now, a close's with "closed", the row of the opening that it ended; "headlines": its news
+        items that are stored, strangers' words. A skipped tick has only its key and "skipped"
+        {reason, detail}.
         """
         ...
 
@@ -188,6 +189,7 @@ class DatabaseView:
             "desk": self.desk(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(known),
+            "headlines": self._headlines(known),
             **self._neighbours(found.id, timeframe, clocks.iso(moment)),
         }
 
@@ -277,6 +279,11 @@ class DatabaseView:
                 ended = self._database.signal(row["closes"]) if row.get("closes") else None
                 found[str(sid)] = {**row, "closed": ended}
         return found
+
+    def _headlines(self, record: Row) -> list[Row]:
+        items = map(mapping, sequence(mapping(record.get("news")).get("items")))
+        ids = [str(item["id"]) for item in items if item.get("id")]
+        return [_plain(item) for item in self._database.news_items(ids)]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         for one in self._settings.instances:

@@ -71,11 +71,20 @@ MARKS: Final = {
     "HALTED": Mark("⊘", "HALTED", "alert"),
     "STANDBY": Mark("○", "STANDBY", "warn"),
     "VETO": Mark("⊘", "VETO", "alert"),
+    "DEGRADED": Mark("◍", "DEGRADED", "warn"),
     "answered": Mark("●", "answered", "note"),
     "abstained": Mark("○", "abstained", "flat"),
     "failed": Mark("✕", "failed", "warn"),
     "not asked": Mark("○", "not asked", "flat"),
     "skipped": Mark("·", "skipped", "warn"),
+    "trend_up": Mark("↗", "trend up", "up"),
+    "trend_down": Mark("↘", "trend down", "down"),
+    "range": Mark("↔", "range", "flat"),
+    "volatile": Mark("≋", "volatile", "warn"),
+    "quiet": Mark("∼", "quiet", "flat"),
+    "UP": Mark("▲", "up", "up"),
+    "DOWN": Mark("▼", "down", "down"),
+    "NEUTRAL": Mark("■", "neutral", "flat"),
 }
 """The one place where a state gets its glyph and its tone."""
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import risk_engine
-from torra.dashboard import arithmetic, figures
+from torra.dashboard import agreement, arithmetic, figures, surroundings
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
 
@@ -35,6 +35,10 @@ def story(record: Mapping[str, Any]) -> Row:
     return {
         "headline": headline(record),
         "agents": agents,
+        "tally": agreement.tally(agents),
+        "degraded": agreement.degraded(deliberation),
+        "panel": agreement.panel(record, deliberation),
+        "around": surroundings.surroundings(record),
         "arithmetic": arithmetic.steps(record, deliberation),
         "consensus": arithmetic.consensus_rows(record),
         "decision": arithmetic.decision_rows(record),
@@ -111,12 +115,8 @@ def people(deliberation: Mapping[str, Any], calls: Any) -> list[Row]:
         for stage in map(mapping, sequence(deliberation.get("stages")))
         for name in sequence(stage.get("agents"))
     ]
-    failures = mapping(deliberation.get("failures"))
     names = dict.fromkeys([*seated, *called, *told])
-    return [
-        _person(name, told.get(name, {}), called.get(name, []), failures.get(name))
-        for name in names
-    ]
+    return [_person(name, told.get(name, {}), called.get(name, []), deliberation) for name in names]
 
 
 def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
@@ -182,9 +182,11 @@ def provenance(record: Mapping[str, Any]) -> list[Row]:
     return [{"name": figures.clean(n, 60), "value": _told(value)} for n, value in pairs]
 
 
-def _person(name: str, said: Row, calls: Sequence[Row], failure: Any) -> Row:
+def _person(name: str, said: Row, calls: Sequence[Row], deliberation: Mapping[str, Any]) -> Row:
     weight = arithmetic.trust(said)
     votes = mapping(said.get("adjustments"))
+    failure = mapping(deliberation.get("failures")).get(name)
+    unasked = agreement.unasked(deliberation, name)
     state = _state(said, calls, failure)
     missing = "the gate scores nothing" if name == GATE else "not scored"
     return {
@@ -197,7 +199,10 @@ def _person(name: str, said: Row, calls: Sequence[Row], failure: Any) -> Row:
         "key_points": [figures.clean(p, 400) for p in sequence(said.get("key_points"))],
         "evidence": [_evidence(item) for item in sequence(said.get("evidence"))],
         "flags": [figures.clean(flag, 60) for flag in sequence(said.get("flags"))],
-        "why_silent": _why_silent(said, calls, failure),
+        "looks": agreement.looks(deliberation, name),
+        "ordinals": agreement.ordinals(said),
+        "falsifiers": agreement.falsifiers(said),
+        "why_silent": _why_silent(said, calls, failure) if said or not unasked else unasked,
         "ruling": _ruling("", mapping(said.get("ruling")), "") if said.get("ruling") else None,
         "ms": figures.plain(_summed(calls, "elapsed_ms"), 0),
         "cost": figures.money(_summed(calls, "cost_usd")),
@@ -212,7 +217,7 @@ def _state(said: Row, calls: Sequence[Row], failure: Any) -> str:
 
 def _why_silent(said: Row, calls: Sequence[Row], failure: Any) -> str:
     if said:
-        return figures.clean(said.get("reason"), 400) if said.get("abstained") else ""
+        return surroundings.plain_reason(said.get("reason")) if said.get("abstained") else ""
     last = calls[-1] if calls else {}
     told = [failure or last.get("status"), last.get("detail")]
     words = [figures.clean(word, 300) for word in told if word]

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard import figures, skips
+from torra.dashboard import agreement, figures, skips
 from torra.dashboard.figures import cell
 from torra.dashboard.reasoning import headline, standing, why
-from torra.dashboard.stored import Row
+from torra.dashboard.stored import Row, mapping
 
 Cells = dict[str, Row]
 TickLink = Callable[[str, str, str], str]
@@ -102,6 +102,7 @@ def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
     cells |= _verdicts("head", latest, link)
     cells |= _position("head", data)
     cells |= _ages("head", data)
+    cells |= _desk("head", latest or {})
     cells["head.changes"] = _changes(data.get("changes"))
     cells["head.skip"] = _skip(latest or {}, next(iter(data.get("skipped", ())), None), data)
     events = tick_events(data)[:TICKS_SHOWN]
@@ -245,9 +246,23 @@ def _stream(
     if tick:
         address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
         cells[f"{key}.source"] = _source(tick.get("source_type")) | {"set": {"href": address}}
+    cells |= _desk(key, tick)
     cells[f"{key}.spark"] = _text("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
     cells[f"{key}.skip"] = _skip(tick, stream.get("skipped"), stream)
     return cells | _ages(key, stream)
+
+
+def _desk(key: str, tick: Mapping[str, Any]) -> Cells:
+    """Return the regime of a tick, and whether its desk was short of voices; hidden when not."""
+    name = mapping(tick.get("regime")).get("name")
+    deliberation = mapping(tick.get("deliberation"))
+    why, silent = agreement.degraded(deliberation), agreement.silence(deliberation)
+    badge = f"{figures.mark('DEGRADED').text}, {silent}" if why and silent else silent
+    short = _text(badge, "warn" if why else "flat", why or "of the desk's agents")
+    return {
+        f"{key}.regime": _mark(name or "") | {"title": "the regime of the market"} | _shown(name),
+        f"{key}.short": short | _shown(badge),
+    }
 
 
 def _ages(key: str, stream: Mapping[str, Any]) -> Cells:
@@ -472,5 +487,5 @@ def _missing(reason: str = NO_TICK) -> Row:
     return _text(figures.DASH, "", reason)
 
 
-def _shown(yes: bool) -> Row:
+def _shown(yes: Any) -> Row:
     return {"hidden": not yes}

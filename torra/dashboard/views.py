@@ -12,8 +12,9 @@ from typing import Any, Final
 from flask import Blueprint, abort, current_app, jsonify, render_template, url_for
 from flask.typing import ResponseReturnValue
 
+from agent_config import OPPOSITION_COST
 from torra import clock
-from torra.dashboard import figures, reasoning, screens
+from torra.dashboard import figures, reasoning, screens, surroundings
 from torra.dashboard.desk_view import DeskView
 from torra.dashboard.stored import Row
 
@@ -110,6 +111,9 @@ def help_page() -> str:
         shape="desk",
         sources=figures.SOURCES,
         marks=figures.MARKS,
+        regimes=surroundings.REGIMES,
+        triage=surroundings.TRIAGE,
+        cost=OPPOSITION_COST,
     )
 
 

@@ -54,6 +54,18 @@ _VENDORS: Final[Mapping[str, _Vendor]] = {
         frozenset(("api.openai.com", "eu.api.openai.com", "us.api.openai.com")),
         ("OPENAI_API_KEY",),
     ),
+    "finnhub": _Vendor(
+        "FINNHUB",
+        "https://api.finnhub.io/api/v1",
+        frozenset(("api.finnhub.io", "finnhub.io")),
+        ("FINNHUB_API_KEY",),
+    ),
+    "alpha_vantage": _Vendor(
+        "ALPHAVANTAGE",
+        "https://www.alphavantage.co",
+        frozenset(("www.alphavantage.co", "alphavantage.co")),
+        ("ALPHAVANTAGE_API_KEY",),
+    ),
 }
 
 

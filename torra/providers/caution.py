@@ -3,7 +3,8 @@
 Each row of `CAUTIONS` looks at one danger and gives a factor in [0, 1]; their product is the
 multiplier, the row that lowers it most names the reason. The gate's own arithmetic (spread, thin or
 stale data, streaks, exposure) is not repeated here: it holds anyway, and the framework takes the
-stricter of the two. A veto needs several dangers at once, so many that less than a quarter of the
+stricter of the two; a scheduled event vetoes there, and here it already casts its shadow. A veto
+needs several dangers at once, so many that less than a quarter of the
 adjustments would be left; it names them. What cannot be seen is no danger.
 """
 
@@ -40,6 +41,16 @@ TRUSTED: Final = (0.30, 0.60)
 """Trust in the desk between which the factor rises from `WEAK_FACTOR` to 1."""
 
 WEAK_FACTOR: Final = 0.6
+
+ODD: Final = {"range_spike": 0.9, "gap": 0.9}
+"""Factors of what is odd about the bar (torra.market_regime.triage); the gate's rules see to stale
+data, and volume behind a move is no danger.
+"""
+
+EVENT_MINUTES: Final = (30.0, 180.0)
+"""Minutes to a scheduled event between which the factor rises from `EVENT_FACTOR` to 1."""
+
+EVENT_FACTOR: Final = 0.8
 LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
 """Factors of late hours by weekday ("" = any) and session: a gap may follow."""
 
@@ -56,7 +67,8 @@ class Finding:
 
 def gate(request: Request) -> dict[str, Any]:
     """Return the ruling: multiplier 1, no veto and NONE when nothing speaks against the desk."""
-    seen = [finding for look in CAUTIONS for finding in look(request)]
+    standing = [finding for look in CAUTIONS for finding in look(request)]
+    seen = standing + [finding for look in OCCASIONS for finding in look(request)]
     dangers = sorted((f for f in seen if f.factor < 1.0), key=lambda f: f.factor)
     multiplier = round(math.prod((f.factor for f in dangers), start=1.0), DECIMALS)
     told = dangers or seen
@@ -66,7 +78,7 @@ def gate(request: Request) -> dict[str, Any]:
         "multiplier": multiplier,
         "veto": multiplier < VETO_BELOW,
         "reason_code": str(dangers[0].reason if dangers else GateReason.NONE),
-        "confidence": "low" if not seen else "high" if len(seen) == len(CAUTIONS) else "medium",
+        "confidence": "low" if not seen else "high" if len(standing) == len(CAUTIONS) else "medium",
         "reasoning": "; ".join(finding.says for finding in told) or "nothing to judge by",
         "evidence": [{"id": name, "value": request.features[name].value} for name in cited],
     }
@@ -142,6 +154,26 @@ def _lateness(request: Request) -> Iterator[Finding]:
         yield Finding(GateReason.SESSION_END, factor, words, names)
 
 
+def _oddity(request: Request) -> Iterator[Finding]:
+    """Look for what is odd about the newest bar; a bar without a flag says nothing."""
+    name = "market.triage"
+    flags = (word(request.features.get(name)) or "").split()
+    factors = [ODD[flag] for flag in flags if flag in ODD]
+    if factors:
+        told = ", ".join(flag.replace("_", " ") for flag in flags if flag in ODD)
+        yield Finding(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
+
+
+def _event(request: Request) -> Iterator[Finding]:
+    """Look for a scheduled event that comes within hours."""
+    name = "events.to_next_min"
+    minutes = number(request.features.get(name))
+    if minutes is not None and 0.0 <= minutes < EVENT_MINUTES[1]:
+        factor = EVENT_FACTOR + (1.0 - EVENT_FACTOR) * ramp(minutes, *EVENT_MINUTES)
+        words = f"a scheduled event in {minutes:.0f} minutes"
+        yield Finding(GateReason.SCHEDULED_EVENT, factor, words, (name,))
+
+
 def _opinions(request: Request) -> list[AgentReport]:
     return [r for r in request.reports if not r.abstained and r.agent_id != request.role.id]
 
@@ -152,4 +184,7 @@ CAUTIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (
     _weakness,
     _lateness,
 )
-"""Every danger that the rules look for."""
+"""The dangers that there is always something to say about."""
+
+OCCASIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (_oddity, _event)
+"""The dangers that are only mentioned when they are there."""

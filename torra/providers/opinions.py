@@ -6,8 +6,11 @@ researcher argues one side: gaps on that side are its case, gaps on the other si
 against it, so that bull and bear mirror each other and an advocate without a case concedes. Thin
 evidence shrinks every word towards 0.
 
+Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
+
 Sentences are built from the readings that moved the number most, for and against, and cite exactly
-those. The functions are pure; they return the reply as an object, `torra.providers.rules` sends it.
+those; what would end those of its own side is what would prove a researcher wrong. The functions
+are pure; they return the reply as an object, `torra.providers.rules` sends it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from typing import Any, Final
 
 from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, VECTORS, AgentReport, Request
-from torra.providers.readings import ADX, Reading, readable, readings, regime
+from torra.providers.readings import ADX, NAMED, Reading, readable, readings, regime
+from torra.providers.specialists import OVERLAYS, TABLES, ordinals
 
 DECIMALS: Final = 4
 """Adjustments are rounded to this many decimals."""
@@ -48,6 +52,9 @@ LEAST_STRENGTH: Final = 0.10
 POINTS: Final = 4
 """Key points of a report."""
 
+FALSIFIERS: Final = 3
+"""Falsifiers of a case."""
+
 SIDES: Final = {"bull_researcher": 1, "bear_researcher": -1}
 NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
 
@@ -56,16 +63,20 @@ Reply = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One vector as one agent sees it: the score, its adjustment and the readings behind it."""
+    """One vector as one agent sees it: the score, its adjustment and the readings behind it.
+
+    `base` is what the readings are measured from: the score, or 0 for an overlay.
+    """
 
     vector: str
     score: float
     adjustment: float
     heard: Sequence[Reading]
+    base: float
 
     def pull(self, reading: Reading) -> float:
         """Return where a reading pulls the score, and how hard."""
-        return reading.weight * (reading.lean - self.score)
+        return reading.weight * (reading.lean - self.base)
 
     @property
     def said(self) -> list[Reading]:
@@ -86,13 +97,22 @@ class _View:
 def analyst(request: Request) -> Reply:
     """Read the evidence anew in its regime and say how far it stands from each score."""
     now = regime(request.features)
-    heard = readings(request.features, now, _focus(request))
+    role = request.role
+    heard = readings(request.features, now, _focus(request), TABLES.get(role.id))
+    overlay = role.id in OVERLAYS
     views = [
-        _View(vector, score, _bounded(_gap(found, score), request.role.bound), found)
+        _View(
+            vector,
+            score,
+            _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound),
+            found,
+            0.0 if overlay else score,
+        )
         for vector, found in heard.items()
         for score in (_score(request, vector),)
     ]
-    return _report(request, now.name, views, _agreement(heard))
+    reply = _report(request, now.name, views, _agreement(heard))
+    return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
 
 
 def researcher(request: Request, side: int) -> Reply:
@@ -105,10 +125,11 @@ def researcher(request: Request, side: int) -> Reply:
         case = _case(found, score, side, _analysts(request, vector))
         own = side * _bounded(case, request.role.bound)
         cases.append(case)
-        views.append(_View(vector, score, _conceded(request, vector, own, side), found))
+        views.append(_View(vector, score, _conceded(request, vector, own, side), found, score))
     reports = f"{len(request.reports)} report{'' if len(request.reports) == 1 else 's'} read"
     opening = f"{request.role.title.capitalize()}, {reports}; {now.name}"
-    return _report(request, opening, views, _conviction(cases))
+    reply = _report(request, opening, views, _conviction(cases))
+    return reply | {"falsifiers": _falsifiers(views, side)}
 
 
 def scorer(request: Request) -> Reply:
@@ -119,7 +140,8 @@ def scorer(request: Request) -> Reply:
     for vector in VECTORS:
         score = _score(request, vector)
         found = heard.get(vector, [])
-        view = _View(vector, score, _bounded(_gap(found, score), ADJUSTMENT_BOUND), found)
+        moved_by = _bounded(_gap(found, score), ADJUSTMENT_BOUND)
+        view = _View(vector, score, moved_by, found, score)
         note = view.sentence() if found else "no evidence beyond the score"
         moved = max(-1.0, min(1.0, score + view.adjustment))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
@@ -147,6 +169,14 @@ def _gap(heard: Sequence[Reading], score: float) -> float:
         return 0.0
     mean = sum(reading.weight * reading.lean for reading in heard) / weight
     return max(-1.0, min(1.0, mean - score)) * min(1.0, weight / FULL_WEIGHT)
+
+
+def _overlaid(heard: Sequence[Reading], score: float) -> float:
+    """Return the gap to an overlay: at most the overlay itself, and never against its own sign."""
+    weight = sum(reading.weight for reading in heard)
+    mean = sum(reading.weight * reading.lean for reading in heard) / weight
+    gap = max(min(0.0, mean), min(max(0.0, mean), mean - score))
+    return gap * min(1.0, weight / FULL_WEIGHT)
 
 
 def _case(heard: Sequence[Reading], score: float, side: int, reported: float | None) -> float:
@@ -217,6 +247,13 @@ def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
     return next((name for name, least in levels if value >= least), "low")
 
 
+def _falsifiers(views: Sequence[_View], side: int) -> list[str]:
+    """Return what would end the strongest readings that a case rests on."""
+    own = [(view, r) for view in views for r in view.said if side * view.pull(r) > 0.0]
+    ranked = sorted(own, key=lambda pair: -abs(pair[0].pull(pair[1])))
+    return list(dict.fromkeys(reading.falsifier for _, reading in ranked))[:FALSIFIERS]
+
+
 def _report(request: Request, opening: str, views: Sequence[_View], confidence: str) -> Reply:
     if not views:
         return _abstention(request)
@@ -252,8 +289,8 @@ def _abstention(request: Request) -> Reply:
 
 
 def _cited(request: Request, said: Iterable[Reading]) -> list[dict[str, Any]]:
-    """Return the features that were read aloud, and the ADX that names the regime."""
-    names = dict.fromkeys((ADX, *(name for reading in said for name in reading.reads)))
+    """Return the features that were read aloud, and those that name the regime."""
+    names = dict.fromkeys((ADX, NAMED, *(name for reading in said for name in reading.reads)))
     cited = ((name, request.features.get(name)) for name in names)
     return [
         {"id": name, "value": feature.value}

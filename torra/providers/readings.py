@@ -6,8 +6,8 @@ stretched is faded, so that the weight of RSI, of the stochastic and of the Boll
 negative there. Between the two the weights move in a straight line.
 
 A reader whose features are not there, or are not what they should be, is silent. Nothing here
-raises for any features, remembers anything or knows who asks. The weights are a textbook's, set to
-be sensible and never fitted to results.
+raises for any features, remembers anything or knows who asks; what only some agents are shown is
+read in `specialists`. The weights are a textbook's, set to be sensible and never fitted to results.
 """
 
 from __future__ import annotations
@@ -27,19 +27,30 @@ FULL_ADX: Final = 50.0
 """ADX at which a direction counts in full."""
 
 ADX: Final = "technical.adx14"
+NAMED: Final = "market.regime"
+"""The regime by its name (torra.market_regime); it is said, the weights go by ADX."""
+
 HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """How much of a trend there is, 0 (range) to 1, and the ADX that says so."""
+    """How much of a trend there is, 0 (range) to 1, and the ADX that says so.
+
+    `named` is the market's regime as the evidence names it, "" when it does not.
+    """
 
     trend: float
     adx: float | None
+    named: str = ""
 
     @property
     def name(self) -> str:
         """The regime in words."""
+        return f"{self._ramp}; regime {self.named}" if self.named else self._ramp
+
+    @property
+    def _ramp(self) -> str:
         if self.adx is None:
             return "no ADX to tell trend from range"
         if self.trend >= 0.75:
@@ -52,9 +63,10 @@ class Regime:
 class Reader:
     """One row: what is read, how it leans, and its weight in a trend and in a range.
 
-    A negative weight fades: the lean counts against itself. `fact` is a format of the values read.
-    Where the features are not shown, the score's own `component` stands for them. A `sparse` reader
-    (an event) weighs nothing while its lean is 0.
+    A negative weight fades: the lean counts against itself. `fact` is a format of the values read,
+    `turn` one of what would end it, with {way} for below (a bullish lean) or above. Where the
+    features are not shown, the score's own `component` stands for them. A `sparse` reader (an
+    event) weighs nothing while its lean is 0.
     """
 
     vector: str
@@ -63,6 +75,7 @@ class Reader:
     trend: float
     range: float
     fact: str
+    turn: str
     component: str = ""
     sparse: bool = False
     words: bool = False
@@ -76,19 +89,23 @@ class Reader:
         weight = self.range + (self.trend - self.range) * regime.trend
         if weight == 0.0 or (self.sparse and lean == 0.0):
             return None
-        fact = seen.fact + (" (faded)" if weight < 0 else "")
-        return Reading(seen.reads, seen.values, fact, lean if weight > 0 else -lean, abs(weight))
+        if weight < 0.0:
+            turn = f"ADX above {TREND_ADX:.0f} with {seen.fact}"
+            return Reading(seen.reads, seen.values, f"{seen.fact} (faded)", -lean, -weight, turn)
+        turn = seen.turn.replace("{way}", "below" if lean > 0.0 else "above")
+        return Reading(seen.reads, seen.values, seen.fact, lean, weight, turn)
 
     def _seen(self, features: Mapping[str, Feature]) -> _Seen | None:
         take = word if self.words else number
         values = tuple(take(features.get(name)) for name in self.reads)
         if None not in values:
-            return _Seen(self.reads, values, self.lean(*values), self.fact)
+            return _Seen(self.reads, values, self.lean(*values), self.fact, self.turn)
         name = f"component.{self.component}"
         component = number(features.get(name))
         if component is None:
             return None
-        return _Seen((name,), (component,), component, self.component + " {0:+.2f}")
+        fact, turn = self.component + " {0:+.2f}", self.component + " {way} 0"
+        return _Seen((name,), (component,), component, fact, turn)
 
 
 class _Seen(NamedTuple):
@@ -98,6 +115,7 @@ class _Seen(NamedTuple):
     values: tuple[Any, ...]
     lean: float
     fact: str
+    turn: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,28 +127,38 @@ class Reading:
     fact: str
     lean: float
     weight: float
+    turn: str
 
     @property
     def says(self) -> str:
         """The reading in words."""
         return self.fact.format(*self.values)
 
+    @property
+    def falsifier(self) -> str:
+        """What would end it, in words."""
+        return self.turn.format(*self.values)
+
 
 def regime(features: Mapping[str, Feature]) -> Regime:
     """Read the regime; half a trend when there is no ADX."""
-    adx = number(features.get(ADX))
+    adx, named = number(features.get(ADX)), word(features.get(NAMED)) or ""
     if adx is None:
-        return Regime(0.5, None)
-    return Regime(ramp(adx, RANGE_ADX, TREND_ADX), adx)
+        return Regime(0.5, None, named)
+    return Regime(ramp(adx, RANGE_ADX, TREND_ADX), adx, named)
 
 
 def readings(
-    features: Mapping[str, Feature], now: Regime, vectors: Iterable[str]
+    features: Mapping[str, Feature],
+    now: Regime,
+    vectors: Iterable[str],
+    readers: Iterable[Reader] | None = None,
 ) -> dict[str, list[Reading]]:
     """Return what can be read about each of the vectors; a vector without evidence is left out."""
+    table = READERS if readers is None else tuple(readers)
     found: dict[str, list[Reading]] = {}
     for vector in vectors:
-        heard = [reader.read(features, now) for reader in READERS if reader.vector == vector]
+        heard = [reader.read(features, now) for reader in table if reader.vector == vector]
         if spoken := [reading for reading in heard if reading is not None]:
             found[vector] = spoken
     return found
@@ -163,192 +191,213 @@ def word(feature: Feature | None) -> str | None:
 # --- leans ----------------------------------------------------------------------------------------
 
 
-def _squash(amount: float, unit: float) -> float:
+def squash(amount: float, unit: float) -> float:
     """Return the amount in units, squashed into (-1, +1); 0 where there is no unit."""
     return math.tanh(amount / unit) if unit > 0.0 else 0.0
 
 
-def _distance(width: float) -> Callable[[float, float, float], float]:
+def distance(width: float) -> Callable[[float, float, float], float]:
     """Return the lean of one price above another, in `width` ATR."""
-    return lambda price, other, atr: _squash(price - other, width * atr)
+    return lambda price, other, atr: squash(price - other, width * atr)
 
 
-def _outside(close: float, one: float, other: float, atr: float) -> float:
+def outside(close: float, one: float, other: float, atr: float) -> float:
+    """Return the lean of a close outside two prices, 0 between them."""
     above = max(close - max(one, other), 0.0)
     below = max(min(one, other) - close, 0.0)
-    return _squash(above - below, 2.0 * atr)
+    return squash(above - below, 2.0 * atr)
 
 
 def _nearness(distance: float) -> float:
     return math.exp(-max(distance, 0.0))
 
 
-def _direction(adx: float, plus: float, minus: float) -> float:
+def direction(adx: float, plus: float, minus: float) -> float:
+    """Return the lean of the directional movement, as far as ADX gives it weight."""
     share = (plus - minus) / (plus + minus) if plus + minus > 0.0 else 0.0
     return share * ramp(adx, 0.0, FULL_ADX)
 
 
-def _technical(*names: str) -> tuple[str, ...]:
+def technical(*names: str) -> tuple[str, ...]:
+    """Return the ids of indicators."""
     return tuple(f"technical.{name}" for name in names)
 
 
 READERS: Final = (
     Reader(
         "price_action",
-        _technical("close", "ema20", "atr14"),
-        _distance(1.5),
+        technical("close", "ema20", "atr14"),
+        distance(1.5),
         trend=1.0,
         range=0.3,
         fact="close {0:.6g} against EMA20 {1:.6g}",
+        turn="close {way} EMA20 {1:.6g}",
         component="pa_trend",
     ),
     Reader(
         "price_action",
-        _technical("body_atr"),
+        technical("body_atr"),
         math.tanh,
         trend=0.5,
         range=0.1,
         fact="body {0:+.2f} ATR",
+        turn="the next close {way} this bar's body of {0:+.2f} ATR",
         component="pa_body",
     ),
     Reader(
         "price_action",
-        _technical("body_atr", "volume_ratio"),
+        technical("body_atr", "volume_ratio"),
         lambda body, volume: math.tanh(body) * math.tanh(max(volume - 1.0, 0.0)),
         trend=0.4,
         range=0.2,
         fact="volume {1:.1f} x its average behind a body of {0:+.2f} ATR",
+        turn="the next close {way} this bar of {1:.1f} x the average volume",
         component="pa_volume",
         sparse=True,
     ),
     Reader(
         "price_action",
-        _technical("lower_wick", "upper_wick"),
+        technical("lower_wick", "upper_wick"),
         lambda lower, upper: lower - upper,
         trend=0.2,
         range=0.7,
         fact="lower wick {0:.0%} of the range, upper {1:.0%}",
+        turn="the next close {way} this bar's range",
         component="pa_wicks",
     ),
     Reader(
         "price_action",
-        _technical("engulfing"),
+        technical("engulfing"),
         float,
         trend=0.4,
         range=0.4,
         fact="engulfing bar {0:+.0f}",
+        turn="the next close {way} the engulfing bar",
         component="pa_pattern",
         sparse=True,
     ),
     Reader(
         "price_action",
-        _technical("hammer"),
+        technical("hammer"),
         float,
         trend=0.2,
         range=0.5,
         fact="hammer {0:+.0f}",
+        turn="the next close {way} the hammer",
         sparse=True,
     ),
     Reader(
         "price_action",
         ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct"),
-        lambda drift, low, high: _squash(drift, (high - low) / 2.0),
+        lambda drift, low, high: squash(drift, (high - low) / 2.0),
         trend=0.3,
         range=0.1,
         fact="drift {0:+.2f} % in a band of {1:+.2f} to {2:+.2f} %",
+        turn="a drift {way} 0 %",
     ),
     Reader(
         "key_levels",
-        _technical("support_distance_atr"),
+        technical("support_distance_atr"),
         _nearness,
         trend=0.4,
         range=0.9,
         fact="support {0:.1f} ATR below",
+        turn="close {way} the support {0:.1f} ATR away",
     ),
     Reader(
         "key_levels",
-        _technical("resistance_distance_atr"),
+        technical("resistance_distance_atr"),
         lambda distance: -_nearness(distance),
         trend=0.4,
         range=0.9,
         fact="resistance {0:.1f} ATR above",
+        turn="close {way} the resistance {0:.1f} ATR away",
     ),
     Reader(
         "key_levels",
-        _technical("close", "bb_lower", "bb_mid", "bb_upper"),
-        lambda close, low, mid, high: _squash(close - mid, (high - low) / 2.0),
+        technical("close", "bb_lower", "bb_mid", "bb_upper"),
+        lambda close, low, mid, high: squash(close - mid, (high - low) / 2.0),
         trend=0.5,
         range=-0.8,
         fact="close {0:.6g} in Bollinger {1:.6g} to {3:.6g}",
+        turn="close {way} the Bollinger middle {2:.6g}",
         component="kl_bollinger",
     ),
     Reader(
         "key_levels",
-        _technical("close", "span_a", "span_b", "atr14"),
-        _outside,
+        technical("close", "span_a", "span_b", "atr14"),
+        outside,
         trend=0.9,
         range=0.2,
         fact="close {0:.6g} against the cloud {1:.6g}, {2:.6g}",
+        turn="close {way} the cloud {1:.6g}, {2:.6g}",
         component="kl_cloud",
     ),
     Reader(
         "key_levels",
-        _technical("tenkan", "kijun", "atr14"),
-        _distance(1.0),
+        technical("tenkan", "kijun", "atr14"),
+        distance(1.0),
         trend=0.4,
         range=0.1,
         fact="tenkan {0:.6g} against kijun {1:.6g}",
+        turn="tenkan {way} kijun {1:.6g}",
         component="kl_lines",
     ),
     Reader(
         "momentum",
-        _technical("adx14", "plus_di", "minus_di"),
-        _direction,
+        technical("adx14", "plus_di", "minus_di"),
+        direction,
         trend=1.0,
         range=0.2,
         fact="+DI {1:.1f} against -DI {2:.1f} at ADX {0:.1f}",
+        turn="+DI {1:.1f} {way} -DI {2:.1f}",
     ),
     Reader(
         "momentum",
-        _technical("macd_hist", "atr14"),
-        lambda histogram, atr: _squash(histogram, 0.25 * atr),
+        technical("macd_hist", "atr14"),
+        lambda histogram, atr: squash(histogram, 0.25 * atr),
         trend=0.6,
         range=0.2,
         fact="MACD histogram {0:+.4g}",
+        turn="MACD histogram {way} 0",
         component="mo_histogram",
     ),
     Reader(
         "momentum",
-        _technical("macd", "atr14"),
-        _squash,
+        technical("macd", "atr14"),
+        squash,
         trend=0.7,
         range=0.1,
         fact="MACD {0:+.4g}",
+        turn="MACD {way} 0",
         component="mo_macd",
     ),
     Reader(
         "momentum",
-        _technical("rsi14"),
-        lambda rsi: _squash(rsi - 50.0, 15.0),
+        technical("rsi14"),
+        lambda rsi: squash(rsi - 50.0, 15.0),
         trend=0.4,
         range=-0.9,
         fact="RSI14 {0:.1f}",
+        turn="RSI14 {way} 50",
     ),
     Reader(
         "momentum",
-        _technical("stoch_k"),
+        technical("stoch_k"),
         lambda k: (k - 50.0) / 50.0,
         trend=0.1,
         range=-0.6,
         fact="stochastic {0:.1f}",
+        turn="stochastic {way} 50",
     ),
     Reader(
         "momentum",
-        _technical("cci20"),
-        lambda cci: _squash(cci, 100.0),
+        technical("cci20"),
+        lambda cci: squash(cci, 100.0),
         trend=0.3,
         range=-0.3,
         fact="CCI20 {0:+.0f}",
+        turn="CCI20 {way} 0",
     ),
     Reader(
         "momentum",
@@ -357,42 +406,47 @@ READERS: Final = (
         trend=0.3,
         range=0.1,
         fact="the consensus is {0}",
+        turn="a consensus {way} its last",
         sparse=True,
         words=True,
     ),
     Reader(
         "structure",
-        _technical("trend_state"),
+        technical("trend_state"),
         float,
         trend=0.7,
         range=0.3,
         fact="trend state {0:+.0f}",
+        turn="trend state {way} 0",
     ),
     Reader(
         "structure",
-        _technical("bos"),
+        technical("bos"),
         float,
         trend=0.9,
         range=0.3,
         fact="break of structure {0:+.0f}",
+        turn="close {way} the broken swing",
         sparse=True,
     ),
     Reader(
         "structure",
-        _technical("close", "sma50", "atr14"),
-        _distance(3.0),
+        technical("close", "sma50", "atr14"),
+        distance(3.0),
         trend=0.8,
         range=0.3,
         fact="close {0:.6g} against SMA50 {1:.6g}",
+        turn="close {way} SMA50 {1:.6g}",
         component="st_medium",
     ),
     Reader(
         "structure",
-        _technical("sma50", "sma200", "atr14"),
-        _distance(5.0),
+        technical("sma50", "sma200", "atr14"),
+        distance(5.0),
         trend=0.6,
         range=0.4,
         fact="SMA50 {0:.6g} against SMA200 {1:.6g}",
+        turn="SMA50 {way} SMA200 {1:.6g}",
         component="st_long",
     ),
     Reader(
@@ -402,6 +456,7 @@ READERS: Final = (
         trend=0.4,
         range=0.4,
         fact="the next state is bullish with {0:.0%}, bearish with {1:.0%}",
+        turn="the chance of a bullish next state {way} that of a bearish one",
     ),
 )
 """Everything that the rules can read, in the order of the vectors."""

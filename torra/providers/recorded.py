@@ -81,7 +81,7 @@ class RecordedProvider:
             if not _came(row) or given_up:
                 again = 0.0 if repeated else None
                 raise ModelUnavailable(row["status"], row["detail"], again=again)
-        return _completion(row)
+        return _completion(row, final=not self._repeated(request))
 
     def _repeated(self, request: Request) -> bool:
         """Return whether there was a further attempt; without one nothing may be tried again."""
@@ -99,7 +99,7 @@ def _came(row: Mapping[str, Any]) -> bool:
     return bool(row["reply"] or row["stop_reason"] or row["provider"])
 
 
-def _completion(row: Mapping[str, Any]) -> Completion:
+def _completion(row: Mapping[str, Any], *, final: bool) -> Completion:
     text = str(row["reply"])
     if row["status"] == "garbage" and len(text) > LONGEST_REPLY // 2:
         # Perhaps it was too long: what is kept of it is cut, and shorter by its nonces.
@@ -112,4 +112,5 @@ def _completion(row: Mapping[str, Any]) -> Completion:
         output_tokens=row["output_tokens"],
         stop_reason=row["stop_reason"] or "end",
         cached_tokens=row["cached_tokens"],
+        final=final,
     )

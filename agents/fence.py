@@ -1,0 +1,67 @@
+"""The fence around the words of others: what they may contain, and the random word that marks it.
+
+Prose of an agent and headlines of strangers are quoted between two lines that carry a nonce.
+`clean` leaves nothing in them that could forge such a line or begin one of its own: one printable
+line, no bracket, no nonce, no letter that is not seen. Pure functions that raise for no text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from .contracts import DebateContext
+
+NONCE_PLACEHOLDER: Final = "{NONCE}"
+"""Stands in every record where the random text of the fence stood."""
+
+NONCE: Final = re.compile(r"[A-Za-z0-9]{8,64}")
+_OPENING: Final = "<{[‹«≪⟨〈《˂ᐸ❬❮❰⟪⋖⋘⪡⦉⦑⧼⫷"
+_CLOSING: Final = ">}]›»≫⟩〉》˃ᐳ❭❯❱⟫⋗⋙⪢⦊⦒⧽⫸"
+_UNSEEN: Final = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0xE0100, 0xE01EF),
+)
+"""Characters that Unicode shows as nothing though they count as printable."""
+_PLAINER: Final = str.maketrans(
+    dict.fromkeys(_OPENING, "(")
+    | dict.fromkeys(_CLOSING, ")")
+    | {"`": "'"}
+    | {chr(code): "" for first, last in _UNSEEN for code in range(first, last + 1)}
+)
+"""What text may keep of brackets, which open fences and a chat's own marks, and of the unseen."""
+_CUT: Final = "…"
+
+
+def has_nonce(context: DebateContext) -> bool:
+    """Tell whether the context carries a nonce that is long and plain enough to fence with."""
+    return NONCE.fullmatch(context.nonce) is not None
+
+
+def clean(text: str, limit: int, nonce: str = "") -> str:
+    """Return text as one printable line of at most `limit` bytes that can forge no fence."""
+    text = text[: limit * 2]
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else " " for letter in text)
+    text = without_nonce(text.translate(_PLAINER), nonce).translate(_PLAINER)
+    text = " ".join(text.split())
+    written = text.encode()
+    if len(written) <= limit:
+        return text
+    return written[: max(0, limit - len(_CUT.encode()))].decode(errors="ignore") + _CUT
+
+
+def without_nonce(text: str, nonce: str) -> str:
+    """Return text with the nonce, in whatever case, replaced by its placeholder."""
+    if not nonce or nonce.lower() not in text.lower():
+        return text
+    return re.sub(re.escape(nonce), NONCE_PLACEHOLDER, text, flags=re.IGNORECASE)

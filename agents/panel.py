@@ -1,0 +1,182 @@
+"""How far the desk agrees, as arithmetic: the panel's spread, opposition, conviction, quorum.
+
+    stance       focus-weighted mean of an analyst's adjustments; it takes a side from SIDE_FROM on
+    side         sign of the mean over the vectors of `debate`; 0 below LEAST_LEAN
+    opposition   analysts whose side is not the debate's / analysts that took one; 0 without any
+    raw          mean trust of the opinions that answered without abstaining; 1 when none did
+    conviction   raw x (1 - OPPOSITION_COST x opposition), never above raw
+
+Only those that took a side count, so abstainers and the neutral dilute nothing: one that opposes
+beside three that abstain is full opposition (document 000). Conviction scales the size of an
+opening, downwards only; the scores it leaves alone. Sums are exact and every number is rounded to
+1e-8, so neither order nor names change one. Nothing here asks, waits or fails, and the falsifiers,
+which are prose, are for pages only. (docs/debate.md, "Disagreement and conviction".)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from types import MappingProxyType
+from typing import Any, Final
+
+from agent_config import FOCUS_WEIGHT, OPPOSITION_COST, QUORUM_FROM, SIDE_FROM
+
+from .contracts import SCORE_DECIMALS, VECTORS
+from .synthesis import Answer, spreads, trust
+
+LEAST_LEAN: Final = 1e-9
+"""Mean of the debate's four numbers below which it leans to no side."""
+
+APART_FROM: Final = 0.05
+"""Two adjustments of opposite sign, each at least this large, are a key disagreement."""
+
+DIRECTIONS: Final[Mapping[str, int]] = MappingProxyType({"BUY": 1, "SELL": -1})
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What the answers of a desk say about each other.
+
+    `spread` is the range of the analysts' adjustments per vector, `side` the debate's (-1, 0, +1),
+    `stances` each analyst's that scored something. `sided`, `opposed` and `abstained` count
+    analysts. `disagreements` are made of ids and numbers alone; `falsifiers`, by researcher, are
+    prose and enter no prompt. Without any answer it is `NEUTRAL`.
+    """
+
+    spread: Mapping[str, float]
+    side: int = 0
+    stances: Mapping[str, float] = field(default_factory=dict)
+    sided: int = 0
+    opposed: int = 0
+    abstained: int = 0
+    opposition: float = 0.0
+    conviction_raw: float = 1.0
+    conviction: float = 1.0
+    disagreements: tuple[str, ...] = ()
+    falsifiers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def conviction_for(self, side: str) -> float:
+        """Return, in [0, 1], what the desk's conviction leaves of an opening BUY or SELL.
+
+        The conviction where the debate leans that way or nowhere; as under full opposition where it
+        leans the other way; 1 where nobody answered.
+        """
+        if self.side * DIRECTIONS.get(side, 0) >= 0:
+            return self.conviction
+        return _calibrated(self.conviction_raw, 1.0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the panel as JSON values."""
+        return {
+            "spread": dict(self.spread),
+            "side": self.side,
+            "stances": dict(self.stances),
+            "sided": self.sided,
+            "opposed": self.opposed,
+            "abstained": self.abstained,
+            "opposition": self.opposition,
+            "conviction_raw": self.conviction_raw,
+            "conviction": self.conviction,
+            "disagreements": list(self.disagreements),
+            "falsifiers": {name: list(told) for name, told in self.falsifiers.items()},
+        }
+
+
+NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
+"""The panel of a tick on which no opinion answered: nothing is known against an opening."""
+
+
+def measure(answers: Iterable[Answer], debate: Mapping[str, float]) -> Panel:
+    """Return the panel of the answers that count and of the debate that came of them."""
+    told = sorted(answers, key=lambda answer: answer.role.id)
+    analysts = [answer for answer in told if answer.role.kind == "analyst"]
+    heard = [answer for answer in told if not answer.report.abstained]
+    opinions = [answer for answer in heard if answer.role.kind != "gate"]
+    side = _side(fsum(debate[vector] for vector in VECTORS) / len(VECTORS), LEAST_LEAN)
+    stances = {
+        answer.role.id: stance
+        for answer in heard
+        if answer.role.kind == "analyst" and (stance := _stance(answer)) is not None
+    }
+    sides = [taken for stance in stances.values() if (taken := _side(stance, SIDE_FROM))]
+    opposed = sum(taken == -side for taken in sides) if side else 0
+    opposition = round(opposed / len(sides), SCORE_DECIMALS) if sides else 0.0
+    words = [trust(answer.report) for answer in opinions]
+    raw = round(fsum(words) / len(words), SCORE_DECIMALS) if words else 1.0
+    return Panel(
+        spread={v: round(apart, SCORE_DECIMALS) for v, apart in spreads(told).items()},
+        side=side,
+        stances=stances,
+        sided=len(sides),
+        opposed=opposed,
+        abstained=sum(answer.report.abstained for answer in analysts),
+        opposition=opposition,
+        conviction_raw=raw,
+        conviction=_calibrated(raw, opposition),
+        disagreements=tuple(_disagreements(opinions)),
+        falsifiers={
+            answer.role.id: answer.report.falsifiers
+            for answer in opinions
+            if answer.report.falsifiers
+        },
+    )
+
+
+def quorate(heard: int, seats: int, quorum: int) -> bool:
+    """Tell whether enough of the analysts that have a seat gave a report, abstentions included.
+
+    Desks of fewer than QUORUM_FROM analysts need no quorum, nor does one whose `quorum` is 0.
+    """
+    return seats < QUORUM_FROM or heard >= quorum
+
+
+def _calibrated(raw: float, opposition: float) -> float:
+    return round(raw * (1.0 - OPPOSITION_COST * opposition), SCORE_DECIMALS)
+
+
+def _stance(answer: Answer) -> float | None:
+    """Return the mean of an analyst's adjustments by its focus; None when it scored nothing."""
+    scored = [
+        (FOCUS_WEIGHT[answer.role.focus[vector]], value)
+        for vector in VECTORS
+        if (value := answer.report.adjustments.get(vector)) is not None
+    ]
+    if not scored:
+        return None
+    mean = fsum(focus * value for focus, value in scored) / fsum(focus for focus, _ in scored)
+    return round(mean, SCORE_DECIMALS)
+
+
+def _side(lean: float, least: float) -> int:
+    if abs(lean) < least:
+        return 0
+    return 1 if lean > 0 else -1
+
+
+def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:
+    """Yield, per vector, the two analysts furthest apart, then bull against bear where widest."""
+    analysts = [answer for answer in opinions if answer.role.kind == "analyst"]
+    yield from (told for vector in VECTORS if (told := _apart(analysts, vector)))
+    sides = [answer for answer in opinions if answer.role.kind == "researcher"]
+    apart = spreads(sides, kind="researcher")
+    widest = max(VECTORS, key=lambda vector: apart[vector])
+    if told := _apart(sides, widest):
+        yield told
+
+
+def _apart(answers: Sequence[Answer], vector: str) -> str:
+    """Say who stands furthest apart on a vector; "" unless on both sides of 0, and clearly."""
+    given = [
+        (value, answer.role.id)
+        for answer in answers
+        if (value := answer.report.adjustments.get(vector)) is not None
+    ]
+    if not given:
+        return ""
+    low, below = min(given)
+    high, above = min(given, key=lambda one: (-one[0], one[1]))
+    if low > -APART_FROM or high < APART_FROM:
+        return ""
+    return f"{vector}: {above} {high:+.4f} against {below} {low:+.4f}"

@@ -1,0 +1,31 @@
+"""The sentiment analyst: the mood of the market, laid over all four scores.
+
+Mood is the tone of the news and what closes, volume and the desk's own consensus say of it; no feed
+of positions is wired. It abstains when none of that is there. It knows nothing of the other agents.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scoring_rubric import build_interpretive_prompt
+
+from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
+from .evidence import MARKET_EVIDENCE, missing
+
+ROLE: Final = Role(
+    id="sentiment",
+    title="sentiment analyst",
+    kind="analyst",
+    tier="quick",
+    focus=dict.fromkeys(VECTORS, "secondary"),
+    needs=("sentiment.news", "sentiment.up_bars", "sentiment.up_volume", "sentiment.streak"),
+    evidence=("scores.", "sentiment.", "memory.", "technical.volume_ratio", *MARKET_EVIDENCE),
+)
+
+
+def analyze(context: DebateContext, ask: Ask) -> AgentReport:
+    """Return the reading of the mood; raises ModelUnavailable when no model answers."""
+    if lacking := missing(ROLE, context):
+        return AgentReport.abstain(ROLE.id, lacking)
+    return ask(build_interpretive_prompt(context, ROLE))

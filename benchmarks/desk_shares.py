@@ -1,0 +1,163 @@
+"""What the full desk does over a long stretch of bars: `python -m benchmarks.desk_shares FILE`.
+
+Runs the newest ticks of a CSV of bars (gzip or plain) through the real `run_tick` with the rules
+provider and mode full, on a database in a temporary folder, and prints how often each agent
+abstained or failed, how often the gate attenuated and vetoed, the verdicts, the regimes, and the
+speed. docs/agents.md quotes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from instance_database import Database, TickKey
+from torra.clock import Simulated, System, duration, parse
+from torra.config import Instance, NewsSettings, Profile, validate
+from torra.feeds.csv_file import read_bars
+from torra.feeds.frame import FrameFeed
+from torra.outlook import Outlook
+from torra.providers.registry import open_provider
+from torra.schedule import Desk, Station
+
+TICKS = 5000
+TALLIES = (
+    "verdicts",
+    "l1_verdicts",
+    "sources",
+    "abstained",
+    "failed",
+    "reasons",
+    "regimes",
+    "actions",
+)
+
+
+def main() -> None:
+    """Run and print."""
+    options = _options()
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(Path(folder), options)
+    print(json.dumps(found, indent=2) if options.json else table(found))
+
+
+def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the counts of a replay; `folder` holds its database."""
+    frame = read_bars(_plain(Path(options.file), folder), clock="utc")
+    profile = _profile(options)
+    instance = Instance(symbol=options.symbol, timeframes=(options.timeframe,), feed="store")
+    end = frame.index[-1].to_pydatetime() + duration(options.timeframe)
+    database = Database.open(folder / "torra.db", now=System().real_now)
+    outlook = Outlook(folder, database, {}, [profile], now=System().now)
+    station = Station(
+        instance,
+        profile,
+        FrameFeed({options.timeframe: frame}),
+        open_provider(profile.agents),
+        threading.Lock(),
+        news=outlook.news(instance, profile),
+        events=outlook.events(instance, profile),
+    )
+    desk = Desk(database, [station], lambda stood: Simulated(stood or end))
+    desk.epoch = database.acquire_lease(desk.owner, 1e6)
+    begin = time.perf_counter()
+    # a shut market has no bars: ask for more of them than there are ticks, count what was stored
+    steps = frame.index[-min(options.ticks, len(frame)) :]
+    span = int((end - steps[0].to_pydatetime()) / duration(options.timeframe))
+    ran = sum(1 for _ in desk.warm_up(end, span))
+    seconds = time.perf_counter() - begin
+    found = count(database, instance.id, options.timeframe)
+    database.close()
+    return {"file": Path(options.file).name, "ran": ran, "seconds": round(seconds, 1), **found}
+
+
+def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
+    """Return what the stored ticks of a stream came to."""
+    tallies: dict[str, Counter[str]] = {name: Counter() for name in TALLIES}
+    plain: Counter[str] = Counter()
+    for row in database.ticks(instance, timeframe, limit=10**6):
+        tick = database.tick(TickKey(instance, timeframe, parse(row["bar_time"]))) or {}
+        spoken, gate = tick["deliberation"], tick["gate"]
+        panel = spoken["panel"]
+        plain["ticks"] += 1
+        plain["attenuated"] += gate["multiplier"] < 1.0
+        plain["vetoed"] += gate["veto"]
+        plain["conviction_lowered"] += panel["conviction"] < panel["conviction_raw"]
+        tallies["reasons"].update(gate["reasons"])
+        tallies["failed"].update(spoken["failures"])
+        tallies["abstained"].update(
+            report["agent_id"] for report in spoken["reports"] if report["abstained"]
+        )
+        tallies["actions"][f"{tick['action']} {tick['reason']}"] += 1
+        tallies["regimes"][tick["regime"]["name"]] += 1
+        for name, key in (("verdicts", "verdict"), ("l1_verdicts", "l1_verdict")):
+            tallies[name][tick[key]] += 1
+        tallies["sources"][tick["source_type"]] += 1
+    return {**plain, **{name: dict(tally.most_common()) for name, tally in tallies.items()}}
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Return the counts as lines with shares."""
+    ticks = max(1, found["ticks"])
+    lines = [
+        f"{found['file']}: {found['ticks']} ticks in {found['seconds']} s, "
+        f"{ticks / found['seconds']:.1f} ticks/s"
+    ]
+    for name, value in found.items():
+        if isinstance(value, dict):
+            shares = ", ".join(f"{key} {100 * n / ticks:.1f} %" for key, n in value.items())
+            lines.append(f"{name}: {shares or 'none'}")
+        elif name in ("attenuated", "vetoed", "conviction_lowered"):
+            lines.append(f"{name}: {100 * value / ticks:.1f} %")
+    return "\n".join(lines)
+
+
+def _profile(options: argparse.Namespace) -> Profile:
+    news = NewsSettings().model_dump()
+    if options.headlines:
+        news |= {"sources": ["file"], "file": str(Path(options.headlines).resolve())}
+    values = {
+        "agents": {
+            "mode": options.mode,
+            "timeout_seconds": 900,
+            "include_news": bool(options.headlines),
+        },
+        "news": news,
+        "timeframe_weights": {options.timeframe: 1.0},
+        "events": {"calendar": str(Path(options.events).resolve()) if options.events else ""},
+    }
+    return validate(Profile, values, "the command line")
+
+
+def _plain(path: Path, folder: Path) -> Path:
+    """Return the file unpacked."""
+    if path.suffix != ".gz":
+        return path
+    target = folder / path.stem
+    target.write_bytes(gzip.decompress(path.read_bytes()))
+    return target
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", help="bars, CSV or CSV.gz, times in UTC")
+    parser.add_argument("--symbol", default="XAUUSD")
+    parser.add_argument("--timeframe", default="M15")
+    parser.add_argument("--ticks", type=int, default=TICKS)
+    parser.add_argument("--mode", default="full", choices=("full", "budget"))
+    parser.add_argument("--headlines", default="", help="JSON lines of headlines (docs/news.md)")
+    parser.add_argument("--events", default="", help="calendar of events (docs/events.md)")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,485 @@
+"""Headlines and fundamentals: one thread asks for them, a tick only reads what was stored.
+
+`Collector.start` runs one thread that asks each source about each topic at that source's pace and
+stores what is new with the moment at which it was first seen, rounded up to a whole second, so that
+nothing is known earlier than it was. Two desks may do so at once: what is stored stays as it is.
+`latest` reads the store, and the file of headlines, and returns in milliseconds.
+
+Every question is asked by a thread of its own and given up after FETCH_SECONDS, however slowly the
+answer drips in; while MAX_ABANDONED given-up ones are still alive, nobody is asked. After a failure
+the next question waits longer. Nothing here raises: what went wrong is the status of the news, and
+the agents abstain. Who the sources are is torra.news_source's business, what headlines mean
+torra.news_digest's; scores come from whatever function is handed in.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, Protocol
+
+from torra.config import NewsSettings
+from torra.news_digest import (
+    EARLY,
+    FIGURES,
+    Answer,
+    NewsItem,
+    NewsStatus,
+    NewsView,
+    Subject,
+    event_class,
+    in_time,
+    rounded_up,
+    view,
+)
+
+logger = logging.getLogger(__name__)
+
+FETCH_SECONDS: Final = 10.0
+"""An answer that is not whole after this time is given up."""
+
+MAX_ABANDONED: Final = 4
+"""Given-up questions that may be alive: a hanging vendor does not fill the process with threads."""
+
+CLOSE_SECONDS: Final = 1.5
+"""How long `close` waits for the thread."""
+
+SCORED_ITEMS: Final = 10_000
+"""Items whose score is remembered; a file's are scored when they are first in sight."""
+
+SHORTEST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 30.0
+"""Between two looks of the thread at what is due."""
+
+OLDEST: Final = timedelta(days=30)
+"""Older items are left where they are: no setting lets them count."""
+
+WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
+    NewsStatus.RATE_LIMITED: (60.0, 3600.0),
+    NewsStatus.UNREACHABLE: (30.0, 900.0),
+    NewsStatus.BROKEN: (60.0, 900.0),
+    NewsStatus.REFUSED: (3600.0, 3600.0),
+}
+"""Seconds to the next question after a first failure, doubled with every further one, and at most.
+"""
+
+WHOLE_SOURCE: Final = frozenset((NewsStatus.RATE_LIMITED, NewsStatus.UNREACHABLE))
+"""Failures that concern all topics of a source."""
+
+TROUBLES: Final = (
+    NewsStatus.REFUSED,
+    NewsStatus.RATE_LIMITED,
+    NewsStatus.UNREACHABLE,
+    NewsStatus.BROKEN,
+    NewsStatus.NO_FILE,
+    NewsStatus.NOT_YET,
+)
+"""Which one is told when nobody works: the first of these that was found."""
+
+OTHER: Final = "other"
+WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
+
+
+class Vendor(Protocol):
+    """A source that is asked (torra.news_source)."""
+
+    @property
+    def spacing(self) -> float:
+        """Seconds between two questions of any kind."""
+        ...
+
+    def topics(self, subject: Subject) -> tuple[str, ...]:
+        """Return what to ask about a subject."""
+        ...
+
+    def every(self, topic: str) -> float:
+        """Return the seconds between two questions about a topic."""
+        ...
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
+        """Ask; never raises."""
+        ...
+
+
+class Headlines(Protocol):
+    """A file of headlines (torra.news_source.HeadlineFile)."""
+
+    @property
+    def topic(self) -> str:
+        """What its items have as topic."""
+        ...
+
+    def between(self, since: datetime, as_of: datetime) -> tuple[Sequence[NewsItem], NewsStatus]:
+        """Return what was first seen in (since, as_of], and whether the file could be read."""
+        ...
+
+    def told(self) -> str:
+        """Return why the file cannot be read any more, "" when it can."""
+        ...
+
+
+class Sources(Protocol):
+    """Who can be asked (torra.news_source.Sources)."""
+
+    @property
+    def vendors(self) -> Mapping[str, Vendor]:
+        """Vendors by name."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, Headlines]:
+        """Files by what the settings call them."""
+        ...
+
+
+class NewsTables(Protocol):
+    """Where items and figures are kept (torra.news_store.NewsStore)."""
+
+    def store_news(self, items: Iterable[NewsItem]) -> int:
+        """Store the items that are not known yet."""
+        ...
+
+    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+        """Return what was first seen in (since, as_of]."""
+        ...
+
+    def store_fundamentals(
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+    ) -> bool:
+        """Store a company's figures."""
+        ...
+
+    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        """Return a company's figures as they were known."""
+        ...
+
+
+@dataclass(slots=True)
+class _SourceState:
+    """How it stands with a source as a whole: no question before `opens`."""
+
+    opens: float = 0.0
+    failures: int = 0
+    trouble: NewsStatus | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """How it stands with one topic of one source: for `torra doctor` and the pages.
+
+    `asked` is the desk's time of the last question; `items` and `dropped` count the last answer.
+    """
+
+    source: str
+    topic: str
+    status: NewsStatus = NewsStatus.NOT_YET
+    detail: str = ""
+    asked: datetime | None = None
+    items: int = 0
+    dropped: int = 0
+    failures: int = 0
+    due: float = 0.0
+
+
+class Collector:
+    """See the module. `now` is the desk's clock, `monotonic` real seconds; any thread may ask."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        store: NewsTables,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        score: Callable[[str], float],
+        fetch_seconds: float = FETCH_SECONDS,
+    ) -> None:
+        self._vendors: dict[str, Vendor] = dict(sources.vendors)
+        self._files: dict[str, Headlines] = dict(sources.files)
+        self._store = store
+        self._now = now
+        self._monotonic = monotonic
+        self._fetch_seconds = fetch_seconds
+        self._score = score
+        self._read = lru_cache(maxsize=SCORED_ITEMS)(lambda item: _read(item, score))
+        self._lock = threading.Lock()
+        self._round = threading.Lock()
+        self._states: dict[tuple[str, str], TopicState] = {}
+        self._sources = {name: _SourceState() for name in sources.vendors}
+        self._abandoned: list[threading.Thread] = []
+        self._asking = threading.Event()
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, subject: Subject, settings: NewsSettings | None = None) -> None:
+        """Ask about a subject from now on: the vendors of these settings, or all."""
+        with self._lock:
+            for place in self._topics(subject, settings):
+                self._states.setdefault(place, TopicState(*place))
+        self._wake.set()
+
+    def start(self) -> None:
+        """Start the thread; it ends with `close` or with the process."""
+        if self._thread is None and not self._stopped.is_set():
+            self._thread = threading.Thread(target=self._run, name="news", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; a question that is under way is given up, its answer not stored."""
+        self._stopped.set()
+        self._wake.set()
+        self._asking.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECONDS)
+
+    def poll(self) -> None:
+        """Ask what is due, each topic once at most; never raises."""
+        with self._round:
+            for place in self._due():
+                if self._stopped.is_set():
+                    return
+                if self._monotonic() < self._sources[place[0]].opens:
+                    continue
+                answer = self._ask(*place)
+                if answer is not None:
+                    self._settle(place, self._kept(place[1], answer))
+
+    def latest(self, subject: Subject, as_of: datetime, settings: NewsSettings) -> NewsView:
+        """Return what was known at `as_of`. Reads only; never raises."""
+        try:
+            found, working = self._held(subject, as_of, settings)
+            seen = view(
+                found,
+                subject,
+                as_of=as_of,
+                status=NewsStatus.AVAILABLE,
+                max_age_hours=settings.max_age_hours,
+                half_life_hours=settings.half_life_hours,
+                max_items=settings.max_items,
+            )
+            known = self._known(subject, as_of, settings)
+        except Exception as error:  # noqa: BLE001 - a tick goes on without news
+            logger.warning("the news cannot be read (%s)", type(error).__name__)
+            return NewsView(NewsStatus.BROKEN)
+        status = NewsStatus.AVAILABLE if seen.unique else working
+        return replace(seen, status=status, fundamentals=known[0], fundamentals_status=known[1])
+
+    def status(self) -> tuple[TopicState, ...]:
+        """Return how it stands with every topic and file; `due` is in seconds from now."""
+        with self._lock:
+            now = self._monotonic()
+            asked = [
+                replace(self._shown(state), due=max(0.0, self._opens(state) - now))
+                for _, state in sorted(self._states.items())
+            ]
+        return (*asked, *(self._of_file(file) for _, file in sorted(self._files.items())))
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _held(
+        self, subject: Subject, as_of: datetime, settings: NewsSettings
+    ) -> tuple[list[NewsItem], NewsStatus]:
+        """Return the items that may count, and the status if none does."""
+        since = as_of - timedelta(hours=settings.max_age_hours) - 2 * EARLY
+        feeds = {name for name in settings.sources if name != "file"}
+        stored = self._store.news(since=since, as_of=as_of)
+        items = {item.id: item for item in stored if item.topic.partition(":")[0] in feeds}
+        statuses = self._statuses(subject, settings, figures=False)
+        if "file" in settings.sources:
+            rows, status = self._of_files(settings.file, since, as_of)
+            items = {**{item.id: item for item in rows}, **items}
+            statuses.append(status)
+        return [*items.values()], _told(statuses)
+
+    def _of_files(
+        self, name: str, since: datetime, as_of: datetime
+    ) -> tuple[list[NewsItem], NewsStatus]:
+        file = self._files.get(name)
+        if file is None:
+            return [], NewsStatus.NO_FILE
+        rows, status = file.between(since, as_of)
+        return [self._read(item) for item in rows], status
+
+    def _known(
+        self, subject: Subject, as_of: datetime, settings: NewsSettings
+    ) -> tuple[dict[str, float], NewsStatus]:
+        """Return a company's figures and why there are some, or none."""
+        if subject.asset != "stock":
+            return {}, NewsStatus.OFF
+        figures = self._store.fundamentals(subject.ticker, as_of=as_of)
+        if figures:
+            return figures, NewsStatus.AVAILABLE
+        return {}, _told(self._statuses(subject, settings, figures=True))
+
+    def _statuses(
+        self, subject: Subject, settings: NewsSettings, *, figures: bool
+    ) -> list[NewsStatus]:
+        with self._lock:
+            places = self._topics(subject, settings)
+            return [
+                self._shown(self._states.get(place, TopicState(*place))).status
+                for place in places
+                if place[1].startswith(FIGURES) == figures
+            ]
+
+    def _topics(self, subject: Subject, settings: NewsSettings | None) -> list[tuple[str, str]]:
+        wanted = self._vendors if settings is None else settings.sources
+        return [
+            (name, topic)
+            for name, vendor in self._vendors.items()
+            if name in wanted
+            for topic in vendor.topics(subject)
+        ]
+
+    def _of_file(self, file: Headlines) -> TopicState:
+        told = file.told()
+        status = NewsStatus.BROKEN if told else NewsStatus.AVAILABLE
+        return TopicState("file", file.topic, status=status, detail=told)
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        # The lexicon reads its dictionary here rather than in a tick.
+        with suppress(Exception):
+            self._score("")
+            self._score("ready")
+        while not self._stopped.is_set():
+            self._wake.clear()
+            self.poll()
+            self._wake.wait(self._pause())
+
+    def _pause(self) -> float:
+        with self._lock:
+            now = self._monotonic()
+            waits = [self._opens(state) - now for state in self._states.values()]
+        return min(max(min(waits, default=LONGEST_PAUSE_S), SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+
+    def _opens(self, state: TopicState) -> float:
+        return max(state.due, self._sources[state.source].opens)
+
+    def _shown(self, state: TopicState) -> TopicState:
+        """Return a topic's state, or its source's trouble."""
+        whole = self._sources[state.source]
+        if whole.trouble is None:
+            return state
+        return replace(state, status=whole.trouble, detail=whole.detail)
+
+    def _due(self) -> list[tuple[str, str]]:
+        """Return what is due, the longest overdue first."""
+        with self._lock:
+            now = self._monotonic()
+            due = [place for place, state in self._states.items() if self._opens(state) <= now]
+            return sorted(due, key=lambda place: (self._states[place].due, place))
+
+    def _ask(self, source: str, topic: str) -> Answer | None:
+        """Return what a source answers in time; None when the desk closes meanwhile."""
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+        if len(self._abandoned) >= MAX_ABANDONED:
+            return Answer(NewsStatus.UNREACHABLE, detail="too many questions hang")
+        box: list[Answer] = []
+        done = self._asking = threading.Event()
+        thread = threading.Thread(
+            target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
+        )
+        thread.start()
+        done.wait(0.0 if self._stopped.is_set() else self._fetch_seconds)
+        if self._stopped.is_set():
+            return None
+        if box:
+            return box[0]
+        self._abandoned.append(thread)
+        return Answer(
+            NewsStatus.UNREACHABLE, detail=f"no whole answer in {self._fetch_seconds:g} s"
+        )
+
+    def _fetch(self, source: str, topic: str, box: list[Answer], done: threading.Event) -> None:
+        try:
+            box.append(self._vendors[source].fetch(topic, self._now(), self._fetch_seconds))
+        except Exception as error:  # noqa: BLE001 - the words of an exception may hold a URL
+            box.append(Answer(NewsStatus.BROKEN, detail=f"it failed ({type(error).__name__})"))
+        finally:
+            done.set()
+
+    def _kept(self, topic: str, answer: Answer) -> Answer:
+        """Store what an answer brought; return it without what was refused at the door."""
+        try:
+            seen = self._now()
+            young = [item.seen(seen) for item in answer.items if seen - item.published <= OLDEST]
+            good = tuple(self._read(item) for item in young if in_time(item))
+            self._store.store_news(good)
+            if answer.figures is not None:
+                ticker = topic.removeprefix(FIGURES)
+                self._store.store_fundamentals(ticker, answer.figures, rounded_up(seen))
+        except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
+            logger.warning("headlines cannot be stored (%s)", type(error).__name__)
+            return Answer(NewsStatus.BROKEN, detail="what came could not be stored")
+        status = answer.status
+        if status is NewsStatus.AVAILABLE and not good and not answer.figures:
+            status = NewsStatus.EMPTY
+        dropped = answer.dropped + len(young) - len(good)
+        return replace(answer, status=status, items=good, dropped=dropped)
+
+    def _settle(self, place: tuple[str, str], answer: Answer) -> None:
+        """Note how a question ended, and when the next one may be asked."""
+        source, topic = place
+        vendor = self._vendors[source]
+        moment = self._monotonic()
+        with self._lock:
+            old, whole = self._states[place], self._sources[source]
+            failed = answer.status not in WORKING
+            failures = old.failures + 1 if failed else 0
+            wait = vendor.every(topic)
+            whole.opens = moment + vendor.spacing
+            if answer.status in WHOLE_SOURCE:
+                whole.failures += 1
+                wait = _wait(answer.status, whole.failures)
+                whole.opens = moment + max(vendor.spacing, wait)
+                whole.trouble, whole.detail = answer.status, answer.detail
+            else:
+                wait = _wait(answer.status, failures) if failed else wait
+                whole.failures, whole.trouble, whole.detail = 0, None, ""
+            self._states[place] = TopicState(
+                source,
+                topic,
+                status=answer.status,
+                detail=answer.detail,
+                asked=self._now(),
+                items=len(answer.items),
+                dropped=answer.dropped,
+                failures=failures,
+                due=moment + wait,
+            )
+        if (failed or old.failures) and answer.status is not old.status:
+            logger.info("news of %s, %s: %s %s", source, topic, answer.status, answer.detail)
+
+
+def _wait(status: NewsStatus, failures: int) -> float:
+    first, longest = WAITS_S[status]
+    return min(longest, first * 2.0 ** min(failures - 1, 20))
+
+
+def _read(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
+    """Return an item with its score and its class; the summary decides when the headline cannot."""
+    event = event_class(item.headline)
+    return replace(
+        item,
+        score=score(f"{item.headline}. {item.summary}"),
+        event=event_class(item.summary) if event == OTHER else event,
+    )
+
+
+def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:
+    """Return why there is nothing: a source that works has nothing, or what ails those that do not.
+
+    Nobody who could be asked means that there is no key.
+    """
+    if any(status in WORKING for status in statuses):
+        return NewsStatus.EMPTY
+    return next((trouble for trouble in TROUBLES if trouble in statuses), NewsStatus.NO_KEY)

@@ -1,0 +1,257 @@
+"""What concerns a symbol, what is said twice, what it weighs; nothing later than as_of counts."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.contracts import EVENT_CLASSES
+from torra.news_digest import (
+    EVENT_WORDS,
+    NewsItem,
+    NewsStatus,
+    NewsView,
+    Subject,
+    concerns,
+    event_class,
+    unique,
+    view,
+)
+
+NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
+GOLD = Subject("XAUUSD", "gold", currencies=("USD",))
+APPLE = Subject("AAPL", "stock", ticker="AAPL")
+
+
+def item(headline: str, hours: float = 1.0, **changes: object) -> NewsItem:
+    """An item of so many hours before noon, seen when it was published."""
+    moment = NOON - timedelta(hours=hours)
+    made = NewsItem(f"id of {headline} {hours}", "t", "finnhub:forex", headline, moment, moment)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def seen(items: list[NewsItem], subject: Subject = GOLD, **how: object) -> NewsView:
+    settings_: dict[str, object] = {
+        "as_of": NOON, "status": NewsStatus.AVAILABLE, "max_age_hours": 24.0,
+        "half_life_hours": 6.0, "max_items": 12, **how,
+    }  # fmt: skip
+    return view(items, subject, **settings_)  # type: ignore[arg-type]
+
+
+def headlines(found: NewsView) -> list[str]:
+    return [one.item.headline for one in found.items]
+
+
+@pytest.mark.parametrize(
+    ("subject", "about", "not_about"),
+    [
+        (GOLD, "GOLD steady before data", "Golden years of a goldfish"),
+        (GOLD, "Safe-haven demand grows", "A safe house for havens"),
+        (GOLD, "Fed speakers ahead", "Federer wins again"),
+        (Subject("EURUSD", "fx", currencies=("EUR", "USD")), "EUR/USD at parity", "Europe votes"),
+        (Subject("EURUSD", "fx", currencies=("EUR", "USD")), "ECB holds", "Bank of Japan holds"),
+        (Subject("USDJPY", "fx", currencies=("USD", "JPY")), "Yen weakens", "Sterling weakens"),
+        (Subject("BTCUSD", "crypto"), "Bitcoin halves", "A bit of coin"),
+        (Subject("ETHUSD", "crypto"), "Ether jumps", "Together at last"),
+        (Subject("US500", "index"), "S&P 500 closes", "A sp 500 thing"),
+        (Subject("WTI", "oil"), "OPEC+ meets", "Turmoil at the spa"),
+        (APPLE, "nothing at all", "AAPL in the headline alone"),
+        (Subject("X", terms=("rate  cut",)), "A rate-cut is near", "crates cut down"),
+        (Subject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
+    ],
+)
+def test_a_headline_concerns_a_symbol_by_its_words(subject, about, not_about) -> None:
+    tagged = item(about, tickers=("AAPL",) if subject is APPLE else ())
+    assert concerns(tagged, subject)
+    assert concerns(item("Something", summary=about), subject) or subject is APPLE
+    assert not concerns(item(not_about), subject)
+
+
+def test_a_company_is_known_by_its_ticker_or_by_having_been_asked_about() -> None:
+    assert concerns(item("x", topic="finnhub:company.AAPL"), APPLE)
+    assert not concerns(item("x", topic="finnhub:company.AAPLE"), APPLE)
+    assert concerns(item("x", tickers=("aapl",)), APPLE)
+    assert concerns(item("x", tickers=("CRYPTO:BTC",)), Subject("BTCUSD", "crypto"))
+    assert not concerns(item("x", tickers=("MSFT",)), APPLE)
+    assert not concerns(item("x", topic="finnhub:company."), Subject("S", "stock"))
+
+
+def test_terms_of_a_profile_take_the_place_of_ours() -> None:
+    own = replace(GOLD, terms=("palladium",))
+    assert concerns(item("Palladium up"), own) and not concerns(item("Gold up"), own)
+
+
+def test_what_is_seen_later_or_too_old_does_not_count() -> None:
+    rows = [
+        item("gold one", 1),
+        item("gold two", 24),
+        item("gold three", 24.01),
+        item("gold four", 1, first_seen=NOON),
+        item("gold five", 1, first_seen=NOON + timedelta(seconds=1)),
+        item("gold six", -0.05, first_seen=NOON),
+    ]
+    found = seen(rows)
+    assert set(headlines(found)) == {"gold one", "gold two", "gold four", "gold six"}
+    assert found.items[0].age_hours == 0.0 and found.items[0].weight == 1.0
+
+
+def test_recency_halves_with_the_half_life_and_sorts() -> None:
+    found = seen([item("gold a", 12), item("gold b", 0), item("gold c", 6)])
+    assert headlines(found) == ["gold b", "gold c", "gold a"]
+    assert [one.weight for one in found.items] == [1.0, 0.5, 0.25]
+
+
+def test_the_score_is_the_weighted_mean_of_all_that_count() -> None:
+    rows = [
+        item("gold a", 0, score=1.0, event="macro"),
+        item("gold b", 6, score=-1.0, event="macro"),
+        item("gold c", 6, score=0.5, event="supply"),
+    ]
+    found = seen(rows, max_items=1)
+    assert len(found.items) == 1 and found.unique == 3
+    assert found.score == pytest.approx((1.0 - 0.5 + 0.25) / 2.0)
+    assert found.events["macro"] == (2, pytest.approx(0.5 / 1.5, abs=1e-8))
+    assert found.events["supply"] == (1, 0.5)
+    assert seen([]).score is None and seen([]).events == {}
+
+
+def test_a_tiny_half_life_still_has_a_mean() -> None:
+    found = seen([item("gold a", 20, score=0.5)], half_life_hours=1e-6)
+    assert found.score == 0.5 and 0 < found.items[0].weight <= 1
+
+
+def test_what_is_said_twice_counts_once_and_the_first_sight_stays() -> None:
+    said = "Gold climbs to a record as the dollar slips before the central bank meets"
+    rows = [
+        item(said, 1),
+        item(said.upper() + "!", 2),
+        item(said + " - Somebody", 3),
+        item("Gold falls on other things", 4),
+    ]
+    found = seen(rows)
+    assert found.unique == 2
+    assert said + " - Somebody" in headlines(found)
+
+
+def test_other_numbers_are_another_story() -> None:
+    said = "Central bank lifts its key interest rate by {} points after a long meeting today"
+    assert seen([item(said.format(25)), item(said.format(50))]).unique == 2
+
+
+def test_headlines_that_share_few_words_stay_apart() -> None:
+    rows = [item("Gold rises as dollar slips"), item("Gold falls as dollar climbs")]
+    assert seen(rows).unique == 2
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_the_order_of_the_items_does_not_matter(seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["gold", "dollar", "rises", "falls", "fed", "again", "late", "big", "1", "2"]
+    rows = [
+        item(
+            " ".join(chance.choices(words, k=chance.randint(1, 7))),
+            chance.choice((0.0, 1.0, 1.0, 2.0, 25.0)),
+            id=f"{number:04d}",
+            score=chance.uniform(-1, 1),
+        )
+        for number in range(chance.randint(0, 30))
+    ]
+    mixed = rows[:]
+    chance.shuffle(mixed)
+    assert seen(mixed) == seen(rows)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_later_items_never_change_an_earlier_view(seed: int) -> None:
+    """Look-ahead: whatever comes after the cut, the view before it is the same."""
+    chance = random.Random(seed)
+    rows = [
+        item(f"gold {chance.randint(1, 9)} {chance.choice('abcdef')}", chance.uniform(-5, 30))
+        for _ in range(20)
+    ]
+    cut = NOON - timedelta(hours=chance.uniform(-5, 20))
+    before = [one for one in rows if one.first_seen <= cut]
+    noise = [
+        item("gold noise", 1, id=f"n{n}", score=1.0, first_seen=cut + timedelta(seconds=n + 1))
+        for n in range(5)
+    ]
+    assert seen(rows + noise, as_of=cut) == seen(before, as_of=cut)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 24), st.floats(-1, 1), st.sampled_from(EVENT_CLASSES)), max_size=12
+    ),
+    st.floats(0.01, 720),
+)
+def test_the_arithmetic_of_a_view(rows: list[tuple[float, float, str]], half_life: float) -> None:
+    made = [
+        item(f"gold n{n}", age, id=str(n), score=score, event=event)
+        for n, (age, score, event) in enumerate(rows)
+    ]
+    found = seen(made, half_life_hours=half_life, max_items=20)
+    assert found.unique == len(made) == len(found.items)
+    assert sum(count for count, _ in found.events.values()) == found.unique
+    weights = [one.weight for one in found.items]
+    assert weights == sorted(weights, reverse=True) and all(0 < w <= 1 for w in weights)
+    if not made:
+        assert found.score is None
+        return
+    scores = [score for _, score, _ in rows]
+    assert found.score is not None
+    assert min(scores) - 1e-8 <= found.score <= max(scores) + 1e-8
+    if all(weight > 1e-200 for weight in weights):
+        ages = [(NOON - one.published) / timedelta(hours=1) for one in made]
+        plain = [0.5 ** (age / half_life) for age in ages]
+        mean = math.fsum(w * s for w, s in zip(plain, scores, strict=True)) / math.fsum(plain)
+        assert found.score == pytest.approx(mean, abs=1e-7)
+
+
+def test_unique_agrees_with_the_definition(scaled) -> None:
+    """Against the plain reading of the rule: compare with everything that was kept before."""
+    chance = random.Random(7)
+    words = ["gold", "dollar", "rises", "falls", "fed", "after", "data", "today"]
+    for _ in range(scaled(1000, 40)):
+        rows = [item(" ".join(chance.sample(words, chance.randint(4, 8))), n) for n in range(20)]
+        kept: list[NewsItem] = []
+        for row in sorted(rows, key=lambda one: one.first_seen):
+            mine = set(row.headline.split())
+            shares = [
+                len(mine & set(k.headline.split())) / len(mine | set(k.headline.split()))
+                for k in kept
+            ]
+            if not any(share >= 0.8 for share in shares):
+                kept.append(row)
+        assert unique(rows) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ("Company beats estimates in quarterly results", "earnings"),
+        ("Company raises guidance for the year", "guidance"),
+        ("Broker downgrades miner, cuts price target", "rating"),
+        ("SEC sues exchange over listing", "regulatory"),
+        ("Fed lifts interest rates; inflation cools", "macro"),
+        ("Missile attack near the border", "geopolitical"),
+        ("OPEC+ cuts output again", "supply"),
+        ("Prefederal sectarian warden", "other"),
+        ("", "other"),
+    ],
+)
+def test_the_class_of_an_event(text: str, event: str) -> None:
+    assert event_class(text) == event
+
+
+def test_the_classes_are_those_of_the_contract() -> None:
+    assert {*EVENT_WORDS, "other"} == set(EVENT_CLASSES)
+    for name, words in EVENT_WORDS.items():
+        assert event_class(words[0]) == name

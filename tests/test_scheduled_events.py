@@ -1,0 +1,113 @@
+"""How near the events that matter are: currencies, impact, the edges of a day, the end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torra.scheduled_events import REACH, Event, EventView, around
+
+NOW = datetime(2021, 11, 5, 12, tzinfo=UTC)
+MOMENT = timedelta(microseconds=1)
+
+
+def event(minutes: float, **changes: Any) -> Event:
+    words: dict[str, Any] = {"currency": "USD", "impact": "high", "name": "nonfarm payrolls"}
+    return Event(time=NOW + timedelta(minutes=minutes), **{**words, **changes})
+
+
+def view(*events: Event, currencies: tuple[str, ...] = ("USD",), broken: bool = False) -> EventView:
+    calendar = (*sorted(events, key=lambda one: one.time), event(60 * 24 * 365))
+    return around(calendar, currencies, NOW, broken=broken)
+
+
+def test_the_next_and_the_last_are_told_in_minutes() -> None:
+    found = view(event(-90), event(-10.5), event(30), event(45))
+    assert (found.to_next, found.since_last) == (30.0, 10.5)
+    assert found.status == "available"
+    assert [one.time for one in found.events] == [
+        NOW + timedelta(minutes=minutes) for minutes in (-90, -10.5, 30, 45)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("currency", "currencies", "counts"),
+    [
+        ("USD", ("USD",), True),
+        ("USD", ("EUR", "USD"), True),
+        ("JPY", ("EUR", "USD"), False),
+        ("ALL", ("EUR",), True),
+        ("ALL", (), True),
+        ("USD", (), False),
+    ],
+)
+def test_the_currencies_of_the_symbol_count(
+    currency: str, currencies: tuple[str, ...], counts: bool
+) -> None:
+    found = view(event(5, currency=currency), event(-5, currency=currency), currencies=currencies)
+    assert (found.to_next, found.since_last) == ((5.0, 5.0) if counts else (None, None))
+    assert len(found.events) == 2 * counts
+
+
+@pytest.mark.parametrize("impact", ["medium", "low"])
+def test_only_high_impact_counts(impact: str) -> None:
+    assert view(event(5, impact=impact)).events == ()
+    assert view(event(5, impact=impact), event(9)).to_next == 9.0
+
+
+def test_a_day_is_as_far_as_it_looks() -> None:
+    day = REACH / timedelta(minutes=1)
+    beyond = MOMENT / timedelta(minutes=1)
+    found = view(event(day), event(-day))
+    assert (found.to_next, found.since_last) == (day, day)
+    found = view(event(day + beyond), event(-day - beyond))
+    assert (found.to_next, found.since_last, found.events) == (None, None, ())
+
+
+def test_an_event_at_the_moment_itself_is_the_last() -> None:
+    found = view(event(0))
+    assert (found.to_next, found.since_last) == (None, 0.0)
+    later = MOMENT / timedelta(minutes=1)
+    assert view(event(later)).since_last is None
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_state_of_the_calendar_is_told(broken: bool) -> None:
+    past, low = (event(-60),), (event(-60), event(1, impact="low", currency="JPY"))
+    now = (*past, event(0))
+    for calendar, status in (((), "ended"), (past, "ended"), (now, "ended"), (low, "available")):
+        found = around(calendar, ("USD",), NOW, broken=broken)
+        assert found.status == ("broken" if broken else status)
+    assert EventView().status == "off"
+
+
+@given(
+    st.lists(
+        st.builds(
+            event,
+            st.integers(-3000, 3000),
+            currency=st.sampled_from(["USD", "EUR", "JPY", "ALL"]),
+            impact=st.sampled_from(["high", "medium", "low"]),
+        ),
+        max_size=40,
+    )
+)
+def test_the_nearest_of_many_are_those_of_a_plain_search(events: list[Event]) -> None:
+    events.sort(key=lambda one: one.time)
+    mine = [
+        one
+        for one in events
+        if one.impact == "high"
+        and one.currency in ("EUR", "USD", "ALL")
+        and abs(one.time - NOW) <= REACH
+    ]
+    ahead = [(one.time - NOW) / timedelta(minutes=1) for one in mine if one.time > NOW]
+    past = [(NOW - one.time) / timedelta(minutes=1) for one in mine if one.time <= NOW]
+    found = around(events, ("EUR", "USD"), NOW)
+    assert found.events == tuple(mine)
+    assert found.to_next == min(ahead, default=None)
+    assert found.since_last == min(past, default=None)

@@ -1,0 +1,405 @@
+"""From headlines to evidence: what concerns a symbol, what is said twice, what it weighs.
+
+Pure functions over items that were collected. An item counts from the moment it was first seen,
+never from the moment it says it was published; what was first seen after `as_of` is not there, so
+nothing that comes later changes a view. The order in which items are handed in does not matter.
+
+Words are compared, nothing is understood: a headline concerns gold when one of gold's words stands
+in it, and two headlines are the same story when most of their words are the same.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+NEAR: Final = 0.8
+"""Two headlines are one story when the words they share are this share of all their words."""
+
+DECIMALS: Final = 8
+"""Scores are rounded to this many decimals, as everywhere."""
+
+EARLY: Final = timedelta(minutes=5)
+"""How much later than its first sight an item may say that it was published: clocks differ."""
+
+COMPANY: Final = "company."
+FIGURES: Final = "figures."
+"""Begin topics that ask for one company's news, and for its figures; its ticker follows."""
+
+
+class NewsStatus(StrEnum):
+    """Why there are headlines, or none."""
+
+    AVAILABLE = "available"
+    OFF = "off"
+    NO_KEY = "no_key"
+    NO_FILE = "no_file"
+    NOT_YET = "not_yet"
+    EMPTY = "empty"
+    RATE_LIMITED = "rate_limited"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class NewsItem:
+    """One headline as it was collected. `score` is the lexicon's, in [-1, +1]; text is untrusted.
+
+    `id` is ours, a hash; `topic` is what was asked for (finnhub:forex); `event` is one of
+    EVENT_CLASSES; times are UTC.
+    """
+
+    id: str
+    source: str
+    topic: str
+    headline: str
+    published: datetime
+    first_seen: datetime
+    score: float = 0.0
+    event: str = "other"
+    summary: str = ""
+    url: str = ""
+    tickers: tuple[str, ...] = ()
+
+    def seen(self, moment: datetime) -> NewsItem:
+        """Return the item first seen at a moment, rounded up to a whole second.
+
+        Rounding up never makes anything known earlier than it was.
+        """
+        return replace(self, first_seen=rounded_up(moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked about: a symbol with its asset class, ticker, currencies and search terms."""
+
+    symbol: str
+    asset: str = ""
+    ticker: str = ""
+    currencies: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """An item that counts, with its age in hours at `as_of` and its recency weight in (0, 1]."""
+
+    item: NewsItem
+    age_hours: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewsView:
+    """What a tick knows of the news: the items that count, weightiest first, and what they say.
+
+    `score` is their weighted mean in [-1, +1], None without any; `unique` counts them before the
+    cut at `max_items`; `events` maps an event class to (items, weighted mean score).
+    """
+
+    status: NewsStatus
+    items: tuple[Weighted, ...] = ()
+    unique: int = 0
+    score: float | None = None
+    events: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    fundamentals: Mapping[str, float] = field(default_factory=dict)
+    fundamentals_status: NewsStatus = NewsStatus.OFF
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a source said about a topic: items, a company's figures, or why there are none.
+
+    `status` is AVAILABLE, EMPTY or a trouble; `dropped` counts items that could not be read;
+    `detail` is in our words and never quotes what was sent or received.
+    """
+
+    status: NewsStatus
+    items: tuple[NewsItem, ...] = ()
+    figures: Mapping[str, float] | None = None
+    dropped: int = 0
+    detail: str = ""
+
+
+def view(
+    items: Iterable[NewsItem],
+    subject: Subject,
+    *,
+    as_of: datetime,
+    status: NewsStatus,
+    max_age_hours: float,
+    half_life_hours: float,
+    max_items: int,
+) -> NewsView:
+    """Return what was known of the news at `as_of`."""
+    oldest = timedelta(hours=max_age_hours)
+    known = [item for item in items if item.first_seen <= as_of]
+    young = [item for item in known if as_of - item.published <= oldest]
+    found = unique([item for item in young if concerns(item, subject)])
+    counted = sorted(
+        (_weighted(item, as_of, half_life_hours) for item in found),
+        key=lambda one: (-one.weight, one.age_hours, *_order(one.item)),
+    )
+    events = {
+        name: [one for one in counted if one.item.event == name]
+        for name in sorted({one.item.event for one in counted})
+    }
+    return NewsView(
+        status=status,
+        items=tuple(counted[:max_items]),
+        unique=len(counted),
+        score=_mean(counted),
+        events={name: (len(some), _mean(some) or 0.0) for name, some in events.items()},
+    )
+
+
+def concerns(item: NewsItem, subject: Subject) -> bool:
+    """Return whether an item is about the subject.
+
+    It is when the vendor names its ticker, when it was found by asking for its company, or when one
+    of its terms stands in headline or summary as words of their own, in small or capital letters.
+    """
+    names = _names(subject)
+    if any(ticker.upper() in names for ticker in item.tickers):
+        return True
+    asked = item.topic.partition(":")[2]
+    if subject.ticker and asked == f"{COMPANY}{subject.ticker}":
+        return True
+    pattern = _pattern(terms_of(subject))
+    return pattern is not None and pattern.search(f"{item.headline}\n{item.summary}") is not None
+
+
+def terms_of(subject: Subject) -> tuple[str, ...]:
+    """Return the words of which one makes a headline concern the subject."""
+    if subject.terms:
+        return subject.terms
+    symbol = subject.symbol.upper()
+    currencies = tuple(
+        word
+        for currency in subject.currencies
+        for word in (currency, *CURRENCY_TERMS.get(currency, ()))
+    )
+    match subject.asset:
+        case "stock":
+            return ()
+        case "fx":
+            return (symbol, f"{symbol[:3]}/{symbol[3:]}", *currencies)
+        case "crypto":
+            base = coin(symbol)
+            return (base, *COIN_TERMS.get(base, ()), *ASSET_TERMS["crypto"])
+        case "gold" | "oil" | "index":
+            return (symbol, *ASSET_TERMS[subject.asset])
+        case _:
+            return (symbol, *currencies)
+
+
+def coin(symbol: str) -> str:
+    """Return what a crypto symbol trades: BTC of BTCUSD."""
+    return re.sub(r"[/_-]?(USDT|USDC|USD|EUR)$", "", symbol.upper()) or symbol.upper()
+
+
+def unique(items: Iterable[NewsItem]) -> list[NewsItem]:
+    """Return the items without repetitions, first seen first.
+
+    A repetition has the words of an item before it, or nearly: shared words over all words (the
+    Jaccard index of the two sets) are at least NEAR, and its numbers are the same.
+    """
+    kept: list[NewsItem] = []
+    said: list[frozenset[str]] = []
+    places: dict[str, list[int]] = defaultdict(list)
+    for item in sorted(items, key=_order):
+        words = tokens(item.headline)
+        shared = Counter(place for word in words for place in places[word])
+        if any(_near(words, said[place], n) for place, n in shared.items()):
+            continue
+        for word in words:
+            places[word].append(len(kept))
+        kept.append(item)
+        said.append(words)
+    return kept
+
+
+def _near(words: frozenset[str], others: frozenset[str], shared: int) -> bool:
+    if shared < NEAR * (len(words) + len(others) - shared):
+        return False
+    return not any(DIGIT.search(word) for word in words ^ others)
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Return the words of a text, alike however it is written; a text without any is one word."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return frozenset(WORD.findall(plain)) or frozenset((plain,))
+
+
+def event_class(text: str) -> str:
+    """Return what a headline is about: the class of EVENT_CLASSES most of whose words it holds.
+
+    Between classes with as many words the one that stands first in EVENT_WORDS wins.
+    """
+    found = {
+        name: len({match.lower() for match in pattern.findall(text)})
+        for name, pattern in EVENT_PATTERNS.items()
+    }
+    best = max(found, key=lambda name: found[name])
+    return best if found[best] else "other"
+
+
+def rounded_up(moment: datetime) -> datetime:
+    """Return the first whole second that is not before a moment."""
+    whole = moment.replace(microsecond=0)
+    return whole if whole == moment else whole + timedelta(seconds=1)
+
+
+def in_time(item: NewsItem) -> bool:
+    """Return whether an item may be kept: nothing was published long after it was first seen."""
+    return item.published <= item.first_seen + EARLY
+
+
+def _order(item: NewsItem) -> tuple[datetime, datetime, str]:
+    return item.first_seen, item.published, item.id
+
+
+def _weighted(item: NewsItem, as_of: datetime, half_life_hours: float) -> Weighted:
+    age = max(0.0, (as_of - item.published) / timedelta(hours=1))
+    return Weighted(item, age, max(0.5 ** (age / half_life_hours), sys.float_info.min))
+
+
+def _mean(some: Sequence[Weighted]) -> float | None:
+    """Return the weighted mean of the scores; weights count against the heaviest, not to vanish."""
+    if not some:
+        return None
+    heaviest = max(one.weight for one in some)
+    shares = [one.weight / heaviest for one in some]
+    total = sum(share * one.item.score for share, one in zip(shares, some, strict=True))
+    return round(max(-1.0, min(1.0, total / sum(shares))), DECIMALS) + 0.0
+
+
+def _names(subject: Subject) -> frozenset[str]:
+    names = {subject.symbol.upper(), subject.ticker.upper()} - {""}
+    if subject.asset == "crypto":
+        names.add(f"CRYPTO:{coin(subject.symbol)}")
+    return frozenset(names)
+
+
+@lru_cache(maxsize=256)
+def _pattern(terms: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return what finds one of the terms; a blank in a term stands for blanks or a dash."""
+    written = [r"[\s-]+".join(map(re.escape, term.split())) for term in terms if term.strip()]
+    if not written:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
+
+
+WORD: Final = re.compile(r"\w+")
+DIGIT: Final = re.compile(r"\d")
+
+RATES: Final = (
+    "fed", "federal reserve", "fomc", "interest rate", "interest rates", "rate cut", "rate cuts",
+    "rate hike", "rate hikes", "inflation", "cpi", "pce", "payrolls", "jobs report",
+    "treasury yield", "treasury yields", "treasuries", "bond yields", "central bank",
+    "central banks",
+)  # fmt: skip
+"""What moves the dollar and, with it, gold and shares."""
+
+ASSET_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gold": (
+        "gold", "bullion", "xau", "precious metal", "precious metals", "safe haven", "dollar index",
+        "dxy", "real yields", "tariff", "tariffs", *RATES,
+    ),
+    "oil": (
+        "oil", "crude", "brent", "wti", "opec", "opec+", "petroleum", "gasoline", "diesel",
+        "barrel", "barrels", "refinery", "refineries", "pipeline", "strait of hormuz",
+    ),
+    "index": (
+        "stocks", "equities", "wall street", "stock market", "stock futures", "s&p 500", "s&p",
+        "nasdaq", "dow jones", "dow", "russell 2000", "dax", "ftse", "nikkei", "tariff", "tariffs",
+        *RATES,
+    ),
+    "crypto": (
+        "crypto", "cryptocurrency", "cryptocurrencies", "digital asset", "digital assets",
+        "stablecoin", "stablecoins",
+    ),
+}  # fmt: skip
+"""Search terms by asset class, for symbols that name none. Ours, by judgement."""
+
+CURRENCY_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "USD": ("dollar", "greenback", "dxy", *RATES),
+    "EUR": ("euro", "ecb", "european central bank", "eurozone", "euro zone", "euro area", "bund"),
+    "GBP": ("pound", "sterling", "bank of england", "boe", "gilt", "gilts"),
+    "JPY": ("yen", "bank of japan", "boj"),
+    "CHF": ("franc", "swiss national bank", "snb"),
+    "AUD": ("australian dollar", "aussie", "reserve bank of australia", "rba"),
+    "NZD": ("new zealand dollar", "kiwi", "reserve bank of new zealand", "rbnz"),
+    "CAD": ("canadian dollar", "loonie", "bank of canada", "boc"),
+    "CNY": ("yuan", "renminbi", "people's bank of china", "pboc"),
+    "SEK": ("krona", "riksbank"),
+    "NOK": ("krone", "norges bank"),
+    "MXN": ("peso", "banxico"),
+    "ZAR": ("rand",),
+    "TRY": ("lira",),
+}
+"""Search terms by currency, beside its code."""
+
+COIN_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "BTC": ("bitcoin", "xbt"),
+    "ETH": ("ethereum", "ether"),
+    "SOL": ("solana",),
+    "XRP": ("ripple",),
+    "ADA": ("cardano",),
+    "DOGE": ("dogecoin",),
+    "LTC": ("litecoin",),
+    "BNB": ("binance coin",),
+}
+
+EVENT_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "guidance": (
+        "guidance", "outlook", "forecast", "forecasts", "profit warning", "raises forecast",
+        "cuts forecast", "expects revenue", "sees revenue",
+    ),
+    "rating": (
+        "upgrade", "upgrades", "upgraded", "downgrade", "downgrades", "downgraded", "price target",
+        "overweight", "underweight", "initiates coverage", "outperform", "underperform",
+        "credit rating", "rating cut", "rating raised", "moody's", "fitch",
+    ),
+    "earnings": (
+        "earnings", "quarterly results", "quarterly profit", "quarterly loss", "quarterly revenue",
+        "eps", "beats estimates", "misses estimates", "net income", "results beat", "results miss",
+    ),
+    "regulatory": (
+        "regulator", "regulators", "regulation", "regulatory", "antitrust", "lawsuit", "sues",
+        "sued", "probe", "investigation", "fined", "sec", "doj", "ftc", "cftc", "fda",
+        "court", "settlement", "ban", "bans", "banned", "approval", "approves",
+    ),
+    "supply": (
+        "opec", "opec+", "output", "production", "inventory", "inventories", "stockpiles",
+        "stockpile", "supply", "shortage", "shortages", "mine", "mines", "refinery", "pipeline",
+        "outage", "strike", "shutdown", "export ban", "glut",
+    ),
+    "macro": (
+        "fed", "federal reserve", "fomc", "ecb", "bank of england", "bank of japan", "boj", "boe",
+        "central bank", "central banks", "interest rate", "interest rates", "rate cut", "rate cuts",
+        "rate hike", "rate hikes", "inflation", "cpi", "pce", "ppi", "gdp", "payrolls",
+        "unemployment", "jobless claims", "jobs report", "retail sales", "pmi", "recession",
+        "treasury yields", "yields",
+    ),
+    "geopolitical": (
+        "war", "attack", "attacks", "missile", "missiles", "invasion", "invades", "military",
+        "troops", "sanction", "sanctions", "ceasefire", "conflict", "tariff", "tariffs",
+        "trade war", "election", "coup", "geopolitical", "airstrike", "airstrikes", "embargo",
+        "nuclear",
+    ),
+}  # fmt: skip
+"""The words of each event class, and who wins a tie: what says more stands first."""
+
+EVENT_PATTERNS: Final = {
+    name: pattern for name, words in EVENT_WORDS.items() if (pattern := _pattern(words)) is not None
+}

@@ -1,0 +1,416 @@
+"""Who brings headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
+
+A vendor is asked through its own client (Finnhub) or requests (Alpha Vantage), over one kind of
+line: to the address that the environment names and nowhere else, no proxy, no redirect, no cookie,
+a reply of 2 MB at most, and an end to reading. The key is put into the request as it enters the
+socket: no URL that anybody could log or quote ever holds it, and where a reply quotes it, it is
+struck out.
+
+`fetch` never raises. What goes wrong is an `Answer` with a status and words of ours. An item that
+cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut, and
+cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError with
+its number when the file is first read; later the last good reading stays and the status says so.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import quote
+
+import finnhub
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from torra.clock import System
+from torra.config import NewsSettings
+from torra.errors import ConfigError
+from torra.news_digest import COMPANY, FIGURES, Answer, NewsItem, NewsStatus, Subject, coin
+from torra.news_reading import (
+    MAX_ITEMS,
+    figures,
+    listed,
+    of_alpha_vantage,
+    of_finnhub,
+    read_lines,
+)
+from torra.providers.addresses import Address, address
+
+logger = logging.getLogger(__name__)
+
+MAX_REPLY_BYTES: Final = 2_000_000
+MAX_FILE_BYTES: Final = 64_000_000
+CONNECT_S: Final = 3.0
+"""Whoever does not take a connection in this many seconds is down."""
+
+CHUNK: Final = 65_536
+FINNHUB_SPACING_S: Final = 1.1
+"""Finnhub's free plan answers 60 requests a minute."""
+
+FINNHUB_NEWS_S: Final = 120.0
+FIGURES_S: Final = 6 * 3600.0
+"""Basic financials change with a day's close."""
+
+ALPHA_VANTAGE_SPACING_S: Final = 3600.0
+"""Alpha Vantage's free plan answers 25 requests a day; its topics take turns."""
+
+COMPANY_DAYS: Final = 3
+"""Days for which company news are asked."""
+
+THEME: Final = "theme."
+"""Begins a topic that is one of Alpha Vantage's own."""
+
+THEMES: Final = {"gold": "economy_monetary", "oil": "energy_transportation"}
+OTHER_THEME: Final = "financial_markets"
+"""Alpha Vantage's topic by asset class; currencies, coins and companies are asked by ticker."""
+
+PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
+
+
+class Described(NamedTuple):
+    """How it stands with a source before anybody asked it."""
+
+    level: Literal["ok", "warning"]
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Who can be asked: vendors by name, the file by what the settings call it, who cannot be."""
+
+    vendors: Mapping[str, Finnhub | AlphaVantage]
+    files: Mapping[str, HeadlineFile]
+    keyless: Mapping[str, str]
+
+    def described(self) -> Iterator[tuple[str, Described]]:
+        """Yield a sentence about each source that the settings name, and how good that is."""
+        for name, vendor in self.vendors.items():
+            where = "" if vendor.official else f", at {vendor.host}"
+            yield f"{name} can be asked{where}", Described("ok")
+        for name, file in self.files.items():
+            yield f"{name} holds {len(file)} headlines", Described("ok")
+        for name, variable in self.keyless.items():
+            level: Literal["ok", "warning"] = "ok" if self.vendors or self.files else "warning"
+            yield f"{name} has no key and is not asked", Described(level, f"set {variable}")
+
+
+def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: Path) -> Sources:
+    """Return the sources that the settings name and that can be asked.
+
+    A vendor with neither a key nor an address in the environment is left out. Raises ConfigError
+    for a bad address or key, and for a file that is missing or broken.
+    """
+    vendors: dict[str, Finnhub | AlphaVantage] = {}
+    keyless: dict[str, str] = {}
+    for name, (kind, variables) in _VENDORS.items():
+        if name not in settings.sources:
+            continue
+        if any(environment.get(each, "").strip() for each in variables):
+            vendors[name] = kind(address(name, environment))
+        else:
+            keyless[name] = variables[0]
+    file = settings.file if "file" in settings.sources else ""
+    return Sources(vendors, {file: HeadlineFile(home / file)} if file else {}, keyless)
+
+
+# --- the vendors ----------------------------------------------------------------------------------
+
+
+class _Vendor:
+    """What the vendors have in common: an address."""
+
+    def __init__(self, place: Address, monotonic: Callable[[], float] | None = None) -> None:
+        self._place = place
+        self._monotonic = monotonic or System().monotonic
+
+    @property
+    def official(self) -> bool:
+        """Whether the address is the vendor's own."""
+        return self._place.official
+
+    @property
+    def host(self) -> str:
+        """The host that is asked."""
+        return self._place.origin[1]
+
+
+class Finnhub(_Vendor):
+    """Finnhub, through its own client."""
+
+    name = "finnhub"
+    spacing = FINNHUB_SPACING_S
+
+    def topics(self, subject: Subject) -> tuple[str, ...]:
+        """Return what to ask about a subject: categories of news, or a company."""
+        if subject.asset == "stock" and subject.ticker:
+            return f"{COMPANY}{subject.ticker}", f"{FIGURES}{subject.ticker}"
+        if subject.asset == "crypto":
+            return ("crypto",)
+        return ("forex", "general") if subject.asset in {"gold", "fx"} else ("general",)
+
+    def every(self, topic: str) -> float:
+        """Return the seconds between two questions about a topic."""
+        return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
+        """Ask about a topic; `now` is the desk's clock, `seconds` bounds the reading."""
+        return _answered(lambda: self._ask(topic, now, seconds))
+
+    def _ask(self, topic: str, now: datetime, seconds: float) -> Answer:
+        line = _Line(self._place, self._monotonic, seconds)
+        with finnhub.Client(PLACEHOLDER) as client:
+            client.API_URL = self._place.base_url
+            line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
+            if topic.startswith(FIGURES):
+                return figures(client.company_basic_financials(topic.removeprefix(FIGURES), "all"))
+            if topic.startswith(COMPANY):
+                first = (now - timedelta(days=COMPANY_DAYS)).date().isoformat()
+                found = client.company_news(
+                    topic.removeprefix(COMPANY), _from=first, to=now.date().isoformat()
+                )
+            else:
+                found = client.general_news(topic)
+        return listed(found, found, lambda row: of_finnhub(row, topic))
+
+
+class AlphaVantage(_Vendor):
+    """Alpha Vantage's NEWS_SENTIMENT. Its own scores are not used: every item has our lexicon's."""
+
+    name = "alpha_vantage"
+    spacing = ALPHA_VANTAGE_SPACING_S
+
+    def topics(self, subject: Subject) -> tuple[str, ...]:
+        """Return the one thing to ask about a subject: requests are few."""
+        if subject.asset == "stock" and subject.ticker:
+            return (f"{COMPANY}{subject.ticker}",)
+        if subject.asset == "crypto":
+            return (f"CRYPTO:{coin(subject.symbol)}",)
+        if subject.asset == "fx" and subject.currencies:
+            foreign = [name for name in subject.currencies if name != "USD"]
+            return (f"FOREX:{(foreign or subject.currencies)[0]}",)
+        return (f"{THEME}{THEMES.get(subject.asset, OTHER_THEME)}",)
+
+    def every(self, topic: str) -> float:  # noqa: ARG002 - all are alike
+        """Return the seconds between two questions about a topic."""
+        return ALPHA_VANTAGE_SPACING_S
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:  # noqa: ARG002
+        """Ask about a topic; `seconds` bounds the reading."""
+        return _answered(lambda: self._ask(topic, seconds))
+
+    def _ask(self, topic: str, seconds: float) -> Answer:
+        about = (
+            {"topics": topic.removeprefix(THEME)}
+            if topic.startswith(THEME)
+            else {"tickers": topic.removeprefix(COMPANY)}
+        )
+        query = {
+            "function": "NEWS_SENTIMENT", **about,
+            "sort": "LATEST", "limit": str(MAX_ITEMS), "apikey": PLACEHOLDER,
+        }  # fmt: skip
+        with requests.Session() as session:
+            _Line(self._place, self._monotonic, seconds).take(session)
+            # The line keeps its own time; this one is for whoever reads the call.
+            found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
+            payload = found.json()
+        rows = payload.get("feed") if isinstance(payload, dict) else None
+        return listed(payload, rows, lambda row: of_alpha_vantage(row, topic))
+
+
+_VENDORS: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]]] = {
+    "finnhub": (Finnhub, ("FINNHUB_API_KEY", "TORRA_FINNHUB_BASE_URL")),
+    "alpha_vantage": (AlphaVantage, ("ALPHAVANTAGE_API_KEY", "TORRA_ALPHAVANTAGE_BASE_URL")),
+}
+
+
+# --- the line -------------------------------------------------------------------------------------
+
+
+class _Trouble(Exception):
+    def __init__(self, status: NewsStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+def _answered(ask: Callable[[], Answer]) -> Answer:
+    """Return what is answered; of an exception only our own words or its type go on."""
+    try:
+        return ask()
+    except _Trouble as trouble:
+        return Answer(trouble.status, detail=trouble.detail)
+    except (finnhub.FinnhubRequestException, ValueError, RecursionError):
+        return Answer(NewsStatus.BROKEN, detail="the reply is not JSON")
+    except urllib3.exceptions.DecodeError:
+        return Answer(NewsStatus.BROKEN, detail="the reply's compression cannot be read")
+    except (OSError, urllib3.exceptions.HTTPError) as error:
+        return Answer(NewsStatus.UNREACHABLE, detail=f"no whole reply ({type(error).__name__})")
+    except Exception as error:  # noqa: BLE001 - a client may raise anything
+        return Answer(NewsStatus.BROKEN, detail=f"the client failed ({type(error).__name__})")
+
+
+class _Keyed:
+    """A connection that puts the key into the request line, below everything that logs."""
+
+    key = ""
+
+    def putrequest(self, method: str, url: str, *rest: Any, **more: Any) -> None:
+        """Send the request line."""
+        ours = url.replace(PLACEHOLDER, self.key)
+        super().putrequest(method, ours, *rest, **more)  # type: ignore[misc]
+
+
+class _Line(HTTPAdapter):
+    """One request to a vendor: bounded in time and size, and to its own address."""
+
+    def __init__(self, place: Address, monotonic: Callable[[], float], seconds: float) -> None:
+        self._place = place
+        self._monotonic = monotonic
+        self._until = monotonic() + seconds
+        super().__init__(max_retries=0)
+
+    def take(self, session: requests.Session) -> None:
+        """Let a session use this line and nothing else."""
+        session.trust_env = False
+        session.proxies.clear()
+        session.adapters.clear()
+        session.mount(f"{self._place.base_url}/", self)
+
+    def init_poolmanager(self, *place: Any, **how: Any) -> None:
+        """Make the pool of connections, which know the key."""
+        super().init_poolmanager(*place, **how)
+        key = quote(self._place.key, safe="")
+        plain = type("Plain", (_Keyed, HTTPConnection), {"key": key})
+        secure = type("Secure", (_Keyed, HTTPSConnection), {"key": key})
+        self.poolmanager.pool_classes_by_scheme = {
+            "http": type("Http", (urllib3.HTTPConnectionPool,), {"ConnectionCls": plain}),
+            "https": type("Https", (urllib3.HTTPSConnectionPool,), {"ConnectionCls": secure}),
+        }
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,  # noqa: ARG002 - what the session passes
+        timeout: Any = None,  # noqa: ARG002
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Any = None,  # noqa: ARG002
+    ) -> requests.Response:
+        """Send a request and read its reply whole; raises _Trouble for one that is no success."""
+        left = max(0.1, self._until - self._monotonic())
+        limits = (min(CONNECT_S, left), left)
+        response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
+        raw = response.raw
+        try:
+            _check(response.status_code)
+            body = self._body(raw)
+        finally:
+            raw.close()
+        written = replace(self._place, key=quote(self._place.key, safe=""))
+        response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
+        response.encoding = response.encoding or "utf-8"
+        return response
+
+    def _body(self, raw: Any) -> bytes:
+        found = bytearray()
+        while part := raw.read1(CHUNK, decode_content=True):
+            found += part
+            if len(found) > MAX_REPLY_BYTES:
+                raise _Trouble(NewsStatus.BROKEN, "the reply is too long")
+            if self._monotonic() > self._until:
+                raise _Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
+        return bytes(found)
+
+
+def _check(status: int) -> None:
+    if status == 200:
+        return
+    if status == 429:
+        raise _Trouble(NewsStatus.RATE_LIMITED, "HTTP status 429")
+    if status in {401, 403}:
+        raise _Trouble(NewsStatus.REFUSED, f"HTTP status {status}")
+    kind = NewsStatus.UNREACHABLE if status >= 500 else NewsStatus.BROKEN
+    raise _Trouble(kind, f"HTTP status {status}")
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+class HeadlineFile:
+    """Headlines in a file of JSON lines, read again when it changes. Any thread may ask."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._mark = self._state()
+        self._items, self._seen = _sorted(read_file(path))
+        self._status = NewsStatus.AVAILABLE
+        self._told = ""
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def topic(self) -> str:
+        """What the items of this file have as topic."""
+        return f"file:{self._path.name}"
+
+    def between(self, since: datetime, as_of: datetime) -> tuple[Sequence[NewsItem], NewsStatus]:
+        """Return what was first seen in (since, as_of], and whether the file could be read."""
+        with self._lock:
+            self._refresh()
+            first, last = bisect_right(self._seen, since), bisect_right(self._seen, as_of)
+            return self._items[first:last], self._status
+
+    def told(self) -> str:
+        """Return why the file cannot be read any more, "" when it can."""
+        with self._lock:
+            self._refresh()
+            return self._told
+
+    def _state(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _refresh(self) -> None:
+        mark = self._state()
+        if mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            self._items, self._seen = _sorted(read_file(self._path))
+            self._status, self._told = NewsStatus.AVAILABLE, ""
+        except ConfigError as error:
+            self._status = NewsStatus.NO_FILE if mark is None else NewsStatus.BROKEN
+            self._told = str(error)
+            logger.warning("%s; the last good reading is used", error)
+
+
+def read_file(path: Path) -> list[NewsItem]:
+    """Return the headlines of a file of JSON lines; raises ConfigError naming file and line."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; see news.file") from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise ConfigError(f"{path} is longer than {MAX_FILE_BYTES // 10**6} MB: split it")
+    return read_lines(raw, path)
+
+
+def _sorted(items: Iterable[NewsItem]) -> tuple[list[NewsItem], list[datetime]]:
+    rows = sorted(items, key=lambda item: (item.first_seen, item.id))
+    unique = list({item.id: item for item in reversed(rows)}.values())[::-1]
+    return unique, [item.first_seen for item in unique]
