@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from instance_database import Database
+from tests import stores
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
 from torra.feeds.sample import SampleFeed
@@ -21,7 +22,7 @@ START = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
 
 
 def open_database(folder: Path) -> Database:
-    return Database.open(folder / "torra.db", now=System().real_now)
+    return stores.open_database(folder, now=System().real_now)
 
 
 def open_desk(

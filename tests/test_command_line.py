@@ -26,7 +26,8 @@ from torra.config import ROOT
 KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "regime", "conviction", "abstained", "failures", "flags",
+    "provider", "regime", "conviction_raw", "conviction", "abstained", "failures", "flags",
+    "news", "events",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 

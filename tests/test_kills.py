@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 
 
 TRADING = datetime.fromisoformat("2021-11-08T02:00:00+00:00")
+NAMED_UPTO = TRADING + 8 * desks.QUARTER
 """Soon after this an opening is sent and filled, so that the points of a signal are met."""
 
 
@@ -165,19 +166,24 @@ def dies_at(folder: Path, upto: datetime, point: str, call: int) -> None:
         os._exit(1)
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_a_named_point_changes_nothing(point: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
+    """The story of a life without kills."""
     desks.sample()
-    start, upto = TRADING, TRADING + 8 * desks.QUARTER
-    killed, calm = tmp_path / "killed", tmp_path / "calm"
-    for folder in (killed, calm):
-        folder.mkdir()
+    folder = tmp_path_factory.mktemp("calm")
+    finish(folder, NAMED_UPTO)
+    return story(folder)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_a_named_point_changes_nothing(
+    point: str, calm: list[tuple[object, ...]], tmp_path: Path
+) -> None:
     for call in (1, 2, 3):
-        dies_at(killed, upto, point, call)
-    finish(killed, upto)
-    finish(calm, upto)
-    check(killed, start, upto)
-    assert story(killed) == story(calm)
+        dies_at(tmp_path, NAMED_UPTO, point, call)
+    finish(tmp_path, NAMED_UPTO)
+    check(tmp_path, TRADING, NAMED_UPTO)
+    assert story(tmp_path) == calm
 
 
 def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, scaled, record_property) -> None:

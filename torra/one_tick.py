@@ -41,7 +41,8 @@ EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
     "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "regime", "conviction", "abstained", "failures", "flags",
+    "provider", "regime", "conviction_raw", "conviction", "abstained", "failures", "flags",
+    "news", "events",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -194,6 +195,7 @@ def _tick(
     return {
         **outcome.record,
         "regime": outcome.record["regime"]["name"],
+        "conviction_raw": panel.get("conviction_raw"),
         "conviction": panel.get("conviction"),
         "abstained": _abstained(said),
         "failures": _failures(stored),
@@ -330,6 +332,22 @@ def table(record: Mapping[str, Any]) -> str:
     return "\n".join([*_heading(record), *_vectors(record), "", *_decision(record)])
 
 
+def _outside(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was known besides the bars, where the profile asks for it."""
+    rows: dict[str, str] = {}
+    if news := record["news"]:
+        score = "" if news["score"] is None else f", score {news['score']:+.2f}"
+        rows["news"] = f"{news['status']}, {news['unique']} headlines{score}"
+    if events := record["events"]:
+        near = [
+            f"{said} {events[name]:.0f} min{after}"
+            for name, said, after in (("to_next", "next in", ""), ("since_last", "last", " ago"))
+            if events[name] is not None
+        ]
+        rows["events"] = f"{events['status']}, {', '.join(near) or 'none within a day'}"
+    return rows
+
+
 def _heading(record: Mapping[str, Any]) -> list[str]:
     closed = f"bar of {record['bar_time']}, closed {record['as_of']}"
     columns = f"{'vector':<14}{'L1':>9}{'agents':>9}{'blended':>9}  note"
@@ -363,9 +381,10 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         "regime": record["regime"],
     }
     if record["conviction"] is not None:
-        rows["conviction"] = f"{record['conviction']:.2f} of 1"
+        rows["conviction"] = f"{record['conviction']:.2f}   (raw {record['conviction_raw']:.2f})"
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
+    rows |= _outside(record)
     if record["abstained"]:
         silent = (f"{agent}: {reason}" for agent, reason in record["abstained"].items())
         rows["abstained"] = "; ".join(silent)
