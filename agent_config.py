@@ -46,7 +46,7 @@ OPPOSITION_COST: Final = 0.60
 """
 
 SIDE_FROM: Final = 0.02
-"""Mean adjustment of a report from which it takes a side; nearer to 0 it is neutral."""
+"""Mean score of a view from which it takes a side; nearer to 0 it is neutral."""
 
 STAGE_SHARE: Final = {"analysts": 0.45, "research": 0.50, "gate": 0.60}
 """Share of the time that remains which a stage may use."""

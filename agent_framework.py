@@ -86,6 +86,8 @@ HISTORY: Final = ("sentiment_trend", "trend_direction", "recent_signals")
 HISTORY_FEATURES: Final = ("memory.consensus_last", "memory.trend_direction")
 QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
+REFUSALS: Final = frozenset(("budget", "deadline"))
+"""Why a whole stage may have been refused."""
 NOTHING: Final = Debate(dict.fromkeys(VECTORS, 0.0), dict.fromkeys(VECTORS, 0.0))
 
 
@@ -164,7 +166,8 @@ def deliberate(
         ruling = rules.ruling
     else:
         debate = synthesise(sitting.answers.values())
-        agreed = measure(sitting.answers.values(), debate.debate)
+        failed = tuple(sitting.failures)  # the gate is asked after this
+        agreed = measure(sitting.answers.values(), debate.debate, context.scores, failed)
         ruling = _gate(sitting, context, rules.ruling, apart)
         source = _source(sitting, config.agents)
     return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
@@ -226,7 +229,13 @@ def _debated(sitting: Sitting, context: DebateContext, settings: AgentSettings) 
     sitting.degraded = f"{heard} of {seats} analysts"
     sitting.flags.append(f"degraded:{heard}_of_{seats}")
     sides = [seat.role.id for seat in sitting.seats("researcher")]
-    sitting.leave_out("research", 1, sides, QUORUM)
+    sitting.leave_out("research", 1, sides, _why_short(sitting))
+
+
+def _why_short(sitting: Sitting) -> str:
+    """Return why the analysts are too few: their whole stage was refused, or just the quorum."""
+    words = {sitting.failures.get(seat.role.id, "") for seat in sitting.seats("analyst")}
+    return words.pop() if len(words) == 1 and words <= REFUSALS else QUORUM
 
 
 def _research(sitting: Sitting, context: DebateContext, number: int) -> None:

@@ -1,26 +1,28 @@
-"""Headlines and fundamentals: one thread asks for them, a tick only reads what was stored.
+"""Headlines and fundamentals: threads ask for them, a tick only reads what they found.
 
-`Collector.start` runs one thread that asks each source about each topic at that source's pace and
+`Collector.start` runs a thread that asks each source about each topic at that source's pace and
 stores what is new with the moment at which it was first seen, rounded up to a whole second, so that
-nothing is known earlier than it was. Two desks may do so at once: what is stored stays as it is.
-`latest` reads the store, and the file of headlines, and returns in milliseconds.
+nothing is known earlier than it was; and, where there is a file of headlines, a second one that
+looks at it every few seconds. Two desks may do so at once: what is stored stays as it is. `latest`
+reads the store and the last finished reading of the file, and returns in milliseconds however much
+there is. Without the threads, as for a single tick, the file stands as it was opened.
 
 Every question is asked by a thread of its own and given up after FETCH_SECONDS, however slowly the
-answer drips in; while MAX_ABANDONED given-up ones are still alive, nobody is asked. After a failure
-the next question waits longer. Nothing here raises: what went wrong is the status of the news, and
-the agents abstain. Who the sources are is torra.news_source's business, what headlines mean
-torra.news_digest's; scores come from whatever function is handed in.
+answer drips in; while MAX_ABANDONED given-up ones of a source are still alive, it is not asked.
+After a failure the next question waits longer. Nothing here raises: what went wrong is the status
+of the news, and the agents abstain. Who the sources are is torra.news_source's business, what
+headlines mean torra.news_digest's; scores come from whatever function is handed in.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Final, Protocol
 
 from torra.config import NewsSettings
@@ -37,20 +39,24 @@ from torra.news_digest import (
     rounded_up,
     view,
 )
+from torra.news_shelf import Headlines, Shelves
 
 logger = logging.getLogger(__name__)
 
 FETCH_SECONDS: Final = 10.0
 """An answer that is not whole after this time is given up."""
 
-MAX_ABANDONED: Final = 4
-"""Given-up questions that may be alive: a hanging vendor does not fill the process with threads."""
+MAX_ABANDONED: Final = 2
+"""Given-up questions of a source that may be alive: one that hangs does not fill the process."""
 
 CLOSE_SECONDS: Final = 1.5
-"""How long `close` waits for the thread."""
+"""How long `close` waits for the threads."""
 
-SCORED_ITEMS: Final = 10_000
-"""Items whose score is remembered; a file's are scored when they are first in sight."""
+FILE_LOOK_S: Final = 5.0
+"""Between two looks at the file of headlines."""
+
+LATE_PACES: Final = 5
+"""A source that answers nothing for so many of its paces is not there any more."""
 
 SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
@@ -81,6 +87,9 @@ TROUBLES: Final = (
 )
 """Which one is told when nobody works: the first of these that was found."""
 
+ALL_LATER: Final = "all items are later than the desk's clock"
+ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
+
 OTHER: Final = "other"
 WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
 
@@ -103,23 +112,6 @@ class Vendor(Protocol):
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
         """Ask; never raises."""
-        ...
-
-
-class Headlines(Protocol):
-    """A file of headlines (torra.news_source.HeadlineFile)."""
-
-    @property
-    def topic(self) -> str:
-        """What its items have as topic."""
-        ...
-
-    def between(self, since: datetime, as_of: datetime) -> tuple[Sequence[NewsItem], NewsStatus]:
-        """Return what was first seen in (since, as_of], and whether the file could be read."""
-        ...
-
-    def told(self) -> str:
-        """Return why the file cannot be read any more, "" when it can."""
         ...
 
 
@@ -173,7 +165,8 @@ class _SourceState:
 class TopicState:
     """How it stands with one topic of one source: for `torra doctor` and the pages.
 
-    `asked` is the desk's time of the last question; `items` and `dropped` count the last answer.
+    `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
+    `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
     """
 
     source: str
@@ -201,55 +194,83 @@ class Collector:
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
         self._vendors: dict[str, Vendor] = dict(sources.vendors)
-        self._files: dict[str, Headlines] = dict(sources.files)
         self._store = store
         self._now = now
         self._monotonic = monotonic
         self._fetch_seconds = fetch_seconds
         self._score = score
-        self._read = lru_cache(maxsize=SCORED_ITEMS)(lambda item: _read(item, score))
+        self._shelves = Shelves(sources.files, lambda item: _read(item, score), monotonic)
         self._lock = threading.Lock()
         self._round = threading.Lock()
         self._states: dict[tuple[str, str], TopicState] = {}
         self._sources = {name: _SourceState() for name in sources.vendors}
-        self._abandoned: list[threading.Thread] = []
+        self._subjects: dict[tuple[Subject, str | None], None] = {}
+        self._abandoned: dict[str, list[threading.Thread]] = {}
         self._asking = threading.Event()
         self._wake = threading.Event()
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._rest: threading.Event | None = None
+        self._threads: list[threading.Thread] = []
 
     def watch(self, subject: Subject, settings: NewsSettings | None = None) -> None:
-        """Ask about a subject from now on: the vendors of these settings, or all."""
+        """Ask about a subject from now on: the sources of these settings, or all."""
         with self._lock:
             for place in self._topics(subject, settings):
                 self._states.setdefault(place, TopicState(*place))
+            if settings is None or "file" in settings.sources:
+                self._subjects[subject, None if settings is None else settings.file] = None
         self._wake.set()
 
     def start(self) -> None:
-        """Start the thread; it ends with `close` or with the process."""
-        if self._thread is None and not self._stopped.is_set():
-            self._thread = threading.Thread(target=self._run, name="news", daemon=True)
-            self._thread.start()
+        """Begin to ask, or again after a rest; the threads end with `close` or the process."""
+        with self._lock:
+            if self._closed or self._rest is not None:
+                return
+            rest = self._rest = threading.Event()
+            self._threads = []
+            try:
+                self._begin("news", self._ask_on, rest)
+                if [*self._shelves]:
+                    self._begin("news-file", self._look_on, rest)
+            except RuntimeError:
+                logger.warning("no news are collected: the machine starts no more threads")
+                rest.set()
+                self._rest = None
+
+    def _begin(
+        self, name: str, loop: Callable[[threading.Event], None], rest: threading.Event
+    ) -> None:
+        thread = threading.Thread(target=loop, args=(rest,), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def rest(self) -> None:
+        """Stop asking, at once: what is under way is given up, its answer not stored.
+
+        What was collected can still be read, and `start` asks again.
+        """
+        with self._lock:
+            rest, self._rest = self._rest, None
+        if rest is not None:
+            rest.set()
+            self._wake.set()
+            self._asking.set()
 
     def close(self) -> None:
-        """End the thread; a question that is under way is given up, its answer not stored."""
-        self._stopped.set()
-        self._wake.set()
+        """Stop asking for ever, and wait a moment for the threads."""
+        self._closed = True
+        self.rest()
         self._asking.set()
-        if self._thread is not None:
-            self._thread.join(CLOSE_SECONDS)
+        end = self._monotonic() + CLOSE_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, end - self._monotonic()))
 
     def poll(self) -> None:
-        """Ask what is due, each topic once at most; never raises."""
-        with self._round:
-            for place in self._due():
-                if self._stopped.is_set():
-                    return
-                if self._monotonic() < self._sources[place[0]].opens:
-                    continue
-                answer = self._ask(*place)
-                if answer is not None:
-                    self._settle(place, self._kept(place[1], answer))
+        """Look at the files and ask what is due, each topic once at most; never raises."""
+        with _going_on():
+            self._shelves.look(self._wanted)
+        with _going_on():
+            self._ask_round(self._rest or threading.Event())
 
     def latest(self, subject: Subject, as_of: datetime, settings: NewsSettings) -> NewsView:
         """Return what was known at `as_of`. Reads only; never raises."""
@@ -272,14 +293,17 @@ class Collector:
         return replace(seen, status=status, fundamentals=known[0], fundamentals_status=known[1])
 
     def status(self) -> tuple[TopicState, ...]:
-        """Return how it stands with every topic and file; `due` is in seconds from now."""
+        """Return how it stands with every topic and file; `due` is in seconds from now.
+
+        Reads nothing but memory.
+        """
         with self._lock:
             now = self._monotonic()
             asked = [
                 replace(self._shown(state), due=max(0.0, self._opens(state) - now))
                 for _, state in sorted(self._states.items())
             ]
-        return (*asked, *(self._of_file(file) for _, file in sorted(self._files.items())))
+        return (*asked, *(self._of_file(name) for name in self._shelves))
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -293,19 +317,13 @@ class Collector:
         items = {item.id: item for item in stored if item.topic.partition(":")[0] in feeds}
         statuses = self._statuses(subject, settings, figures=False)
         if "file" in settings.sources:
-            rows, status = self._of_files(settings.file, since, as_of)
+            rows, status = self._shelves.known(
+                settings.file, subject, since=since, as_of=as_of,
+                max_age_hours=settings.max_age_hours, looked_at=self._rest is not None,
+            )  # fmt: skip
             items = {**{item.id: item for item in rows}, **items}
             statuses.append(status)
         return [*items.values()], _told(statuses)
-
-    def _of_files(
-        self, name: str, since: datetime, as_of: datetime
-    ) -> tuple[list[NewsItem], NewsStatus]:
-        file = self._files.get(name)
-        if file is None:
-            return [], NewsStatus.NO_FILE
-        rows, status = file.between(since, as_of)
-        return [self._read(item) for item in rows], status
 
     def _known(
         self, subject: Subject, as_of: datetime, settings: NewsSettings
@@ -338,22 +356,48 @@ class Collector:
             for topic in vendor.topics(subject)
         ]
 
-    def _of_file(self, file: Headlines) -> TopicState:
-        told = file.told()
-        status = NewsStatus.BROKEN if told else NewsStatus.AVAILABLE
-        return TopicState("file", file.topic, status=status, detail=told)
+    def _of_file(self, name: str) -> TopicState:
+        status, detail, items = self._shelves.told(name, looked_at=self._rest is not None)
+        topic = self._shelves.topic(name)
+        return TopicState("file", topic, status=status, detail=detail, items=items)
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _ask_on(self, rest: threading.Event) -> None:
         # The lexicon reads its dictionary here rather than in a tick.
         with suppress(Exception):
             self._score("")
             self._score("ready")
-        while not self._stopped.is_set():
+        while not rest.is_set():
             self._wake.clear()
-            self.poll()
-            self._wake.wait(self._pause())
+            pause = LONGEST_PAUSE_S
+            with _going_on():
+                self._ask_round(rest)
+                pause = self._pause()
+            if not rest.is_set():
+                self._wake.wait(pause)
+
+    def _look_on(self, rest: threading.Event) -> None:
+        while not rest.is_set():
+            pause = LONGEST_PAUSE_S
+            with _going_on():
+                self._shelves.look(self._wanted)
+                pause = FILE_LOOK_S
+            rest.wait(pause)
+
+    def _ask_round(self, rest: threading.Event) -> None:
+        with self._round:
+            for place in self._due():
+                if self._monotonic() < self._sources[place[0]].opens:
+                    continue
+                answer = self._ask(*place, rest)
+                if self._closed or rest.is_set() or answer is None:
+                    return
+                self._settle(place, self._kept(place[1], answer))
+
+    def _wanted(self, file: str) -> list[Subject]:
+        with self._lock:
+            return [subject for subject, name in self._subjects if name in {None, file}]
 
     def _pause(self) -> float:
         with self._lock:
@@ -365,11 +409,24 @@ class Collector:
         return max(state.due, self._sources[state.source].opens)
 
     def _shown(self, state: TopicState) -> TopicState:
-        """Return a topic's state, or its source's trouble."""
+        """Return what is told of a topic: without an answer for long, it grows old."""
+        last = self._last(state)
+        if last.status not in WORKING or self._monotonic() <= state.due + self._patience(state):
+            return last
+        return replace(state, status=NewsStatus.UNREACHABLE, detail="no answer for a long time")
+
+    def _last(self, state: TopicState) -> TopicState:
+        """Return how a topic's last question ended, or its source's."""
         whole = self._sources[state.source]
         if whole.trouble is None:
             return state
         return replace(state, status=whole.trouble, detail=whole.detail)
+
+    def _patience(self, state: TopicState) -> float:
+        """Return the seconds that a topic's next answer may be late; topics take turns."""
+        vendor = self._vendors[state.source]
+        turns = sum(1 for source, _ in self._states if source == state.source)
+        return LATE_PACES * max(vendor.every(state.topic), vendor.spacing * turns)
 
     def _due(self) -> list[tuple[str, str]]:
         """Return what is due, the longest overdue first."""
@@ -378,23 +435,29 @@ class Collector:
             due = [place for place, state in self._states.items() if self._opens(state) <= now]
             return sorted(due, key=lambda place: (self._states[place].due, place))
 
-    def _ask(self, source: str, topic: str) -> Answer | None:
-        """Return what a source answers in time; None when the desk closes meanwhile."""
-        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
-        if len(self._abandoned) >= MAX_ABANDONED:
+    def _ask(self, source: str, topic: str, rest: threading.Event) -> Answer | None:
+        """Return what a source answers in time; None when asking ends meanwhile."""
+        hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
+        self._abandoned[source] = hanging
+        if len(hanging) >= MAX_ABANDONED:
             return Answer(NewsStatus.UNREACHABLE, detail="too many questions hang")
         box: list[Answer] = []
         done = self._asking = threading.Event()
         thread = threading.Thread(
             target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
         )
-        thread.start()
-        done.wait(0.0 if self._stopped.is_set() else self._fetch_seconds)
-        if self._stopped.is_set():
+        if self._closed or rest.is_set():
             return None
+        try:
+            thread.start()
+        except RuntimeError:
+            return Answer(NewsStatus.UNREACHABLE, detail="the machine starts no more threads")
+        done.wait(self._fetch_seconds)
         if box:
             return box[0]
-        self._abandoned.append(thread)
+        hanging.append(thread)
+        if self._closed or rest.is_set():
+            return None
         return Answer(
             NewsStatus.UNREACHABLE, detail=f"no whole answer in {self._fetch_seconds:g} s"
         )
@@ -412,7 +475,7 @@ class Collector:
         try:
             seen = self._now()
             young = [item.seen(seen) for item in answer.items if seen - item.published <= OLDEST]
-            good = tuple(self._read(item) for item in young if in_time(item))
+            good = tuple(_read(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)
             if answer.figures is not None:
                 ticker = topic.removeprefix(FIGURES)
@@ -420,24 +483,27 @@ class Collector:
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
             logger.warning("headlines cannot be stored (%s)", type(error).__name__)
             return Answer(NewsStatus.BROKEN, detail="what came could not be stored")
-        status = answer.status
+        status, detail = answer.status, answer.detail
         if status is NewsStatus.AVAILABLE and not good and not answer.figures:
             status = NewsStatus.EMPTY
+            detail = ALL_LATER if young else ALL_OLD
         dropped = answer.dropped + len(young) - len(good)
-        return replace(answer, status=status, items=good, dropped=dropped)
+        return replace(answer, status=status, detail=detail, items=good, dropped=dropped)
 
     def _settle(self, place: tuple[str, str], answer: Answer) -> None:
         """Note how a question ended, and when the next one may be asked."""
         source, topic = place
         vendor = self._vendors[source]
-        moment = self._monotonic()
+        moment, asked = self._monotonic(), self._now()
+        of_all = answer.status in WHOLE_SOURCE
         with self._lock:
             old, whole = self._states[place], self._sources[source]
+            before, where = _health(self._last(old)), source if whole.trouble else ""
             failed = answer.status not in WORKING
             failures = old.failures + 1 if failed else 0
             wait = vendor.every(topic)
             whole.opens = moment + vendor.spacing
-            if answer.status in WHOLE_SOURCE:
+            if of_all:
                 whole.failures += 1
                 wait = _wait(answer.status, whole.failures)
                 whole.opens = moment + max(vendor.spacing, wait)
@@ -448,16 +514,35 @@ class Collector:
             self._states[place] = TopicState(
                 source,
                 topic,
-                status=answer.status,
-                detail=answer.detail,
-                asked=self._now(),
+                status=old.status if of_all else answer.status,
+                detail=old.detail if of_all else answer.detail,
+                asked=asked,
                 items=len(answer.items),
                 dropped=answer.dropped,
                 failures=failures,
                 due=moment + wait,
             )
-        if (failed or old.failures) and answer.status is not old.status:
-            logger.info("news of %s, %s: %s %s", source, topic, answer.status, answer.detail)
+            after = _health(self._last(self._states[place]))
+        if after != before:
+            where = source if of_all else where or f"{source}, {topic}"
+            said = f"{answer.status}, {answer.detail}" if answer.detail else answer.status
+            logger.warning("news of %s: %s", where, said)
+
+
+def _health(state: TopicState) -> tuple[NewsStatus | None, str]:
+    """Return what is worth a line in the log when it changes."""
+    if state.status in WORKING:
+        return None, state.detail
+    return (None, "") if state.status is NewsStatus.NOT_YET else (state.status, "")
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Let nothing end a thread; the words of an exception may hold a URL."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        logger.warning("collecting news stumbled (%s) and goes on", type(error).__name__)
 
 
 def _wait(status: NewsStatus, failures: int) -> float:
@@ -466,11 +551,15 @@ def _wait(status: NewsStatus, failures: int) -> float:
 
 
 def _read(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
-    """Return an item with its score and its class; the summary decides when the headline cannot."""
+    """Return an item with its score and its class; the summary decides when the headline cannot.
+
+    Whatever the function says, the score is a number that can be stored.
+    """
     event = event_class(item.headline)
+    said = float(score(f"{item.headline}. {item.summary}"))
     return replace(
         item,
-        score=score(f"{item.headline}. {item.summary}"),
+        score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
         event=event_class(item.summary) if event == OTHER else event,
     )
 

@@ -63,7 +63,8 @@ class Edges:
 
     `notify` hears what happens inside it and may not fail it; `submit` is None where nobody is to
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
-    `news` and `events` tell what was known at a moment; None where the profile asks for neither.
+    `news` tells what was known at a moment, `events` what was scheduled around a close and the
+    moment of its tick; None where the profile asks for neither.
     """
 
     database: Database
@@ -76,7 +77,7 @@ class Edges:
     account: Payer | None = None
     picture: Callable[[], bytes | None] | None = None
     news: Callable[[datetime], NewsView] | None = None
-    events: Callable[[datetime], EventView] | None = None
+    events: Callable[[datetime, datetime], EventView] | None = None
 
     @property
     def voices(self) -> Voices:
@@ -194,7 +195,7 @@ def _look(
         instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=instance.symbol
     )
     news = edges.news(as_of) if edges.news else None
-    events = edges.events(as_of) if edges.events else None
+    events = edges.events(as_of, now) if edges.events else None
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,

@@ -25,7 +25,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings, route
+from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
 from scoring_rubric import request_hash, second_look, visible
 
 from . import replies
@@ -71,9 +71,6 @@ REQUESTS_PER_AGENT: Final = 2
 LOOK_AGAIN: Final = frozenset(("analyst", "researcher"))
 """Kinds of agents whose reports may get a second look."""
 
-SAME_AGAIN: Final = "rules"
-"""The provider that would only repeat itself: it answers the same evidence in the same way."""
-
 DETAIL_KEPT: Final = 200
 """Characters kept of a failure's detail."""
 
@@ -84,7 +81,7 @@ T = TypeVar("T")
 class Stage:
     """A stretch of a deliberation: until when its answers count, in monotonic seconds.
 
-    `held` are the first reports of the agents that are taking a second look at this moment.
+    `held` are the first reports of the agents that took a second look, as their models gave them.
     """
 
     name: str
@@ -172,14 +169,10 @@ class Line:
             call.detail = detail[:DETAIL_KEPT]
             call.ended = self.monotonic()
 
-    def hold(self, stage: Stage, role: Role, report: AgentReport | None) -> None:
-        """Keep the report that stands should its second look not end in time; None lets it go."""
+    def hold(self, stage: Stage, role: Role, report: AgentReport) -> None:
+        """Keep the report that stands should its second look not end in time."""
         with self._lock:
-            if stage.closed:
-                return
-            if report is None:
-                stage.held.pop(role.id, None)
-            else:
+            if not stage.closed:
                 stage.held[role.id] = report
 
     def close(self, stage: Stage, unheard: Collection[str]) -> dict[str, AgentReport]:
@@ -251,13 +244,11 @@ class _Exchange:
         now = line.monotonic()
         if not self._doubtful(report) or stage.until - now < now - started:
             return report
-        line.hold(stage, self._role, report)
+        line.hold(stage, self._role, report)  # until the stage is over: it stands if nothing else
         try:
             return self.once(second_look(prompt, report), parse, look=True)
         except ModelUnavailable:
             return report
-        finally:
-            line.hold(stage, self._role, None)
 
     def retried(self, prompt: Prompt, parse: Callable[[Mapping[str, Any], Prompt], T]) -> T:
         """Ask, and once more after an error or garbage if there is time and room."""
@@ -310,7 +301,6 @@ class _Exchange:
             and report.confidence == "low"
             and not report.abstained
             and not self._final
-            and route(settings.model(role.id, role.tier), settings.provider)[0] != SAME_AGAIN
         )
 
     def _request(self, prompt: Prompt, delay: float) -> Request:

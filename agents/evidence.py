@@ -84,7 +84,8 @@ def missing(role: Role, context: DebateContext) -> str:
     lacking = f"no {' or '.join(blocks)} evidence"
     if why := _why(blocks, context.features):
         return f"{lacking}: {why}"
-    names = [need.split(".", 1)[1].rstrip("_") for need in role.needs if "." in need.rstrip(".")]
+    parts = (need.partition(".")[2].rstrip("_") for need in role.needs)
+    names = dict.fromkeys(part for part in parts if part)
     return f"{lacking} ({', '.join(names)})" if names else lacking
 
 

@@ -1,33 +1,35 @@
 """How far the desk agrees, as arithmetic: the panel's spread, opposition, conviction, quorum.
 
-    stance       focus-weighted mean of an analyst's adjustments; it takes a side from SIDE_FROM on
-    side         sign of the mean over the vectors of `debate`; 0 below LEAST_LEAN
-    opposition   analysts whose side is not the debate's / analysts that took one; 0 without any
-    raw          mean trust of the opinions that answered without abstaining; 1 when none did
+    view         L1 + adjustment: how an analyst, or the debate, scores a vector
+    stance       focus-weighted mean of an analyst's views of the vectors that it scored
+    side         sign of a stance, or of the mean of the debate's views; 0 nearer than SIDE_FROM
+    opposition   analysts on the other side than the debate / analysts that took one; 0 without any
+    raw          mean trust of the analysts and of the surer researcher, one that failed counted as
+                 of low confidence; 1 when no opinion was heard
     conviction   raw x (1 - OPPOSITION_COST x opposition), never above raw
 
 Only those that took a side count, so abstainers and the neutral dilute nothing: one that opposes
-beside three that abstain is full opposition (document 000). Conviction scales the size of an
-opening, downwards only; the scores it leaves alone. Sums are exact and every number is rounded to
-1e-8, so neither order nor names change one. Nothing here asks, waits or fails, and the falsifiers,
-which are prose, are for pages only. (docs/debate.md, "Disagreement and conviction".)
+beside three that abstain is full opposition (document 000). By office one of the two researchers
+has no case, so the surer one speaks for both. An agent that failed makes nobody surer; where nobody
+was heard there is no conviction to go by, and the size is the deterministic one. Conviction scales
+the size of an opening, downwards only; the scores it leaves alone. Sums are exact and every number
+is rounded to 1e-8, so neither order nor names change one. Nothing here asks, waits or fails, and
+the falsifiers, which are prose, are for pages only. (docs/debate.md, "Disagreement and
+conviction".)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent_config import FOCUS_WEIGHT, OPPOSITION_COST, QUORUM_FROM, SIDE_FROM
+from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, OPPOSITION_COST, QUORUM_FROM, SIDE_FROM
 
 from .contracts import SCORE_DECIMALS, VECTORS
-from .synthesis import Answer, spreads, trust
-
-LEAST_LEAN: Final = 1e-9
-"""Mean of the debate's four numbers below which it leans to no side."""
+from .synthesis import SIDES, Answer, spreads, trust
 
 APART_FROM: Final = 0.05
 """Two adjustments of opposite sign, each at least this large, are a key disagreement."""
@@ -39,10 +41,10 @@ DIRECTIONS: Final[Mapping[str, int]] = MappingProxyType({"BUY": 1, "SELL": -1})
 class Panel:
     """What the answers of a desk say about each other.
 
-    `spread` is the range of the analysts' adjustments per vector, `side` the debate's (-1, 0, +1),
-    `stances` each analyst's that scored something. `sided`, `opposed` and `abstained` count
-    analysts. `disagreements` are made of ids and numbers alone; `falsifiers`, by researcher, are
-    prose and enter no prompt. Without any answer it is `NEUTRAL`.
+    `spread` is the range of the analysts' adjustments per vector, `side` which way the debate sees
+    the market (-1, 0, +1), `stances` how each analyst that scored something does. `sided`,
+    `opposed` and `abstained` count analysts. `disagreements` are made of ids and numbers alone;
+    `falsifiers`, by researcher, are prose and enter no prompt. Without any answer it is `NEUTRAL`.
     """
 
     spread: Mapping[str, float]
@@ -60,8 +62,8 @@ class Panel:
     def conviction_for(self, side: str) -> float:
         """Return, in [0, 1], what the desk's conviction leaves of an opening BUY or SELL.
 
-        The conviction where the debate leans that way or nowhere; as under full opposition where it
-        leans the other way; 1 where nobody answered.
+        The conviction where the debate sees the market that way or nowhere; as under full
+        opposition where it sees it the other way; 1 where nobody answered.
         """
         if self.side * DIRECTIONS.get(side, 0) >= 0:
             return self.conviction
@@ -88,23 +90,30 @@ NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which no opinion answered: nothing is known against an opening."""
 
 
-def measure(answers: Iterable[Answer], debate: Mapping[str, float]) -> Panel:
-    """Return the panel of the answers that count and of the debate that came of them."""
+def measure(
+    answers: Iterable[Answer],
+    debate: Mapping[str, float],
+    scores: Mapping[str, float],
+    failed: Collection[str] = (),
+) -> Panel:
+    """Return the panel of the answers that count and of the debate that came of them.
+
+    `scores` are the four of L1; `failed` names the opinions that were asked and gave no report.
+    """
     told = sorted(answers, key=lambda answer: answer.role.id)
     analysts = [answer for answer in told if answer.role.kind == "analyst"]
     heard = [answer for answer in told if not answer.report.abstained]
     opinions = [answer for answer in heard if answer.role.kind != "gate"]
-    side = _side(fsum(debate[vector] for vector in VECTORS) / len(VECTORS), LEAST_LEAN)
+    side = _side(fsum(scores[vector] + debate[vector] for vector in VECTORS) / len(VECTORS))
     stances = {
         answer.role.id: stance
         for answer in heard
-        if answer.role.kind == "analyst" and (stance := _stance(answer)) is not None
+        if answer.role.kind == "analyst" and (stance := _stance(answer, scores)) is not None
     }
-    sides = [taken for stance in stances.values() if (taken := _side(stance, SIDE_FROM))]
+    sides = [taken for stance in stances.values() if (taken := _side(stance))]
     opposed = sum(taken == -side for taken in sides) if side else 0
     opposition = round(opposed / len(sides), SCORE_DECIMALS) if sides else 0.0
-    words = [trust(answer.report) for answer in opinions]
-    raw = round(fsum(words) / len(words), SCORE_DECIMALS) if words else 1.0
+    raw = _raw(opinions, failed)
     return Panel(
         spread={v: round(apart, SCORE_DECIMALS) for v, apart in spreads(told).items()},
         side=side,
@@ -136,10 +145,23 @@ def _calibrated(raw: float, opposition: float) -> float:
     return round(raw * (1.0 - OPPOSITION_COST * opposition), SCORE_DECIMALS)
 
 
-def _stance(answer: Answer) -> float | None:
-    """Return the mean of an analyst's adjustments by its focus; None when it scored nothing."""
+def _raw(opinions: Sequence[Answer], failed: Collection[str]) -> float:
+    """Return the mean trust of the analysts and the surer researcher; 1 without any opinion."""
+    if not opinions:
+        return 1.0
+    low = CONFIDENCE_WEIGHT["low"]
+    words = [trust(answer.report) for answer in opinions if answer.role.kind == "analyst"]
+    words += [low for name in failed if name not in SIDES]
+    cases = [trust(answer.report) for answer in opinions if answer.role.kind == "researcher"]
+    if cases or any(name in SIDES for name in failed):
+        words.append(max(cases, default=low))
+    return round(fsum(words) / len(words), SCORE_DECIMALS)
+
+
+def _stance(answer: Answer, scores: Mapping[str, float]) -> float | None:
+    """Return the mean of an analyst's views by its focus; None when it scored nothing."""
     scored = [
-        (FOCUS_WEIGHT[answer.role.focus[vector]], value)
+        (FOCUS_WEIGHT[answer.role.focus[vector]], scores[vector] + value)
         for vector in VECTORS
         if (value := answer.report.adjustments.get(vector)) is not None
     ]
@@ -149,8 +171,8 @@ def _stance(answer: Answer) -> float | None:
     return round(mean, SCORE_DECIMALS)
 
 
-def _side(lean: float, least: float) -> int:
-    if abs(lean) < least:
+def _side(lean: float) -> int:
+    if abs(lean) < SIDE_FROM:
         return 0
     return 1 if lean > 0 else -1
 

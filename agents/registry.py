@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent_config import GATE_ID, MAX_AGENTS, AgentSettings
+from agent_config import GATE_ID, MAX_AGENTS, QUORUM_FROM, AgentSettings
 
 from . import (
     bear_researcher,
@@ -83,6 +83,11 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
     for name in names:
         _check(name, known[name].role)
+    seats = sum(known[name].role.kind == "analyst" for name in names)
+    if settings.quorum > seats >= QUORUM_FROM:
+        raise ValueError(
+            f"quorum {settings.quorum} can never be reached: the desk seats {seats} analysts"
+        )
     return tuple(known[name] for name in names)
 
 

@@ -392,8 +392,18 @@ def _well_formed(drawn: AgentReport) -> bool:
         and isinstance(drawn.ordinals, Mapping)
         and all(type(value) is int for value in drawn.ordinals.values())
         and drawn.confidence in CONFIDENCE_WEIGHT
+        and isinstance(drawn.abstained, bool)
         and all(isinstance(word, str) for word in words)
-        and all(isinstance(cited, Evidence) for cited in drawn.evidence)
+        and all(map(_is_citation, drawn.evidence))
+    )
+
+
+def _is_citation(cited: object) -> bool:
+    return (
+        isinstance(cited, Evidence)
+        and isinstance(cited.id, str)
+        and not isinstance(cited.value, bool)
+        and isinstance(cited.value, str | int | float | None)
     )
 
 

@@ -34,7 +34,11 @@ VOLATILITY: Final = "technical.volatility_percentile"
 
 CALENDAR: Final = "source.events"
 UNSURE: Final = ("broken", "ended")
-"""States of a calendar that is there and may miss what comes."""
+"""Words of the state of a calendar that is there and may miss what comes."""
+
+AHEAD: Final = ("events.to_next_min", "source.events_ahead_min")
+BEHIND: Final = ("events.since_last_min", "source.events_behind_min")
+"""Minutes to an event and since one: from the close of the bar, and from the tick itself."""
 
 ROLE: Final = Role(
     id="risk_gate",
@@ -61,7 +65,7 @@ class Rules(NamedTuple):
     """The ruling of the arithmetic, and what is to be flagged about it.
 
     `flags` are `silent:<feature>` for each feature that it would have needed, and `events:broken`
-    or `events:ended` where a calendar of scheduled events may miss what comes.
+    and `events:ended` where a calendar of scheduled events may miss what comes.
     """
 
     ruling: GateRuling
@@ -135,19 +139,24 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
 def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> GateReason | None:
     """Veto near a scheduled event, both ends of the window included; without one there is none.
 
-    An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it.
+    An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it. What
+    counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
     """
-    ahead = number(features, "events.to_next_min")
-    past = number(features, "events.since_last_min")
-    near = (ahead is not None and ahead <= settings.event_before_minutes) or (
-        past is not None and past <= settings.event_after_minutes
+    near = _within(features, AHEAD, settings.event_before_minutes) or _within(
+        features, BEHIND, settings.event_after_minutes
     )
     return GateReason.SCHEDULED_EVENT if near else None
 
 
+def _within(features: Mapping[str, Feature], names: tuple[str, ...], minutes: float) -> bool:
+    found = (number(features, name) for name in names)
+    return any(value is not None and value <= minutes for value in found)
+
+
 def _unsure(features: Mapping[str, Feature]) -> tuple[str, ...]:
     status = features.get(CALENDAR)
-    return (f"events:{status.value}",) if status and status.value in UNSURE else ()
+    words = str(status.value).split("_") if status else []
+    return tuple(f"events:{word}" for word in words if word in UNSURE)
 
 
 class _Seen:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import statistics
 import tempfile
 import threading
 import time
@@ -29,6 +30,8 @@ from torra.providers.registry import open_provider
 from torra.schedule import Desk, Station
 
 TICKS = 5000
+HALF = 0.5
+SHARES = ("attenuated", "halved", "vetoed", "conviction_lowered")
 TALLIES = (
     "verdicts",
     "l1_verdicts",
@@ -83,12 +86,16 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
     """Return what the stored ticks of a stream came to."""
     tallies: dict[str, Counter[str]] = {name: Counter() for name in TALLIES}
     plain: Counter[str] = Counter()
+    multipliers, convictions = [], []
     for row in database.ticks(instance, timeframe, limit=10**6):
         tick = database.tick(TickKey(instance, timeframe, parse(row["bar_time"]))) or {}
         spoken, gate = tick["deliberation"], tick["gate"]
         panel = spoken["panel"]
         plain["ticks"] += 1
+        multipliers.append(gate["multiplier"])
+        convictions.append(panel["conviction"])
         plain["attenuated"] += gate["multiplier"] < 1.0
+        plain["halved"] += gate["multiplier"] < HALF
         plain["vetoed"] += gate["veto"]
         plain["conviction_lowered"] += panel["conviction"] < panel["conviction_raw"]
         tallies["reasons"].update(gate["reasons"])
@@ -101,7 +108,12 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
         for name, key in (("verdicts", "verdict"), ("l1_verdicts", "l1_verdict")):
             tallies[name][tick[key]] += 1
         tallies["sources"][tick["source_type"]] += 1
-    return {**plain, **{name: dict(tally.most_common()) for name, tally in tallies.items()}}
+    return {
+        **plain,
+        "median_multiplier": round(statistics.median(multipliers), 3),
+        "median_conviction": round(statistics.median(convictions), 3),
+        **{name: dict(tally.most_common()) for name, tally in tallies.items()},
+    }
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -115,7 +127,9 @@ def table(found: Mapping[str, Any]) -> str:
         if isinstance(value, dict):
             shares = ", ".join(f"{key} {100 * n / ticks:.1f} %" for key, n in value.items())
             lines.append(f"{name}: {shares or 'none'}")
-        elif name in ("attenuated", "vetoed", "conviction_lowered"):
+        elif name.startswith("median_"):
+            lines.append(f"{name}: {value}")
+        elif name in SHARES:
             lines.append(f"{name}: {100 * value / ticks:.1f} %")
     return "\n".join(lines)
 

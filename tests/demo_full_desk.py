@@ -2,7 +2,8 @@
 
 `FullDeskView` is the scripted view of demo_view with BTCUSD and EURUSD on a desk of eight; the
 newest ticks of BTCUSD M15 carry one case each, see CASES, and every sum comes out. To look at it
-in a browser: `python tests/demo_full_desk.py PORT`, then open the newest ticks of BTCUSD M15.
+in a browser: `python tests/demo_full_desk.py PORT [CASE]`, then open the newest ticks of BTCUSD
+M15.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from agents.contracts import VECTORS
 from agents.registry import AGENTS
 from torra import clock
 
-CASES = ("whole", "silent", "degraded", "attack", "plain")
+CASES = ("whole", "silent", "degraded", "attack", "plain", "vetoed", "latched", "mute")
 """whole: one abstains, one opposes; silent: no key, rate limits, one failed, second looks;
-degraded: two of five analysts; attack: hostile headlines; plain: news off, no calendar.
+degraded: two of five analysts; attack: hostile headlines; plain: news off, no calendar; vetoed: a
+verdict, an event in 15 minutes and one at the close; latched: a verdict, and an earlier veto; mute:
+everybody failed. The verdicts of vetoed and latched come of lower thresholds.
 """
+
+STRICT = {"buy": 0.01, "sell": 0.01}
+"""Thresholds of the vetoed and the latched case; the profile has others by now."""
 
 ANALYSTS = ("technical", "sentiment", "news", "key_levels", "momentum")
 RESEARCHERS = ("bull_researcher", "bear_researcher")
@@ -66,6 +72,7 @@ SILENT = {
 FAILED = {
     "silent": {"momentum": "timeout"},
     "degraded": {"news": "garbage", "key_levels": "timeout", "momentum": "timeout"},
+    "mute": dict.fromkeys((*ANALYSTS, *RESEARCHERS, "risk_gate"), "timeout"),
 }
 FLAGS = {
     "silent": ["second_look:bear_researcher", "first_look_stands:technical", "late:momentum"],
@@ -98,10 +105,14 @@ EVENTS = (
     (25, "USD", "high", "Non-farm payrolls <b>revised</b>"),
     (405, "USD", "high", "Federal funds rate decision and press conference of the committee"),
 )
+VETOING = (
+    (0, "USD", "high", "US ISM services PMI"),
+    (15, "USD", "high", "US core PCE prices"),
+)
 
 
 class FullDeskView(ScriptedView):
-    """A desk of eight; see the module."""
+    """A desk of eight; see the module. A state that is a case is that of the newest tick."""
 
     def _record(self, instance: str, timeframe: str, place: int) -> dict[str, Any]:
         series = bars(instance, timeframe)
@@ -109,6 +120,8 @@ class FullDeskView(ScriptedView):
         back = len(series) - 1 - place
         m15 = instance == "BTCUSD" and timeframe == "M15"
         case = CASES[back] if m15 and back < len(CASES) else "whole"
+        if m15 and back == 0 and self.state in CASES:
+            case = self.state
         return desk_record(instance, timeframe, place, case)
 
     def _headlines(self, told: dict[str, Any]) -> list[dict[str, Any]]:
@@ -120,8 +133,11 @@ class FullDeskView(ScriptedView):
 def desk_record(instance: str, timeframe: str, place: int, case: str) -> dict[str, Any]:
     """Return the whole record of one tick of the full desk."""
     source = "AGENT_PARTIAL" if FAILED.get(case) else "AGENT_FULL"
+    source = "L1_ONLY" if case == "mute" else source
     told = record(instance, timeframe, place, source, argue_as(case))
     more = [{"id": "market.triage", "value": TRIAGE.get(case), "unit": "words"}]
+    if case in ("vetoed", "latched"):
+        told = {**told, **held_back(case, told)}
     return {
         **told,
         "features": [*told["features"], *more],
@@ -136,6 +152,22 @@ def desk_record(instance: str, timeframe: str, place: int, case: str) -> dict[st
         },
         "news": news(case),
         "events": events(case, told["as_of"]),
+    }
+
+
+def held_back(case: str, told: dict[str, Any]) -> dict[str, Any]:
+    """Return what a tick whose verdict met a veto, or an earlier one, has otherwise."""
+    rule = {"multiplier": 0.8, "veto": case == "vetoed", "reasons": ["DISAGREEMENT"]}
+    rule["reasons"] += ["WIDE_SPREAD", "SCHEDULED_EVENT"] if rule["veto"] else []
+    return {
+        "thresholds": STRICT,
+        "verdict": "BUY" if told["consensus"] > 0 else "SELL",
+        "action": "HOLD",
+        "reason": "GATE_VETO",
+        "denied": ["GATE_VETO"],
+        "signal": None,
+        "signals": [],
+        "gate": {**told["gate"], "veto": rule["veto"], "reasons": rule["reasons"], "rule": rule},
     }
 
 
@@ -175,7 +207,9 @@ def debate(
         "rule_ruling": {**ruling, "multiplier": 0.8, "reasons": ["DISAGREEMENT"]},
         "failures": failures,
         "unasked": unasked,
-        "panel": panel.measure(answers, result.debate).as_json(),
+        "panel": panel.measure(
+            answers, result.debate, l1, [name for name in failures if name != "risk_gate"]
+        ).as_json(),
         "calls": calls,
         "stages": stages(reports, failures, unasked),
         "flags": FLAGS.get(case, []),
@@ -289,11 +323,11 @@ def events(case: str, as_of: str) -> dict[str, Any] | None:
     if case == "plain":
         return None
     status = {"degraded": "broken", "silent": "ended"}.get(case, "available")
-    rows = () if case == "silent" else EVENTS
+    rows = {"silent": (), "vetoed": VETOING}.get(case, EVENTS)
     return {
         "status": status,
-        "to_next": 25.0 if rows else None,
-        "since_last": 95.0 if rows else None,
+        "to_next": min((row[0] for row in rows if row[0] > 0), default=None),
+        "since_last": min((-row[0] for row in rows if row[0] <= 0), default=None),
         "events": [
             {
                 "time": clock.iso(clock.parse(as_of) + timedelta(minutes=minutes)),
@@ -310,4 +344,5 @@ if __name__ == "__main__":
     from torra.dashboard.app import create_app
     from torra.dashboard.server import serve
 
-    serve(create_app(FullDeskView("demo")), port=int(sys.argv[1]))
+    state = sys.argv[2] if len(sys.argv) > 2 else "demo"
+    serve(create_app(FullDeskView(state)), port=int(sys.argv[1]))

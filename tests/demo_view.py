@@ -24,6 +24,7 @@ from agents import synthesis  # noqa: E402
 from agents.contracts import VECTORS, AgentReport  # noqa: E402
 from agents.registry import AGENTS  # noqa: E402
 from torra import clock  # noqa: E402
+from torra.dashboard.desk_view import OWN  # noqa: E402
 from torra.errors import StoreUnavailable  # noqa: E402
 
 NOW = datetime(2021, 12, 1, 10, 17, 30, tzinfo=UTC)
@@ -283,9 +284,9 @@ class ScriptedView:
         records = (self._record(instance, timeframe, place) for place in range(60, count))
         names = (
             "bar_time", "l1", "composite", "consensus", "verdict", "l1_verdict", "l1_consensus",
-            "source_type", "action", "reason",
+            "source_type", "action", "reason", *OWN,
         )  # fmt: skip
-        rows = [{**{n: r[n] for n in names}, "close_time": r["as_of"]} for r in records]
+        rows = [{**{n: r.get(n) for n in names}, "close_time": r["as_of"]} for r in records]
         return rows[::-1]
 
     def _record(self, instance: str, timeframe: str, place: int) -> dict[str, Any]:

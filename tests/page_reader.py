@@ -1,7 +1,7 @@
 """Pages as a test reads them: elements, words, tables, live cells; and what holds for every page.
 
 `get(address, state)` asks an app over the scripted view in that state; the state `desk` is the full
-desk of demo_full_desk.
+desk of demo_full_desk, `desk:CASE` with that case as its newest tick.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ COMPILED = Compiled()
 
 @functools.cache
 def app_of(state):
-    app = create_app(FullDeskView() if state == "desk" else ScriptedView(state))
+    desk, _, case = state.partition(":")
+    app = create_app(FullDeskView(case or "demo") if desk == "desk" else ScriptedView(state))
     app.jinja_env.bytecode_cache = COMPILED
     return app
 

@@ -45,6 +45,7 @@ def open_database(folder: Path, now: Callable[[], datetime] | None = None, **how
     """Open the database of a folder; where there is none, a new one."""
     path = folder / "torra.db"
     if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_new())
     return Database.open(path, now=now or Hand(), **how)
 

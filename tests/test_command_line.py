@@ -19,15 +19,15 @@ from tests import desks, legacy_database
 from tests.vendor_server import Status, VendorServer
 from torra import wiring
 from torra.bar_window import LiveWindow
-from torra.clock import System
+from torra.clock import System, iso
 from torra.command_line import main
 from torra.config import ROOT
 
 KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
-    "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "regime", "conviction_raw", "conviction", "abstained", "failures", "flags",
-    "news", "events",
+    "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
+    "conviction", "abstained", "failures", "flags", "news", "events",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 
@@ -426,3 +426,105 @@ def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
         settings["max_api_cost_per_hour"] = raised
         again = doctor(tmp_path, *rows, **settings)
         assert [row for row in again if row["name"] == "ceiling"] == []
+
+
+# What doctor finds of news and events
+
+EXAMPLE = str(ROOT / "examples" / "events.csv")
+
+
+def found_in(
+    home: Path, name: str, profile: object, *rows: dict[str, object]
+) -> list[dict[str, str]]:
+    """Return what doctor finds under a name, with a profile that the desk of the home has."""
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "profiles" / "mine.json").write_text(json.dumps(profile))
+    row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
+    (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
+    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return [check for check in checks if check["name"] == name]
+
+
+def test_doctor_holds_a_calendar_against_the_sample_s_time(tmp_path: Path) -> None:
+    (found,) = found_in(tmp_path, "events", {"events": {"calendar": EXAMPLE}}, {})
+    assert found["level"] == "ok" and "in the sample's time" in found["detail"]
+    (tmp_path / "today.csv").write_text(
+        f"time,currency,impact,name\n{iso(System().now() + timedelta(days=3))},USD,high,x\n"
+    )
+    today = {"events": {"calendar": "today.csv"}}
+    (found,) = found_in(tmp_path, "events", today, {})
+    assert found["level"] == "warning" and "none in the sample's time" in found["detail"]
+    (found,) = found_in(tmp_path, "events", today, {"feed": "store"})
+    assert found["level"] == "ok" and "the last on" in found["detail"]
+    old = {"events": {"calendar": EXAMPLE}}
+    (found,) = found_in(tmp_path, "events", old, {"feed": "store"})
+    assert found["level"] == "warning" and "none to come" in found["detail"]
+
+
+def test_doctor_warns_of_a_window_that_is_shorter_than_a_bar(tmp_path: Path) -> None:
+    profile = {"events": {"calendar": EXAMPLE}, "gate": {"event_before_minutes": 30.0}}
+    frames = {"timeframes": ["M15", "H1"]}
+    warned = [f for f in found_in(tmp_path, "events", profile, frames) if f["level"] != "ok"]
+    assert len(warned) == 1 and "BTCUSD on H1:" in warned[0]["detail"]
+    assert "event_before_minutes of profile mine to 60" in warned[0]["remedy"]
+    profile["gate"] = {"event_before_minutes": 60.0}
+    assert [f["level"] for f in found_in(tmp_path, "events", profile, frames)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("agents", "read"),
+    [({}, False), ({"mode": "full"}, True), ({"active_agents": ["sentiment", "technical"]}, True)],
+)
+def test_doctor_warns_of_headlines_that_nobody_reads(
+    agents: dict[str, object], read: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "h.jsonl").write_text("")
+    news = {"sources": ["file"], "file": "h.jsonl"}
+    found = found_in(
+        tmp_path, "news", {"agents": {"include_news": True, **agents}, "news": news}, {}
+    )
+    assert any("no seated agent reads them" in one["detail"] for one in found) is not read
+
+
+def test_doctor_warns_of_a_vendor_beside_the_sample(tmp_path: Path, monkeypatch) -> None:
+    profile = {"agents": {"include_news": True, "mode": "full"}}
+    assert not [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
+    monkeypatch.setenv("FINNHUB_API_KEY", "k" * 20)
+    (found,) = [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
+    assert found["level"] == "warning" and "finnhub" in found["detail"]
+    assert "from a file" in found["remedy"]
+    stored = found_in(tmp_path, "news", profile, {"feed": "store"})
+    assert not [one for one in stored if "sample" in one["detail"]]
+
+
+def test_doctor_names_a_symbol_whose_currencies_nobody_knows(tmp_path: Path) -> None:
+    profile = {
+        "symbols": {"BTCUSD": {"currencies": []}},
+        "events": {"calendar": EXAMPLE},
+        "gate": {"event_before_minutes": 60.0},
+    }
+    (found,) = found_in(tmp_path, "settings", profile, {})
+    assert found["level"] == "error" and "write symbols.BTCUSD.currencies" in found["detail"]
+
+
+def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.json").write_text('{"agents": {"modes": "full"}}')
+    rows = [{"symbol": "BTCUSD", "profile": "mine"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 1
+    assert result.stdout.count("unknown key agents.modes") == 1
+
+
+def test_tick_names_the_nearest_events(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps({"events": {"calendar": EXAMPLE}}))
+    words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T13:00:00Z")
+    profile = ("--profile", str(tmp_path / "mine.json"))
+    shown = torra(tmp_path, *words, *profile)
+    assert shown.exit_code == 0, shown.output
+    assert "next in 30 min: US consumer prices (USD)" in shown.stdout
+    told = json.loads(torra(tmp_path, *words, *profile, "--json").stdout)
+    assert told["gate"]["veto"] and "SCHEDULED_EVENT" in told["gate"]["reasons"]
+    assert told["reason"] and isinstance(told["denied"], list)
+    assert -1.0 <= told["l1_consensus"] <= 1.0

@@ -153,8 +153,9 @@ EXPECTED = {
         )
     ),
     *(f"source.{name}" for name in ("news", "events", "fundamentals")),
+    *(f"source.events_{name}_min" for name in ("ahead", "behind")),
 }
-FED = ("events.", "news.", "sentiment.", "fundamentals.")
+FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_")
 """Blocks that are fed from outside, or from the bars behind the row."""
 
 
@@ -216,6 +217,7 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
     assert {name: found[name] for name in found if name.startswith("source.")} == {
         "source.news": "off",
         "source.events": "off",
+        **dict.fromkeys(("source.events_ahead_min", "source.events_behind_min")),
         "source.fundamentals": "off",
     }
 

@@ -27,6 +27,7 @@ FLOORS = {
         "torra/call_policy",
         "torra/market_regime",
         "torra/news_digest",
+        "torra/news_shelf",
         "torra/news_reading",
         "torra/providers/addresses",
         "torra/scheduled_events",

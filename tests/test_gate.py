@@ -14,9 +14,12 @@ from agent_config import GateSettings
 from agents.contracts import Feature, GateReason
 from agents.risk_gate import ROLE, Rules, rules
 from tests import desks
-from torra.clock import parse
+from torra.clock import Simulated, duration, parse
 from torra.config import Profile, validate
-from torra.scheduled_events import Event, around
+from torra.journal_replay import replay
+from torra.replay_store import Past
+from torra.schedule import Desk, next_close
+from torra.scheduled_events import Event, EventView, around
 
 QUIET = {
     "market.spread_atr": 0.05,
@@ -101,12 +104,33 @@ def test_without_a_calendar_there_is_no_rule_and_no_flag(status: str) -> None:
     assert rules(features, GateSettings(), 0.0) == ruled()
 
 
-@pytest.mark.parametrize("status", ["broken", "ended"])
+@pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
 def test_a_calendar_that_may_miss_what_comes_is_flagged(status: str) -> None:
-    assert ruled(status=status).flags == (f"events:{status}",)
+    flags = tuple(f"events:{word}" for word in status.split("_"))
+    assert ruled(status=status).flags == flags
     near = ruled(5.0, status=status)
     assert near.ruling.veto
-    assert near.flags == (f"events:{status}",)
+    assert near.flags == flags
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "veto"),
+    [
+        (None, None, False),
+        (BEFORE, None, True),
+        (BEFORE + 0.01, AFTER + 0.01, False),
+        (None, AFTER, True),
+        (None, 0.0, True),
+    ],
+)
+def test_a_late_tick_is_held_against_the_window_too(
+    ahead: float | None, behind: float | None, veto: bool
+) -> None:
+    features = {name: Feature(name, value) for name, value in QUIET.items()}
+    features |= {name: Feature(name, 200.0) for name in EVENTS}
+    for name, value in (("ahead", ahead), ("behind", behind)):
+        features[f"source.events_{name}_min"] = Feature(f"source.events_{name}_min", value)
+    assert rules(features, GateSettings(), 0.0).ruling.veto is veto
 
 
 @pytest.mark.parametrize("value", ["soon", float("nan"), True])
@@ -131,12 +155,7 @@ def profile() -> Profile:
 def ticks(folder: Path, steps: int, *events: datetime) -> list[dict[str, Any]]:
     """Run so many closes of EURUSD H1 with high-impact events at these moments."""
     folder.mkdir()
-    desk = desks.open_desk(folder, (desks.EUR,), profile=profile())
-    calendar = tuple(Event(moment, "USD", "high", "a decision") for moment in events)
-    (name, station), *_ = desk.stations.items()
-    looking = replace(station, events=lambda as_of: around(calendar, ("EUR", "USD"), as_of))
-    desk.stations = {name: looking}
-    desks.take_lease(desk)
+    desk = desk_among(folder, events)
     records = []
     for _ in range(steps):
         desks.step(desk)
@@ -145,6 +164,42 @@ def ticks(folder: Path, steps: int, *events: datetime) -> list[dict[str, Any]]:
         records.append(record)
     desk.database.close()
     return records
+
+
+def desk_among(folder: Path, events: Iterable[datetime]) -> Desk:
+    """Return a desk that has the lease, with high-impact events at these moments."""
+    desk = desks.open_desk(folder, (desks.EUR,), profile=profile())
+    calendar = tuple(Event(moment, "USD", "high", "a decision") for moment in events)
+    (name, station), *_ = desk.stations.items()
+
+    def told(as_of: datetime, now: datetime) -> EventView:
+        return around(calendar, ("EUR", "USD"), as_of, now)
+
+    looking = replace(station, events=told)
+    desk.stations = {name: looking}
+    settings = profile()
+    desk.database.apply_profile("EURUSD", settings.model_dump_json(), settings.digest())
+    desks.take_lease(desk)
+    return desk
+
+
+def late_tick(
+    folder: Path, steps: int, wait: timedelta, *events: datetime
+) -> tuple[dict[str, Any], Desk]:
+    """Run so many closes, then the next one so much later than its bar closed."""
+    folder.mkdir()
+    desk = desk_among(folder, events)
+    for _ in range(steps):
+        desks.step(desk)
+    clock = desk.clock
+    assert isinstance(clock, Simulated)
+    close = next_close(clock.now(), ["H1"])
+    clock.set(close + wait)
+    outcomes = desk.wake("EURUSD")
+    (record,) = [
+        dict(one.record or {}) for one in outcomes if one.key.bar_time == close - duration("H1")
+    ]
+    return record, desk
 
 
 def first(records: Iterable[dict[str, Any]], action: str) -> int:
@@ -185,3 +240,42 @@ def test_a_tick_beside_the_window_opens(tmp_path: Path) -> None:
     told = {row["id"]: row["value"] for row in near["features"]}
     assert told["events.to_next_min"] == pytest.approx(BEFORE + 1 / 60, abs=0.006)
     assert [row["name"] for row in near["events"]["events"]] == ["a decision"] * 2
+
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(scope="module")
+def free(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return ticks(tmp_path_factory.mktemp("gate") / "free", 12)
+
+
+@pytest.mark.parametrize(
+    ("event", "opens"),
+    [
+        (60 * MINUTE, False),
+        (95 * MINUTE + BEFORE * MINUTE, False),
+        (96 * MINUTE + BEFORE * MINUTE, True),
+        (-AFTER * MINUTE, False),
+        (-AFTER * MINUTE - MINUTE, True),
+    ],
+)
+def test_a_late_tick_opens_nothing_inside_a_window(
+    event: timedelta, opens: bool, free: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """It runs 95 minutes after the close: what lies between the two, and around it, counts."""
+    opened = next(at for at, row in enumerate(free) if at >= 2 and row["action"].startswith("OPEN"))
+    moment, wait = parse(free[opened]["as_of"]), 95 * MINUTE
+    record, desk = late_tick(tmp_path / "late", opened, wait, moment + event)
+    assert parse(record["as_of"]) == moment
+    assert (record["verdict"], record["l1"]) == (free[opened]["verdict"], free[opened]["l1"])
+    assert record["action"].startswith("OPEN") is opens
+    assert ("SCHEDULED_EVENT" in record["gate"]["rule"]["reasons"]) is not opens
+    told = {row["id"]: row["value"] for row in record["features"]}
+    if event > timedelta():
+        assert told["events.to_next_min"] == event / MINUTE, "agents are told as of the close"
+    into = Past.at(tmp_path / "again.db")
+    again = list(replay(desk.database, into, desks.EUR))
+    assert {(one.state, *one.differences) for one in again} == {("same",)}
+    into.close()
+    desk.database.close()

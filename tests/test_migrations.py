@@ -107,6 +107,57 @@ def test_a_table_of_someone_else_is_not_taken(tmp_path: Path) -> None:
         open_database(tmp_path)
 
 
+def of_step(folder: Path, step: str) -> Path:
+    """Return a scorer's file that a Torra took over which did not know this step yet."""
+    path = legacy(folder)
+    db = store_connection.sqlite_utils.Database(path)
+    migrations.steps.apply(db, stop_before=step)
+    db.close()
+    return path
+
+
+@pytest.mark.parametrize("step", migrations.STEPS[1:])
+def test_a_database_of_each_older_schema_becomes_the_present_one(tmp_path: Path, step: str) -> None:
+    rows = legacy_database.read(of_step(tmp_path, step))
+    database = open_database(tmp_path)
+    assert migrations.schema(database.connection()) == int(migrations.STEPS[-1][:4])
+    assert legacy_database.read(database.path) == rows
+    assert len(backups(tmp_path)) == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("CREATE TABLE news (id INTEGER PRIMARY KEY, title TEXT)", "table news"),
+        ("CREATE TABLE Fundamentals (ticker TEXT)", "table Fundamentals"),
+        ("CREATE VIEW news AS SELECT 1 AS id", "view news"),
+        ("CREATE INDEX news_at ON sentiment (timestamp)", "index news_at"),
+    ],
+)
+def test_a_table_of_someone_else_in_a_database_of_ours_is_not_taken(
+    tmp_path: Path, made: str, said: str
+) -> None:
+    """The scorer goes on in the file that was taken over, and may have made what a later step
+    makes.
+    """
+    path = of_step(tmp_path, "0003_news")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(made)
+    schema, rows = schema_of(path), legacy_database.read(path)
+    with pytest.raises(ConfigError, match=f"{said} that Torra did not make; rename that"):
+        open_database(tmp_path)
+    assert (schema_of(path), legacy_database.read(path)) == (schema, rows)
+    assert backups(tmp_path) == []
+    with closing(sqlite3.connect(path)) as connection:
+        kind, name = said.split()
+        if kind == "table":
+            connection.execute(f"ALTER TABLE {name} RENAME TO mine")
+        else:
+            connection.execute(f"DROP {kind} {name}")
+    open_database(tmp_path).close()
+
+
 def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "torra.db"
     path.write_bytes(b"timestamp,price_action\n" * 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from news_collector import FETCH_SECONDS, MAX_ABANDONED, WAITS_S, Collector
+from news_collector import (
+    ALL_LATER,
+    FETCH_SECONDS,
+    LATE_PACES,
+    MAX_ABANDONED,
+    WAITS_S,
+    Collector,
+)
 from tests.news_server import NewsServer, Said
 from tests.stores import Hand, open_database
 from torra.config import NewsSettings
@@ -103,9 +111,10 @@ class Desk:
         self.now = Hand(NOON)
         self.seconds = 1000.0
         seconds = sources.pop("fetch_seconds", FETCH_SECONDS)
+        scorer = sources.pop("scorer", score)
         self.collector = Collector(
             Sources(**sources), self.store, now=self.now, monotonic=lambda: self.seconds,
-            score=score, fetch_seconds=seconds,
+            score=scorer, fetch_seconds=seconds,
         )  # fmt: skip
         self.subject = subject
         self.collector.watch(subject)
@@ -219,7 +228,21 @@ def test_what_says_it_comes_from_the_future_is_refused_and_what_is_old_left() ->
     state = desk.collector.status()[0]
     assert (state.items, state.dropped, state.status) == (1, 3, S.AVAILABLE)
     desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, rows[1:]))).later(0)
-    assert desk.collector.status()[0].status is S.EMPTY
+    state = desk.collector.status()[0]
+    assert state.status is S.EMPTY and state.detail == ALL_LATER
+    assert desk.seen().status is S.EMPTY
+    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, rows[2:]))).later(0)
+    assert desk.collector.status()[0].detail == "all items are older than 30 days"
+
+
+@pytest.mark.parametrize(("said", "kept"), [(math.nan, 0.0), (math.inf, 0.0), (7, 1.0), (-7, -1.0)])
+def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kept: float) -> None:
+    """A tick stores what it saw, in its own transaction."""
+    store = open_database(tmp_path)
+    source = Vendor(Answer(S.AVAILABLE, (news("1"),)))
+    desk = Desk(store, scorer=lambda _: said, finnhub=source).later(0)
+    assert desk.collector.status()[0].status is S.AVAILABLE
+    assert desk.seen().items[0].item.score == kept
 
 
 def test_the_summary_names_the_event_when_the_headline_does_not() -> None:
@@ -335,7 +358,7 @@ def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
         desk.later(2000)
     assert len(vendor.asked) == MAX_ABANDONED
     assert desk.collector.status()[0].status is S.UNREACHABLE
-    workers = list(desk.collector._abandoned)
+    workers = list(desk.collector._abandoned["finnhub"])
     gate.set()
     for worker in workers:
         worker.join(5)
@@ -343,6 +366,59 @@ def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
     vendor.answers = [OK]
     desk.later(4000)
     assert desk.collector.status()[0].status is S.EMPTY
+
+
+def test_a_source_that_hangs_does_not_silence_another() -> None:
+    gate = threading.Event()
+    hangs, works = Vendor(lambda: gate.wait(30)), Vendor(OK)
+    desk = Desk(fetch_seconds=0.02, alpha_vantage=hangs, finnhub=works)
+    for _ in range(8):
+        desk.later(2000)
+    gate.set()
+    assert len(works.asked) == 8 and len(hangs.asked) == MAX_ABANDONED
+    assert {s.source: s.status for s in desk.collector.status()} == {
+        "alpha_vantage": S.UNREACHABLE, "finnhub": S.EMPTY,
+    }  # fmt: skip
+
+
+def test_a_status_without_an_answer_grows_old() -> None:
+    desk = Desk(finnhub=Vendor(OK)).later(0)
+    desk.seconds += 120 + LATE_PACES * 120
+    assert desk.seen().status is S.EMPTY
+    desk.seconds += 1
+    assert desk.seen().status is S.UNREACHABLE
+    assert desk.collector.status()[0].detail == "no answer for a long time"
+    desk.collector.poll()
+    assert desk.seen().status is S.EMPTY
+
+
+def test_turns_are_no_lateness() -> None:
+    """Twelve topics of a source that is asked once an hour: half a day is their pace."""
+    topics = tuple("abcdefghijkl")
+    desk = Desk(finnhub=Vendor(OK, topics=topics, spacing=3600.0)).later(0)
+    for _ in range(30):
+        desk.later(3600)
+        assert not {state.status for state in desk.collector.status()} - {S.EMPTY, S.NOT_YET}
+
+
+def test_each_change_of_a_source_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    limited = Answer(S.RATE_LIMITED, detail="HTTP status 429")
+    vendor = Vendor(OK, OK, limited, limited, limited, OK, topics=("a", "b"))
+    desk = Desk(finnhub=vendor)
+    caplog.set_level(logging.DEBUG, "news_collector")
+    for _ in range(12):
+        desk.later(1000)
+    vendor.answers = [Answer(S.REFUSED), OK]
+    for _ in range(12):
+        desk.later(1000)
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert lines == [
+        ("WARNING", "news of finnhub: rate_limited, HTTP status 429"),
+        ("WARNING", "news of finnhub: empty"),
+        ("WARNING", "news of finnhub, a: refused"),
+        ("WARNING", "news of finnhub, a: empty"),
+    ]
+    assert len(vendor.asked) > 20
 
 
 def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -372,7 +448,100 @@ def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
     collector.close()
     assert time.monotonic() - began < 1.0
-    assert not collector._thread.is_alive()
+    assert not any(thread.is_alive() for thread in collector._threads)
+    collector.close()
+
+
+def running(vendor: Vendor, **how: Any) -> Collector:
+    collector = Collector(
+        Sources(finnhub=vendor), Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
+        **how,
+    )  # fmt: skip
+    collector.watch(GOLD)
+    collector.start()
+    return collector
+
+
+class Hasty(Vendor):
+    """A source that may be asked all the time; `wrong` makes the collector itself stumble."""
+
+    wrong = False
+
+    def every(self, topic: str) -> float:
+        if self.wrong:
+            raise MemoryError("https://host/?token=CANARY")
+        return 0.0
+
+
+def test_the_thread_survives_whatever_happens(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("news_collector.LONGEST_PAUSE_S", 0.05)
+    vendor = Hasty(OK, spacing=0.0)
+    collector = running(vendor)
+    until(lambda: vendor.asked)
+    vendor.wrong = True
+    until(lambda: "stumbled" in caplog.text)
+    vendor.wrong = False
+    count = len(vendor.asked)
+    until(lambda: len(vendor.asked) > count)
+    collector.close()
+    assert "CANARY" not in caplog.text and "MemoryError" in caplog.text
+
+
+def test_a_machine_without_threads_is_a_source_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    desk = Desk(finnhub=Vendor(OK))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_more)
+        desk.later(0)
+        desk.collector.start()
+    assert desk.seen().status is S.UNREACHABLE
+    assert desk.later(30).seen().status is S.EMPTY
+    desk.collector.start()
+    assert desk.collector._threads
+    desk.collector.close()
+
+
+def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
+    vendor = Hasty(Answer(S.AVAILABLE, (news("1"),)), spacing=0.0)
+    collector = running(vendor)
+    until(lambda: collector.latest(GOLD, NOON, ONE).unique)
+    threads = list(collector._threads)
+    collector.rest()
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+    count = len(vendor.asked)
+    collector.rest()
+    assert collector.latest(GOLD, NOON, ONE).unique == 1
+    assert len(vendor.asked) == count
+    collector.start()
+    collector.start()
+    assert len(collector._threads) == 1
+    until(lambda: len(vendor.asked) > count)
+    collector.close()
+    collector.start()
+    assert not any(thread.is_alive() for thread in collector._threads)
+
+
+def test_a_rest_gives_up_what_is_under_way() -> None:
+    gate = threading.Event()
+    vendor = Vendor(lambda: gate.wait(30) and Answer(S.AVAILABLE, (news("late"),)))
+    collector = running(vendor)
+    until(lambda: vendor.asked)
+    threads = list(collector._threads)
+    collector.rest()
+    threads[0].join(5)
+    assert not threads[0].is_alive()
+    (asker,) = collector._abandoned["finnhub"]
+    gate.set()
+    asker.join(5)
+    assert collector._store.items == {}
     collector.close()
 
 
@@ -389,7 +558,8 @@ def test_closing_does_not_wait_for_a_hanging_source() -> None:
         until(lambda: server.asked)
         began = time.monotonic()
         collector.close()
-        assert time.monotonic() - began < 2.0 and not collector._thread.is_alive()
+        assert time.monotonic() - began < 2.0
+        assert not any(thread.is_alive() for thread in collector._threads)
         collector.poll()
         assert len(server.asked) == 1
 
@@ -407,6 +577,16 @@ def test_a_vendor_without_a_key_is_left_out(tmp_path: Path) -> None:
     assert {found.level for _, found in nobody.described()} == {"warning"}
     one = NewsSettings(sources=("alpha_vantage",))
     assert not open_sources(one, {"FINNHUB_API_KEY": "k" * 20}, tmp_path).vendors
+
+
+def test_a_dripping_vendor_is_cut_off_at_the_deadline() -> None:
+    """Each silence is short, so that no time-out of a socket ever ends it."""
+    with NewsServer(Said(how="header_drip", every=0.01)) as server:
+        place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
+        began = time.monotonic()
+        answer = Finnhub(place).fetch("forex", NOON, 0.3)
+        assert time.monotonic() - began < 1.5
+        assert (answer.status, answer.detail) == (S.UNREACHABLE, "the reply took too long")
 
 
 @pytest.mark.parametrize("url", ["http://example.org/api", "ftp://x", "https://u:p@example.org"])

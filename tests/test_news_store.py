@@ -10,7 +10,7 @@ import pytest
 
 from instance_database import Database
 from tests import desks
-from torra.news_digest import NewsItem
+from torra.news_digest import READ_ITEMS, NewsItem
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -45,6 +45,17 @@ def test_nothing_first_seen_later_is_known(database: Database) -> None:
     database.store_news(rows)
     assert database.news(since=NOON - HOUR, as_of=NOON + HOUR) == rows[:2]
     assert database.news(since=NOON, as_of=NOON + HOUR) == rows[1:2]
+
+
+def test_of_many_headlines_those_seen_last_are_read(database: Database) -> None:
+    rows = [
+        replace(ITEM, id=f"{n:05d}", first_seen=NOON - n // 3 * timedelta(seconds=1))
+        for n in range(READ_ITEMS + 50)
+    ]
+    database.store_news(rows)
+    found = database.news(since=NOON - 9 * HOUR, as_of=NOON)
+    newest = sorted(rows, key=lambda row: (row.first_seen, row.id))[-READ_ITEMS:]
+    assert found == newest
 
 
 def test_fundamentals_are_those_known_then(database: Database) -> None:

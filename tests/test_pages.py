@@ -16,7 +16,6 @@ from torra.config import ROOT
 from torra.dashboard import arithmetic, figures, reasoning, screens, skips
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.commands import group
-from torra.risk_engine import DENIALS, DenyReason
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -202,10 +201,20 @@ def test_the_reason_of_an_action_is_a_sentence():
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
     )
-    assert reasoning.why("GATE_VETO").startswith("GATE_VETO: ")
-    assert reasoning.why("POSITION_HELD") == "POSITION_HELD: the open position stays"
-    assert reasoning.why("a host's own words") == "a host's own words"
-    assert reasoning.why(None) == ""
+    assert reasoning.why({"reason": "POSITION_HELD"}) == "POSITION_HELD: the open position stays"
+    assert reasoning.why({"reason": "a host's own words"}) == "a host's own words"
+    assert reasoning.why({}) == ""
+
+
+def test_a_listed_tick_is_judged_by_its_own_thresholds():
+    newest = {"timeframe": "M15", "instance": "BTCUSD", "desk": {}, "bars": [],
+              "thresholds": {"buy": 0.1, "sell": 0.1}}  # fmt: skip
+    tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
+            "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
+    ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
+    cells = screens.symbol({**newest, "ticks": ticks}, lambda *_: "")["cells"]
+    assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
+    assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
 
 @pytest.mark.parametrize(
@@ -253,8 +262,14 @@ def test_the_demo_tells_its_pace():
 def test_the_words_of_the_overview_are_explained_there():
     page = get("/")
     told = page.text.split("Shaded ends")[1]
-    for word in ("L1", "ATH", "Composite", "Consensus", figures.SOURCES["AGENT_BUDGET"]):
+    for word in ("L1", "ATH", "Composite", "Consensus"):
         assert f" {word} " in told
+    shown = {name for name in figures.SOURCES if name in told}
+    assert shown == {"AGENT_BUDGET"}
+    assert f"AGENT_BUDGET: {figures.SOURCES['AGENT_BUDGET']}" in told
+    full = get("/", "desk").cells["legend.sources"]
+    assert full == f"AGENT_FULL: {figures.SOURCES['AGENT_FULL']}"
+    assert not any(name in get("/", "empty").text for name in figures.SOURCES)
     assert [a.get("href") for a in page.all("a")].count("/help") == 2
     assert len(page.all("abbr")) >= 5
 
@@ -559,7 +574,7 @@ def test_an_action_shows_its_signal_and_a_veto_its_reason():
     page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
     assert "GATE_VETO" in page.text
     assert "⊘ VETO" in page.text
-    assert f"GATE_VETO: {DENIALS[DenyReason.GATE_VETO].meaning}" in page.text
+    assert "GATE_VETO: the gate agent's own veto, MODEL_JUDGEMENT" in page.text
     assert "No signal was written" in page.text
 
 

@@ -84,6 +84,7 @@ def desks(draw: st.DrawFn) -> list[Answer]:
     return [*answers, *(Answer(role, a_report(role.id, **draw(reports))) for role in sides)]
 
 
+failures = st.lists(st.sampled_from(["f0", "f1", "f2", BULL.id, BEAR.id]), unique=True, max_size=5)
 thoughts = st.fixed_dictionaries(dict.fromkeys(VECTORS, st.floats(-0.45, 0.45)))
 
 
@@ -98,16 +99,24 @@ def numbers(panel: Panel) -> tuple[Any, ...]:
     )
 
 
-def by_hand(answers: Sequence[Answer], thought: dict[str, float]) -> dict[str, Any]:
+def by_hand(
+    answers: Sequence[Answer],
+    thought: dict[str, float],
+    scores: dict[str, float],
+    failed: Sequence[str],
+) -> dict[str, Any]:
     """The rule once more, in exact fractions and from its words alone."""
-    mean = sum(Fraction(thought[vector]) for vector in VECTORS) / 4
-    lean = 0 if abs(mean) < Fraction(1e-9) else (1 if mean > 0 else -1)
+    mean = sum(Fraction(scores[v]) + Fraction(thought[v]) for v in VECTORS) / 4
+    lean = 0 if abs(float(mean)) < SIDE_FROM else (1 if mean > 0 else -1)
     sides = []
     for role, report in answers:
         if role.kind != "analyst" or report.abstained:
             continue
         pairs = [
-            (Fraction(FOCUS_WEIGHT[role.focus[v]]), Fraction(report.adjustments[v]))
+            (
+                Fraction(FOCUS_WEIGHT[role.focus[v]]),
+                Fraction(scores[v]) + Fraction(report.adjustments[v]),
+            )
             for v in VECTORS
             if report.adjustments[v] is not None
         ]
@@ -116,12 +125,21 @@ def by_hand(answers: Sequence[Answer], thought: dict[str, float]) -> dict[str, A
         stance = sum(f * a for f, a in pairs) / sum(f for f, _ in pairs)
         if abs(float(stance)) >= SIDE_FROM - 5e-9:
             sides.append(1 if stance > 0 else -1)
-    words = [
-        CONFIDENCE_WEIGHT[report.confidence]
-        * (UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0)
-        for _, report in answers
+    trusted = [
+        (
+            role.kind,
+            CONFIDENCE_WEIGHT[report.confidence]
+            * (UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0),
+        )
+        for role, report in answers
         if not report.abstained
     ]
+    sides_failed = [name for name in failed if name in (BULL.id, BEAR.id)]
+    words = [trust for kind, trust in trusted if kind == "analyst"]
+    words += [0.5] * (len(failed) - len(sides_failed))
+    cases = [trust for kind, trust in trusted if kind == "researcher"]
+    words += [max(cases)] if cases else [0.5] if sides_failed else []
+    words = words if trusted else []
     opposed = sum(taken == -lean for taken in sides) if lean else 0
     raw = sum(words) / len(words) if words else 1.0
     share = opposed / len(sides) if sides else 0.0
@@ -132,16 +150,17 @@ def test_conviction_is_in_bounds_and_never_above_raw(scaled: Scaled) -> None:
     seen = set()
 
     @cases(scaled(5_000))
-    @given(desks(), thoughts | st.just(None))
-    def check(answers, thought) -> None:
+    @given(desks(), thoughts | st.just(None), thoughts, failures)
+    def check(answers, thought, scores, failed) -> None:
         thought = synthesise(answers).debate if thought is None else thought
-        panel = measure(answers, thought)
+        failed = [name for name in failed if name not in {role.id for role, _ in answers}]
+        panel = measure(answers, thought, scores, failed)
         assert 0.0 <= panel.conviction <= panel.conviction_raw <= 1.0
         assert 0.0 <= panel.opposition <= 1.0
         for side in ("BUY", "SELL", "HOLD"):
             assert 0.0 <= panel.conviction_for(side) <= panel.conviction_raw
         assert panel.opposed <= panel.sided <= len(panel.stances)
-        expected = by_hand(answers, thought)
+        expected = by_hand(answers, thought, scores, failed)
         assert (panel.side, panel.sided, panel.opposed) == tuple(
             expected[name] for name in ("side", "sided", "opposed")
         )
@@ -160,21 +179,21 @@ def test_neither_order_nor_names_change_a_number(scaled: Scaled) -> None:
     @cases(scaled(5_000))
     @given(desks(), thoughts, st.randoms(use_true_random=False))
     def check(answers, thought, dice: random.Random) -> None:
-        expected = measure(answers, thought)
+        expected = measure(answers, thought, LEVEL)
         shuffled = dice.sample(answers, len(answers))
-        assert measure(shuffled, thought) == expected
+        assert measure(shuffled, thought, LEVEL) == expected
         names = dice.sample([f"z{n}" for n in range(9)], len(answers))
         renamed = [
             Answer(replace(role, id=name), replace(report, agent_id=name))
             for name, (role, report) in zip(names, shuffled, strict=True)
         ]
-        assert numbers(measure(renamed, thought)) == numbers(expected)
+        assert numbers(measure(renamed, thought, LEVEL)) == numbers(expected)
         swapped = {BULL.id: BEAR, BEAR.id: BULL}
         mirrored = [
             Answer(swapped.get(role.id, role), replace(report, agent_id=role.id))
             for role, report in answers
         ]
-        assert numbers(measure(mirrored, thought)) == numbers(expected)
+        assert numbers(measure(mirrored, thought, LEVEL)) == numbers(expected)
 
     check()
 
@@ -183,9 +202,9 @@ def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
     @cases(scaled(2_500))
     @given(desks(), thoughts, st.integers(1, 4))
     def check(answers, thought, count) -> None:
-        before = measure(answers, thought)
+        before = measure(answers, thought, LEVEL)
         quiet = [silent(f"q{n}") for n in range(count)]
-        after = measure([*answers, *quiet], thought)
+        after = measure([*answers, *quiet], thought, LEVEL)
         assert after.abstained == before.abstained + count
         assert after.opposition == before.opposition
         assert (after.conviction_raw, after.conviction) == (
@@ -194,7 +213,7 @@ def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
         )
         assert after.spread == before.spread
         level = [says(f"n{n}", 0.0) for n in range(count)]
-        assert measure([*answers, *level], thought).opposition == before.opposition
+        assert measure([*answers, *level], thought, LEVEL).opposition == before.opposition
 
     check()
 
@@ -203,9 +222,9 @@ def test_one_more_opponent_never_raises_conviction(scaled: Scaled) -> None:
     @cases(scaled(2_500))
     @given(desks(), st.sampled_from([UP, DOWN]), st.sampled_from(["high", "medium", "low"]))
     def check(answers, thought, confidence) -> None:
-        before = measure(answers, thought)
+        before = measure(answers, thought, LEVEL)
         against = says("zz", -0.1 if thought is UP else 0.1, confidence=confidence)
-        after = measure([*answers, against], thought)
+        after = measure([*answers, against], thought, LEVEL)
         assert after.opposition >= before.opposition
         ratio = 1.0 - OPPOSITION_COST * after.opposition
         assert ratio <= 1.0 - OPPOSITION_COST * before.opposition
@@ -228,7 +247,7 @@ def test_opposition_counts_only_those_that_took_a_side(
         *(says(f"s{n}", 0.1) for n in range(supporters)),
         *(silent(f"q{n}") for n in range(abstainers)),
     ]
-    panel = measure(answers, UP)
+    panel = measure(answers, UP, LEVEL)
     assert panel.opposition == share
     assert panel.conviction == pytest.approx(1.0 - 0.6 * share)
     assert (panel.sided, panel.opposed, panel.abstained) == (
@@ -239,24 +258,24 @@ def test_opposition_counts_only_those_that_took_a_side(
 
 
 def test_full_opposition_costs_sixty_percent() -> None:
-    panel = measure([says("one", -0.1, confidence="medium"), *map(silent, "abc")], UP)
+    panel = measure([says("one", -0.1, confidence="medium"), *map(silent, "abc")], UP, LEVEL)
     assert (panel.opposition, panel.conviction_raw, panel.conviction) == (1.0, 0.75, 0.3)
 
 
 @pytest.mark.parametrize(
     ("value", "sided"), [(SIDE_FROM, 1), (-SIDE_FROM, 1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
 )
-def test_a_side_is_taken_from_a_mean_adjustment_on(value, sided) -> None:
-    assert measure([says("one", value)], UP).sided == sided
+def test_a_side_is_taken_from_a_mean_view_on(value, sided) -> None:
+    assert measure([says("one", value)], UP, LEVEL).sided == sided
 
 
 def test_a_stance_weighs_each_vector_by_the_focus() -> None:
     role = analyst("one", ("primary", "secondary", "secondary", "primary"))
     given = {"price_action": 0.2, "key_levels": -0.2, "momentum": None, "structure": 0.0}
-    panel = measure([Answer(role, a_report("one", adjustments=given))], UP)
+    panel = measure([Answer(role, a_report("one", adjustments=given))], UP, LEVEL)
     assert panel.stances == {"one": pytest.approx((0.2 - 0.1) / 2.5)}
     nothing = Answer(role, a_report("one", None))
-    assert measure([nothing], UP).stances == {}
+    assert measure([nothing], UP, LEVEL).stances == {}
 
 
 @pytest.mark.parametrize(
@@ -267,14 +286,44 @@ def test_a_stance_weighs_each_vector_by_the_focus() -> None:
 def test_an_opening_against_the_debate_counts_as_fully_opposed(thought, buy, sell) -> None:
     medium = {"confidence": "medium"}
     answers = [says("a", 0.1, **medium), says("b", 0.1, **medium), says("c", -0.1, **medium)]
-    panel = measure(answers, thought)
+    panel = measure(answers, thought, LEVEL)
     assert panel.conviction_for("BUY") == pytest.approx(buy)
     assert panel.conviction_for("SELL") == pytest.approx(sell)
 
 
-@pytest.mark.parametrize(("lean", "side"), [(2e-9, 1), (-2e-9, -1), (5e-10, 0), (0.0, 0)])
-def test_a_debate_leans_somewhere_from_a_least_mean_on(lean, side) -> None:
-    assert measure([says("a", 0.1)], dict.fromkeys(VECTORS, lean)).side == side
+@pytest.mark.parametrize(
+    ("lean", "side"), [(SIDE_FROM, 1), (-SIDE_FROM, -1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
+)
+def test_a_debate_has_a_side_from_a_least_mean_on(lean, side) -> None:
+    assert measure([says("a", 0.1)], dict.fromkeys(VECTORS, lean), LEVEL).side == side
+
+
+def test_a_side_is_how_the_market_is_seen_not_how_a_score_is_corrected() -> None:
+    """Everybody sees a bullish market; half of them less bullish than L1 does."""
+    bullish = dict.fromkeys(VECTORS, 0.6)
+    answers = [says("a", 0.1), says("b", -0.2), says("c", -0.2)]
+    panel = measure(answers, dict.fromkeys(VECTORS, -0.1), bullish)
+    assert (panel.side, panel.sided, panel.opposed) == (1, 3, 0)
+    assert panel.stances == {"a": 0.7, "b": 0.4, "c": 0.4}
+    assert panel.conviction_for("BUY") == panel.conviction_raw == 1.0
+    assert panel.conviction_for("SELL") == pytest.approx(0.4)
+
+
+def test_the_surer_researcher_speaks_for_both() -> None:
+    technical = says("technical", 0.1)
+    cases = [Answer(role, a_report(role.id, 0.1)) for role in (BULL, BEAR)]
+    unsure = Answer(BEAR, a_report(BEAR.id, 0.1, confidence="low"))
+    for sides in (cases, [cases[0], unsure], [cases[0]]):
+        assert measure([technical, *sides], UP, LEVEL).conviction_raw == 1.0
+    assert measure([technical, unsure], UP, LEVEL).conviction_raw == 0.75
+
+
+def test_an_agent_that_failed_makes_nobody_surer() -> None:
+    answers = [says("a", 0.1), says("b", 0.1)]
+    assert measure(answers, UP, LEVEL).conviction == 1.0
+    assert measure(answers, UP, LEVEL, ["c", "d"]).conviction == 0.75
+    assert measure(answers, UP, LEVEL, [BULL.id, BEAR.id]).conviction == pytest.approx(2.5 / 3)
+    assert measure([silent("a")], UP, LEVEL, ["c"]).conviction == 1.0, "nobody to go by"
 
 
 def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
@@ -291,7 +340,7 @@ def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
         told("bull_researcher", BULL, structure=0.1, momentum=0.15),
         told("bear_researcher", BEAR, structure=-0.15, momentum=-0.05),
     ]
-    assert measure(answers, UP).disagreements == (
+    assert measure(answers, UP, LEVEL).disagreements == (
         "momentum: technical +0.2000 against momentum -0.1200",
         "structure: bull_researcher +0.1000 against bear_researcher -0.1500",
     )
@@ -299,14 +348,14 @@ def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
         Answer(role, AgentReport.abstain(role.id, "no")) if role is BEAR else Answer(role, report)
         for role, report in answers
     ]
-    assert len(measure(quiet, UP).disagreements) == 1
+    assert len(measure(quiet, UP, LEVEL).disagreements) == 1
 
 
 def test_falsifiers_are_listed_by_researcher() -> None:
     bull = a_report(BULL.id, falsifiers=("a close below 2020",))
     bear = replace(AgentReport.abstain(BEAR.id, "nothing"), falsifiers=("a close above",))
     technical = says("technical", 0.1)
-    panel = measure([technical, Answer(BULL, bull), Answer(BEAR, bear)], UP)
+    panel = measure([technical, Answer(BULL, bull), Answer(BEAR, bear)], UP, LEVEL)
     assert panel.as_json()["falsifiers"] == {BULL.id: ["a close below 2020"]}
 
 
@@ -326,12 +375,12 @@ def test_a_deliberation_carries_its_panel() -> None:
         BULL.id: reporting(value=0.15),
         BEAR.id: reporting(value=0.15, confidence="low"),
     }
-    record = debate(Scripted(script))
+    record = debate(Scripted(script), about=context(scores=LEVEL))
     assert record.debate["momentum"] == pytest.approx(-0.0375 + (0.15 + 0.075) / 2)
     panel = record.panel
     assert (panel.side, panel.opposition) == (1, 1.0)
-    assert panel.conviction_raw == 0.75
-    assert panel.conviction == pytest.approx(0.3)
+    assert panel.conviction_raw == 0.875
+    assert panel.conviction == pytest.approx(0.35)
     assert record.conviction_for("BUY") == record.conviction_for("SELL") == panel.conviction
     assert record.as_json()["panel"] == panel.as_json()
 
@@ -349,7 +398,7 @@ def test_with_no_opinion_there_is_nothing_against_an_opening(fallback) -> None:
 def test_a_desk_that_abstains_says_nothing_against_an_opening() -> None:
     quiet = reporting(value=None, abstained=True, abstain_reason="flat")
     record = debate(Scripted(dict.fromkeys(("technical", BULL.id, BEAR.id), quiet)))
-    assert (record.panel.abstained, record.panel.side) == (1, 0)
+    assert (record.panel.abstained, record.panel.opposed) == (1, 0)
     assert record.conviction_for("BUY") == 1.0
 
 
@@ -357,9 +406,9 @@ def test_conviction_leaves_the_scores_alone() -> None:
     """It scales what is risked; the scores have the trust of each report in them already."""
 
     def scores(confidence: str):
-        script = {"technical": reporting(value=0.0), BULL.id: reporting(value=0.0)}
-        low = reporting(value=0.0, confidence=confidence)
-        return debate(Scripted({**script, BEAR.id: low}))
+        script = dict.fromkeys((BULL.id, BEAR.id), reporting(value=0.0))
+        said = reporting(value=0.0, confidence=confidence)
+        return debate(Scripted({**script, "technical": said}))
 
     sure, unsure = scores("high"), scores("low")
     assert sure.scores == unsure.scores

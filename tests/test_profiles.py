@@ -242,7 +242,11 @@ def other(value: Any) -> list[Any]:
     return [word for word in (*words, "X") if word != value]
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=".".join)
+FILE = ("news", "file")
+"""It is refused where nothing reads it."""
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path != FILE], ids=".".join)
 def test_the_digest_changes_with_any_value(path: tuple[str, ...]) -> None:
     for value in other(LEAVES[path]):
         try:
@@ -252,6 +256,14 @@ def test_the_digest_changes_with_any_value(path: tuple[str, ...]) -> None:
         assert profile.digest() != Profile().digest()
         return
     pytest.fail(f"no other value of {path} was tried")
+
+
+def test_the_digest_changes_with_the_file_of_headlines() -> None:
+    one, other = (
+        validate(Profile, {"news": {"sources": ["file"], "file": name}}, "mine.json")
+        for name in ("a.jsonl", "b.jsonl")
+    )
+    assert one.digest() != other.digest()
 
 
 def test_the_digest_is_of_values_and_not_of_how_they_are_written() -> None:

@@ -21,10 +21,18 @@ from instance_database import Database
 from tests import desks, stores
 from torra import schedule, wiring
 from torra.clock import duration, iso
-from torra.config import DeskSettings, Instance, Profile, validate
+from torra.config import (
+    LONGEST_NEWS_HOURS,
+    DeskSettings,
+    Instance,
+    NewsSettings,
+    Profile,
+    validate,
+)
 from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView
 from torra.errors import StoreUnavailable
+from torra.news_digest import NewsItem
 
 DAY = timedelta(days=1)
 STEP = duration("M15")
@@ -248,6 +256,40 @@ def test_a_desk_keeps_texts_as_long_as_it_is_told(tmp_path: Path) -> None:
     desk.prune()
     assert texts(desk.database) == {"OLD|M15|0"}
     desk.close()
+
+
+def a_headline(database: Database, name: str, at: datetime) -> None:
+    item = NewsItem(
+        id=name, source="a", topic="file:x", headline=name, summary="", url="",
+        published=at, first_seen=at,
+    )  # fmt: skip
+    database.store_news([item])
+    database._change("UPDATE news SET at = ? WHERE id = ?", iso(at), name)
+
+
+@pytest.mark.parametrize(("days", "left"), [(1, {"young"}), (60, {"young", "old"})])
+def test_a_headline_that_may_still_count_stays(
+    desk: schedule.Desk, days: int, left: set[str]
+) -> None:
+    """However short the texts of calls are kept."""
+    desk._keep_calls = days * DAY
+    desks.take_lease(desk)
+    now = desk.clock.real_now().replace(microsecond=0)
+    longest = Profile.model_fields["news"].default.model_copy(
+        update={"max_age_hours": float(LONGEST_NEWS_HOURS)}
+    )
+    assert NewsSettings.model_validate(longest.model_dump()) == longest
+    assert timedelta(hours=LONGEST_NEWS_HOURS) < schedule.KEEP_NEWS
+    ages = {"young": timedelta(hours=LONGEST_NEWS_HOURS + 1), "old": 40 * DAY, "older": 70 * DAY}
+    for name, age in ages.items():
+        a_headline(desk.database, name, now - age)
+    assert desk.prune() == 3 - len(left)
+    assert {item.id for item in desk.database.news_items(list(ages))} == left
+
+
+def test_the_docs_say_how_long_headlines_are_kept() -> None:
+    told = DeskSettings.model_fields["keep_calls_days"].description or ""
+    assert f"headlines {schedule.KEEP_NEWS // DAY} at least" in told
 
 
 def test_the_setting_reaches_the_desk(tmp_path: Path) -> None:

@@ -92,12 +92,9 @@ def test_the_profile_names_the_number(quorum, debated) -> None:
     assert record.unasked == ({} if debated else dict.fromkeys(SIDES, "quorum"))
 
 
-def test_a_quorum_that_the_desk_cannot_reach_leaves_the_researchers_out_always() -> None:
-    provider = Scripted()
-    record = sit(provider, quorum=6)
-    assert record.failures == {}
-    assert not provider.asked("bear_researcher")
-    assert record.source_type is SourceType.AGENT_PARTIAL, "not every role answered"
+def test_a_quorum_that_the_desk_cannot_reach_is_refused() -> None:
+    with pytest.raises(ValueError, match="quorum 6 can never be reached: the desk seats 5"):
+        sit(Scripted(), quorum=6)
 
 
 def test_quorum_0_never_leaves_anybody_out() -> None:
@@ -169,7 +166,7 @@ def test_without_its_quorum_a_desk_asks_no_leave_for_the_researchers() -> None:
 def test_the_stage_that_was_refused_has_no_quorum() -> None:
     record = sit(Scripted(), reserve=lambda stage, _bounds: stage != "analysts")
     assert record.source_type is SourceType.L1_ONLY
-    assert record.unasked == dict.fromkeys(SIDES, "quorum")
+    assert record.unasked == dict.fromkeys(SIDES, "budget"), "money was the reason, not silence"
     assert set(record.failures.values()) == {"budget"}
 
 

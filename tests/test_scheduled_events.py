@@ -81,7 +81,8 @@ def test_the_state_of_the_calendar_is_told(broken: bool) -> None:
     now = (*past, event(0))
     for calendar, status in (((), "ended"), (past, "ended"), (now, "ended"), (low, "available")):
         found = around(calendar, ("USD",), NOW, broken=broken)
-        assert found.status == ("broken" if broken else status)
+        broken_too = "broken_ended" if status == "ended" else "broken"
+        assert found.status == (broken_too if broken else status)
     assert EventView().status == "off"
 
 
@@ -111,3 +112,66 @@ def test_the_nearest_of_many_are_those_of_a_plain_search(events: list[Event]) ->
     assert found.events == tuple(mine)
     assert found.to_next == min(ahead, default=None)
     assert found.since_last == min(past, default=None)
+    assert (found.ahead, found.behind) == (found.to_next, found.since_last)
+
+
+# --- a tick that runs later than its bar closed ---------------------------------------------------
+
+
+def late(hours: float, *events: Event) -> EventView:
+    calendar = (*events, event(60 * 24 * 365))
+    return around(calendar, ("USD",), NOW, NOW + timedelta(hours=hours))
+
+
+def test_a_late_tick_tells_of_the_close_and_counts_from_now() -> None:
+    found = late(2.0, event(-10), event(150), event(200))
+    assert (found.to_next, found.since_last) == (150.0, 10.0)
+    assert (found.ahead, found.behind) == (30.0, 10.0)
+
+
+@pytest.mark.parametrize("minutes", [0.01, 60.0, 120.0])
+def test_an_event_between_the_close_and_the_tick_is_no_minutes_behind(minutes: float) -> None:
+    found = late(2.0, event(-90), event(minutes), event(500))
+    assert (found.ahead, found.behind) == (380.0, 0.0)
+    assert found.since_last == 90.0
+
+
+def test_a_late_tick_looks_a_day_ahead_of_itself() -> None:
+    """Two daily bars late, what comes next is further from the close than a day."""
+    found = late(48.0, event(49 * 60))
+    assert (found.to_next, found.ahead, found.behind) == (None, 60.0, None)
+    assert len(found.events) == 1
+
+
+def test_a_tick_before_its_close_counts_from_the_close() -> None:
+    assert late(-1.0, event(30)) == late(0.0, event(30))
+    assert late(0.0, event(30)) == view(event(30))
+
+
+def test_a_calendar_ends_with_the_tick() -> None:
+    calendar, tick = (event(30),), NOW + timedelta(hours=1)
+    assert around(calendar, ("USD",), NOW).status == "available"
+    assert around(calendar, ("USD",), NOW, tick).status == "ended"
+    assert around(calendar, ("USD",), NOW, tick, broken=True).status == "broken_ended"
+
+
+@given(
+    st.lists(st.integers(-400, 400).map(event), max_size=12),
+    st.integers(0, 200),
+    st.integers(0, 100),
+    st.integers(0, 100),
+)
+def test_a_window_counts_that_meets_any_moment_from_the_close_to_the_tick(
+    events: list[Event], wait: int, before: int, after: int
+) -> None:
+    """Held against a walk through every minute between the two."""
+    events.sort(key=lambda one: one.time)
+    found = around(events, ("USD",), NOW, NOW + timedelta(minutes=wait))
+    times = [(one.time - NOW) // timedelta(minutes=1) for one in events]
+    met = any(
+        time - before <= moment <= time + after for time in times for moment in range(wait + 1)
+    )
+    near = (found.ahead is not None and found.ahead <= before) or (
+        found.behind is not None and found.behind <= after
+    )
+    assert near == met

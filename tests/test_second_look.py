@@ -47,6 +47,7 @@ from torra.clock import System
 from torra.config import Profile, validate
 from torra.journal_replay import replay
 from torra.providers.prices import PriceList
+from torra.providers.rules import RulesProvider
 from torra.spending import HOUR, Account
 
 Scaled = Callable[..., int]
@@ -132,7 +133,7 @@ def test_an_agent_that_abstains_without_a_call_gets_none() -> None:
         ({"mode": "budget", "second_look": "always"}, True),
         ({"mode": "full", "active_agents": ("technical",)}, False),
         ({"mode": "full", "active_agents": ("technical",), "second_look": "always"}, True),
-        ({"mode": "full", "provider": "rules", "second_look": "always"}, False),
+        ({"mode": "full", "provider": "rules"}, True),
         ({"provider": "rules", "role_models": {"technical": "google:gemini"}}, True),
         ({"provider": "openai_compatible", "second_look": "always"}, True),
     ],
@@ -143,6 +144,15 @@ def test_the_profile_says_who_looks_again(chosen, asked) -> None:
     record = sit(scripted, **chosen)
     assert len(scripted.asked("technical")) == 1 + asked
     assert flags(record) == (["second_look:technical"] if asked else [])
+
+
+def test_the_rules_are_not_asked_twice() -> None:
+    """Whoever answers says that it would say the same again: a host's own `submit` may not."""
+    config = settings(mode="full", second_look="always")
+    record = debate(RulesProvider(), about=context(features=FULL_FEATURES), config=config)
+    assert any(report.confidence == "low" for report in record.reports)
+    assert {call.attempt for call in record.calls} == {1}
+    assert flags(record) == []
 
 
 def test_the_defaults_ask_for_none_in_budget_mode() -> None:

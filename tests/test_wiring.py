@@ -12,7 +12,9 @@ import pytest
 
 from torra import wiring
 from torra.clock import System
+from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.outlook import Outlook
 from torra.schedule import Desk
 
 
@@ -28,6 +30,17 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
     ("profile", "said"),
     [
         ({"news": {"sources": ["file"]}}, "needs news.file"),
+        ({"news": {"file": "mine.jsonl"}}, 'not read: add "file" to news.sources'),
+        ({"news": {"sources": ["file"], "file": "a\0b"}}, "news.file: write a path of"),
+        ({"events": {"calendar": "a\0b.csv"}}, "events.calendar: write a path of"),
+        ({"events": {"calendar": "a\udcff.csv"}}, "events.calendar: write a path of"),
+        (
+            {
+                "symbols": {"BTCUSD": {"currencies": []}},
+                "events": {"calendar": str(ROOT / "examples" / "events.csv")},
+            },
+            r"write symbols\.BTCUSD\.currencies",
+        ),
         (
             {"agents": {"include_news": True}, "news": {"sources": ["file"], "file": "no.jsonl"}},
             "no.jsonl",
@@ -132,6 +145,68 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     assert 0 < end - System().monotonic() <= 3
     models.close()
     database.close()
+
+
+def told_desk(folder: Path, *, started: bool) -> tuple[Desk, list[str]]:
+    """Return a desk that works, and what its outlook is told from now on."""
+    told: list[str] = []
+    desk, _ = wiring.open_desk(home(folder, {}))
+    desk._at_start = lambda: told.append("start")
+    desk._at_stand_by = lambda: told.append("rest")
+    desk._hold_lease()
+    assert desk.active
+    if started:
+        desk.start()
+    return desk, told
+
+
+def lose_the_lease(desk: Desk) -> None:
+    desk.database._change("UPDATE lease SET owner = 'another', epoch = epoch + 1")
+    desk._hold_lease()
+    assert not desk.active
+
+
+def test_a_desk_that_loses_the_lease_rests_and_begins_again_at_a_take_over(tmp_path: Path) -> None:
+    desk, told = told_desk(tmp_path, started=True)
+    try:
+        lose_the_lease(desk)
+        desk._hold_lease()
+        assert told == ["start", "rest"]
+        desk.database._change("UPDATE lease SET expires_at = '2020-01-01T00:00:00Z'")
+        desk._hold_lease()
+        assert desk.active and told == ["start", "rest", "start"]
+    finally:
+        desk.close()
+
+
+def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch) -> None:
+    told: list[str] = []
+    for name in ("start", "rest", "close"):
+        monkeypatch.setattr(Outlook, name, lambda _, name=name: told.append(name))
+    desk, _ = wiring.open_desk(home(tmp_path, {}))
+    desk._hold_lease()
+    desk.start()
+    lose_the_lease(desk)
+    desk.close()
+    assert told == ["start", "rest", "close"]
+
+
+def test_a_desk_begins_once_though_two_threads_come(tmp_path: Path) -> None:
+    """The one that starts it, and the one that has just gained the lease for it."""
+    desk, told = told_desk(tmp_path, started=False)
+    try:
+        desk._running = True
+        both = [threading.Thread(target=desk._begin) for _ in range(4)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+        assert told == ["start"]
+        lose_the_lease(desk)
+        desk._begin()
+        assert told == ["start", "rest"], "who stands by does not begin"
+    finally:
+        desk.close()
 
 
 def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 CURRENCY: Final = re.compile(r"[A-Z]{3}")
 TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.:_-]{0,23}")
 
+LONGEST_NEWS_HOURS: Final = 720
+"""No headline counts longer than this."""
+
+
+def _as_path(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("write a path of characters that can be printed")
+    return value
+
 
 class SentimentWeights(Section):
     """Weights of the composite; they need not sum to one."""
@@ -207,7 +216,10 @@ class NewsSettings(Section):
         "", description="JSON lines of headlines for the source file; relative to TORRA_HOME"
     )
     max_age_hours: float = Field(
-        24.0, gt=0, le=720, description="older headlines are not evidence any more"
+        24.0,
+        gt=0,
+        le=LONGEST_NEWS_HOURS,
+        description="older headlines are not evidence any more",
     )
     half_life_hours: float = Field(
         6.0, gt=0, le=720, description="after this time a headline counts half"
@@ -216,10 +228,16 @@ class NewsSettings(Section):
         12, ge=1, le=20, description="headlines that the news agent is shown, the weightiest first"
     )
 
+    _path = field_validator("file")(_as_path)
+
     @model_validator(mode="after")
     def _file_named(self) -> NewsSettings:
         if "file" in self.sources and not self.file:
             raise ValueError("the source file needs news.file, the path of its JSON lines")
+        if self.file and "file" not in self.sources:
+            raise ValueError(
+                'news.file is named and not read: add "file" to news.sources, or take it out'
+            )
         return self
 
 
@@ -231,6 +249,8 @@ class EventSettings(Section):
         description="CSV or JSON file of scheduled events (docs/events.md), relative to "
         "TORRA_HOME; empty = none",
     )
+
+    _path = field_validator("calendar")(_as_path)
 
 
 class Profile(Section):
@@ -351,7 +371,11 @@ class DeskSettings(Section):
         description="what the desk watches",
     )
     keep_calls_days: int = Field(
-        90, ge=1, le=36_500, description="days for which prompts, replies and pictures are kept"
+        90,
+        ge=1,
+        le=36_500,
+        description="days for which prompts, replies, pictures and headlines are kept "
+        "(headlines 32 at least)",
     )
 
     @model_validator(mode="after")

@@ -1,10 +1,12 @@
 """A calendar of scheduled events from a file, CSV or JSON; docs/events.md has the format.
 
 The first reading raises ConfigError, naming file, line, value and remedy: a desk does not start
-with a calendar that it cannot read. Later the file is read again whenever it has changed, and when
-it is then missing or broken, the last good events stand, which is said and logged: a slip in an
-editor must neither stop a desk nor lift the windows around events. No line is skipped and no time
-is taken to be UTC that does not say so. What events mean for a symbol is torra.scheduled_events'.
+with a calendar that it cannot read. Later `refresh` reads the file again whenever it has changed,
+and when it is then missing or broken, the last good events stand, which is said and logged: a slip
+in an editor must neither stop a desk nor lift the windows around events. Only `refresh` touches the
+disk; whoever asks for events has those of the last reading that ended. No line is skipped and no
+time is taken to be UTC that does not say so. What events mean for a symbol is
+torra.scheduled_events'.
 """
 
 from __future__ import annotations
@@ -42,42 +44,77 @@ SHOWN: Final = 40
 """Characters of a wrong value that an error quotes."""
 
 
+class Unreachable(ConfigError):
+    """The file could not be read; what stands in it may be good."""
+
+
+class Reading(NamedTuple):
+    """The events of the last good reading, oldest first, and whether the file is broken now."""
+
+    events: tuple[Event, ...]
+    broken: bool
+
+
 class CalendarFile:
     """The events of one file. Safe to share between threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._seen: tuple[int, int, int] | None = None
-        self._events: tuple[Event, ...] | None = None
-        self._broken = False
+        self._held: Reading | None = None
+        self._trouble = ""
 
-    def events(self) -> tuple[tuple[Event, ...], bool]:
-        """Return the events, oldest first, and whether the file is broken now.
+    def events(self) -> Reading:
+        """Return what was read last; waits for no disk once a reading has succeeded.
+
+        Raises ConfigError while none has.
+        """
+        held = self._held
+        return self.refresh() if held is None else held
+
+    def refresh(self) -> Reading:
+        """Read the file again if it has changed, or could not be read to its end.
 
         Raises ConfigError while no reading has succeeded yet.
         """
-        with self._lock:
+        with self._reading:
             seen = _signature(self.path)
-            if self._events is None or seen != self._seen:
-                self._read()
-                self._seen = seen
-            return self._events or (), self._broken
+            if self._held is None or seen is None or seen != self._seen:
+                self._held = self._read(self._held, seen)
+            return self._held
 
-    def _read(self) -> None:
+    def _read(self, held: Reading | None, seen: tuple[int, int, int] | None) -> Reading:
+        """Return what the file says now; what is held if it cannot, or as long as it changes."""
+        trouble: ConfigError | None = None
+        events: tuple[Event, ...] = ()
         try:
-            self._events = read_events(self.path)
+            events = read_events(self.path)
         except ConfigError as error:
-            if self._events is None:
-                raise
-            log.warning("the calendar of events stands as it was read last: %s", error)
-            self._broken = True
-        else:
-            self._broken = False
+            trouble = error
+        whole = seen == _signature(self.path)
+        self._seen = seen if whole and not isinstance(trouble, Unreachable) else None
+        if held is None:
+            if trouble is not None:
+                raise trouble
+            return Reading(events, broken=False)
+        if not (whole or isinstance(trouble, Unreachable)):
+            return held
+        self._tell(trouble)
+        return Reading(held.events if trouble else events, broken=trouble is not None)
+
+    def _tell(self, trouble: ConfigError | None) -> None:
+        """Log what is wrong, once."""
+        said, self._trouble = self._trouble, str(trouble or "")
+        if trouble is not None and self._trouble != said:
+            log.warning("the calendar of events stands as it was read last: %s", trouble)
 
 
 def read_events(path: Path) -> tuple[Event, ...]:
-    """Return the events of a file, oldest first, each once. Raises ConfigError."""
+    """Return the events of a file, oldest first, each once.
+
+    Raises ConfigError: Unreachable when it is not the content that is wrong.
+    """
     text = _text(path)
     rows = _from_json(path, text) if path.suffix.lower() == ".json" else _from_csv(path, text)
     events = set()
@@ -111,11 +148,11 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
 def _text(path: Path) -> str:
     try:
         if not path.is_file():
-            raise ConfigError(f"{path} is not there or no file: write it, or name no calendar")
+            raise Unreachable(f"{path} is not there or no file: write it, or name no calendar")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
+        raise Unreachable(f"cannot read {path}: {error}") from error
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB: cut off old years")
     try:

@@ -371,7 +371,13 @@ def _fundamentals(view: NewsView) -> Found:
 
 
 def _sources(news: NewsView, events: EventView) -> Found:
-    """Yield why there is something, or nothing."""
+    """Yield why there is something, or nothing; and what the gate holds its windows against.
+
+    Those minutes count from the tick, which may run later than the close: when an event is due is
+    known beforehand.
+    """
     yield "source.news", str(news.status), WORD
     yield "source.events", events.status, WORD
+    yield "source.events_ahead_min", events.ahead, MINUTES
+    yield "source.events_behind_min", events.behind, MINUTES
     yield "source.fundamentals", str(news.fundamentals_status), WORD

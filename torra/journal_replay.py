@@ -6,9 +6,10 @@ hash), the clock of then, the profile that was applied then and the recorded pro
 out is compared with the record: every score, agent, verdict, action, reason and signal. Real time
 stands still, so neither a slow machine nor a busy one changes an answer.
 
-A tick whose bars or record cannot be had is told and left out; later ticks may then differ, because
-they remember it. A request that the journal does not answer is a miss: the agent is skipped and the
-miss is counted. The source is only read.
+A tick whose bars, headlines or record cannot be had is told and left out (headlines go when they
+are old: Desk.prune); later ticks may then differ, because they remember it. A request that the
+journal does not answer is a miss: the agent is skipped and the miss is counted. The source is only
+read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from torra.store_connection import to_json
 from torra.tick_record import describe, events_then, news_then
 from torra_trader import Edges, Outcome, run_tick
 
-State = Literal["same", "different", "no_bars", "no_record", "not_run"]
+State = Literal["same", "different", "no_bars", "no_news", "no_record", "not_run"]
 
 NOT_COMPARED: Final = frozenset(
     ("calls", "cost_usd", "elapsed_ms", "provider", "versions", "bars", "before", "desk")
@@ -153,6 +154,9 @@ def _again(
     bars = _bars_then(source, key, record["bars"])
     if bars is None:
         return Comparison(key.text, "no_bars", detail="the stored bars are not those of the tick")
+    gone = _headlines_gone(source, record)
+    if gone:
+        return Comparison(key.text, "no_news", detail=gone)
     clock = Still(parse(record["now"]))
     past.enter(record, clock, source)
     held = past.lease()
@@ -187,10 +191,17 @@ def _news_then(
     return lambda _: news_then(told, items)
 
 
-def _events_then(record: Mapping[str, Any]) -> Callable[[datetime], EventView] | None:
+def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
+    """Return how many of the headlines that a tick saw are not stored any more, "" for none."""
+    seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
+    gone = len(seen) - len(source.news_items(sorted(seen)))
+    return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
+
+
+def _events_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], EventView] | None:
     """Return the scheduled events that the tick knew of."""
     told = record.get("events")
-    return None if told is None else lambda _: events_then(told)
+    return None if told is None else lambda _as_of, _now: events_then(told)
 
 
 class ThenPayer:

@@ -12,6 +12,7 @@ this program, or lacks what the overlay needs. Connections are torra.store_conne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -211,6 +212,8 @@ CREATE TABLE fundamentals (
 ) WITHOUT ROWID;
 """
 
+CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", re.MULTILINE)
+
 steps: Final = Migrations("torra")
 
 
@@ -238,7 +241,10 @@ def _news(db: sqlite_utils.Database) -> None:
     db.executescript(NEWS)
 
 
-STEPS: Final = ("0001_overlay", "0002_spending", "0003_news")
+SCRIPTS: Final = {"0001_overlay": TABLES, "0002_spending": SPENDING, "0003_news": NEWS}
+"""What each step makes besides the sentiment table and columns."""
+
+STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""
 
 
@@ -251,7 +257,9 @@ def migrate(
     """Bring an open database to the present schema; return the backup that was made, if any."""
     if not _pending(db, path):
         return None
-    check_legacy(db, path)
+    _check_names(db, path)
+    if not schema(db):
+        _check_legacy(db, path)
     backup = _back_up(db, path, now()) if db.table_names() else None
     with transaction():
         if _pending(db, path):
@@ -264,21 +272,28 @@ def schema(db: sqlite_utils.Database) -> int:
     return max((int(step.name[:4]) for step in steps.applied(db)), default=0)
 
 
-def check_legacy(db: sqlite_utils.Database, path: Path) -> None:
+def _check_names(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when a pending step would make what is there already: somebody else's.
+
+    A scorer whose file was taken over may have made tables of its own before and since.
+    """
+    # Before what is applied: another process may migrate the file at this moment.
+    there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
+    applied = {step.name for step in steps.applied(db)}
+    pending = "".join(script for name, script in SCRIPTS.items() if name not in applied)
+    made = {name.lower() for name in CREATED.findall(pending)}
+    for kind, name in there:
+        if name.lower() in made:
+            raise ConfigError(
+                f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "
+                "another database file"
+            )
+
+
+def _check_legacy(db: sqlite_utils.Database, path: Path) -> None:
     """Raise ConfigError when a database from before Torra cannot be taken over."""
-    if schema(db):
+    if "sentiment" not in db.table_names():
         return
-    ours = [name for name in _made(TABLES + SPENDING + NEWS) if name in db.table_names()]
-    if ours:
-        raise ConfigError(
-            f"{path} has a table {ours[0]} that Torra did not make; rename that table, or name "
-            "another database file"
-        )
-    if "sentiment" in db.table_names():
-        _check_sentiment(db, path)
-
-
-def _check_sentiment(db: sqlite_utils.Database, path: Path) -> None:
     columns = {column.name: column for column in db.table("sentiment").columns}
     for name in LEGACY_COLUMNS:
         if name not in columns:
@@ -312,7 +327,3 @@ def _back_up(db: sqlite_utils.Database, path: Path, now: datetime) -> Path:
     moment = stamp(now).replace(":", "").replace("-", "")
     target = path.parent / BACKUP_FOLDER / f"{path.stem}-{schema(db)}-{moment}.db"
     return target if target.exists() else copy(db, target)
-
-
-def _made(script: str) -> list[str]:
-    return [line.split()[2] for line in script.splitlines() if line.startswith("CREATE TABLE")]

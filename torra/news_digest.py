@@ -10,6 +10,7 @@ in it, and two headlines are the same story when most of their words are the sam
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import unicodedata
@@ -23,6 +24,15 @@ from typing import Final
 
 NEAR: Final = 0.8
 """Two headlines are one story when the words they share are this share of all their words."""
+
+READ_ITEMS: Final = 2_000
+"""Headlines of a period that are read, those seen last: a tick must not wait for a year of them."""
+
+COUNTED: Final = 500
+"""Headlines that can count for a symbol at once: of more, those that were published last."""
+
+REMEMBERED: Final = 20_000
+"""Texts of which it is remembered whether they speak of a subject."""
 
 DECIMALS: Final = 8
 """Scores are rounded to this many decimals, as everywhere."""
@@ -102,8 +112,10 @@ class Weighted:
 class NewsView:
     """What a tick knows of the news: the items that count, weightiest first, and what they say.
 
-    `score` is their weighted mean in [-1, +1], None without any; `unique` counts them before the
-    cut at `max_items`; `events` maps an event class to (items, weighted mean score).
+    `score` is the sum of weight times score over the sum of weights, or over 1 where the weights
+    are less in sum: one old headline says little. It lies in [-1, +1] and is None without items.
+    `unique` counts them before the cut at `max_items`; `events` maps an event class to (items, the
+    same score of these alone).
     """
 
     status: NewsStatus
@@ -141,10 +153,7 @@ def view(
     max_items: int,
 ) -> NewsView:
     """Return what was known of the news at `as_of`."""
-    oldest = timedelta(hours=max_age_hours)
-    known = [item for item in items if item.first_seen <= as_of]
-    young = [item for item in known if as_of - item.published <= oldest]
-    found = unique([item for item in young if concerns(item, subject)])
+    found = unique(counting(items, subject, as_of=as_of, max_age_hours=max_age_hours))
     counted = sorted(
         (_weighted(item, as_of, half_life_hours) for item in found),
         key=lambda one: (-one.weight, one.age_hours, *_order(one.item)),
@@ -157,9 +166,27 @@ def view(
         status=status,
         items=tuple(counted[:max_items]),
         unique=len(counted),
-        score=_mean(counted),
-        events={name: (len(some), _mean(some) or 0.0) for name, some in events.items()},
+        score=_said(counted),
+        events={name: (len(some), _said(some) or 0.0) for name, some in events.items()},
     )
+
+
+def counting(
+    items: Iterable[NewsItem], subject: Subject, *, as_of: datetime, max_age_hours: float
+) -> list[NewsItem]:
+    """Return what was known at `as_of`, is young enough and concerns the subject, in no order.
+
+    Of more than COUNTED items those that were published last.
+    """
+    oldest = timedelta(hours=max_age_hours)
+    found = [
+        item
+        for item in items
+        if item.first_seen <= as_of and as_of - item.published <= oldest and concerns(item, subject)
+    ]
+    if len(found) <= COUNTED:
+        return found
+    return sorted(found, key=lambda item: (item.published, item.id), reverse=True)[:COUNTED]
 
 
 def concerns(item: NewsItem, subject: Subject) -> bool:
@@ -174,8 +201,7 @@ def concerns(item: NewsItem, subject: Subject) -> bool:
     asked = item.topic.partition(":")[2]
     if subject.ticker and asked == f"{COMPANY}{subject.ticker}":
         return True
-    pattern = _pattern(terms_of(subject))
-    return pattern is not None and pattern.search(f"{item.headline}\n{item.summary}") is not None
+    return _spoken_of(subject, item.headline, item.summary)
 
 
 def terms_of(subject: Subject) -> tuple[str, ...]:
@@ -213,25 +239,38 @@ def unique(items: Iterable[NewsItem]) -> list[NewsItem]:
     A repetition has the words of an item before it, or nearly: shared words over all words (the
     Jaccard index of the two sets) are at least NEAR, and its numbers are the same.
     """
+    found = sorted(items, key=_order)
+    said = [tokens(item.headline) for item in found]
+    common = Counter(word for words in said for word in words)
     kept: list[NewsItem] = []
-    said: list[frozenset[str]] = []
-    places: dict[str, list[int]] = defaultdict(list)
-    for item in sorted(items, key=_order):
-        words = tokens(item.headline)
-        shared = Counter(place for word in words for place in places[word])
-        if any(_near(words, said[place], n) for place, n in shared.items()):
+    places: dict[tuple[frozenset[str], str], list[frozenset[str]]] = defaultdict(list)
+    for item, words in zip(found, said, strict=True):
+        marks = _marks(words, common)
+        if any(_near(words, others) for mark in marks for others in places[mark]):
             continue
-        for word in words:
-            places[word].append(len(kept))
+        for mark in marks:
+            places[mark].append(words)
         kept.append(item)
-        said.append(words)
     return kept
 
 
-def _near(words: frozenset[str], others: frozenset[str], shared: int) -> bool:
-    if shared < NEAR * (len(words) + len(others) - shared):
-        return False
-    return not any(DIGIT.search(word) for word in words ^ others)
+def _marks(words: frozenset[str], common: Mapping[str, int]) -> list[tuple[frozenset[str], str]]:
+    """Return marks of a headline; two headlines that are nearly the same have one in common.
+
+    Of n words, at least NEAR * n stand in the other headline too; so among the n - NEAR * n + 1
+    rarest there is one of these, and where it is the rarest of the shared words, it is among the
+    rarest of both. Headlines with other numbers are never compared.
+    """
+    numbers = frozenset(word for word in words if DIGIT.search(word))
+    rarest = sorted(words, key=lambda word: (common[word], word))
+    enough = len(words) - math.ceil(NEAR * len(words) - ROUNDING) + 1
+    return [(numbers, word) for word in rarest[:enough]]
+
+
+def _near(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether two headlines with the same numbers share nearly all their words."""
+    shared = len(words & others)
+    return shared >= NEAR * (len(words) + len(others) - shared)
 
 
 def tokens(text: str) -> frozenset[str]:
@@ -273,16 +312,22 @@ def _weighted(item: NewsItem, as_of: datetime, half_life_hours: float) -> Weight
     return Weighted(item, age, max(0.5 ** (age / half_life_hours), sys.float_info.min))
 
 
-def _mean(some: Sequence[Weighted]) -> float | None:
-    """Return the weighted mean of the scores; weights count against the heaviest, not to vanish."""
+def _said(some: Sequence[Weighted]) -> float | None:
+    """Return what headlines say together: sum(w s) / max(1, sum(w)); None without any."""
     if not some:
         return None
-    heaviest = max(one.weight for one in some)
-    shares = [one.weight / heaviest for one in some]
-    total = sum(share * one.item.score for share, one in zip(shares, some, strict=True))
-    return round(max(-1.0, min(1.0, total / sum(shares))), DECIMALS) + 0.0
+    total = math.fsum(one.weight * one.item.score for one in some)
+    mean = total / max(1.0, math.fsum(one.weight for one in some))
+    return round(max(-1.0, min(1.0, mean)), DECIMALS) + 0.0
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _spoken_of(subject: Subject, headline: str, summary: str) -> bool:
+    pattern = _pattern(terms_of(subject))
+    return pattern is not None and pattern.search(f"{headline}\n{summary}") is not None
+
+
+@lru_cache(maxsize=256)
 def _names(subject: Subject) -> frozenset[str]:
     names = {subject.symbol.upper(), subject.ticker.upper()} - {""}
     if subject.asset == "crypto":
@@ -298,6 +343,9 @@ def _pattern(terms: tuple[str, ...]) -> re.Pattern[str] | None:
         return None
     return re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
 
+
+ROUNDING: Final = 1e-9
+"""NEAR times a count may be a little more than the whole number that it is."""
 
 WORD: Final = re.compile(r"\w+")
 DIGIT: Final = re.compile(r"\d")

@@ -8,11 +8,13 @@ read is a ConfigError with its number. What is asked, and how, is the business o
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +54,9 @@ COMPACT: Final = re.compile(r"\d{8}T\d{4}(\d{2})?", re.ASCII)
 UNWANTED: Final = frozenset(("Cf", "Cs", "Co", "Cn"))
 BLANKS: Final = frozenset(("Cc", "Zl", "Zp", "Zs"))
 """Unicode's categories of signs that are left out, and of those that become a blank."""
+
+READ_SIGNS: Final = 4 * SUMMARY
+"""Characters of a stranger's text that are looked at; what is kept is shorter."""
 
 FILE_KEYS: Final = frozenset(
     ("headline", "published", "first_seen", "summary", "url", "source", "tickers", "symbols")
@@ -179,9 +184,10 @@ def _of_line(line: str, place: str, name: str) -> NewsItem:
         if not isinstance(names, str) and not _texts(names):
             raise ConfigError(f"{place}: {key} is no list of names")
     published = _time(row.get("published"), "published", place)
+    first_seen = _time(row.get("first_seen", row["published"]), "first_seen", place)
     item = item_of(
         feed="file",
-        topic=name,
+        topic=name.encode("utf-8", "replace").decode(),
         headline=row.get("headline"),
         published=published.replace(microsecond=0),
         summary=row.get("summary"),
@@ -191,7 +197,7 @@ def _of_line(line: str, place: str, name: str) -> NewsItem:
     )
     if item is None:
         raise ConfigError(f"{place}: headline is missing or is not text")
-    return _seen(item, _time(row.get("first_seen", row["published"]), "first_seen", place), place)
+    return _told(_seen(item, first_seen, place))
 
 
 def _texts(found: object) -> bool:
@@ -203,6 +209,13 @@ def _seen(item: NewsItem, first_seen: datetime, place: str) -> NewsItem:
     if not in_time(found):
         raise ConfigError(f"{place}: first_seen is before published; correct one of them")
     return found
+
+
+def _told(item: NewsItem) -> NewsItem:
+    """Name a line by all that it says: an edited line is another item."""
+    whole = (item.published.isoformat(), item.first_seen.isoformat(), item.source, item.headline,
+             item.summary, item.url, *item.tickers)  # fmt: skip
+    return replace(item, id=_name("file", *whole))
 
 
 def _time(value: object, key: str, place: str) -> datetime:
@@ -227,16 +240,20 @@ def item_of(
     tickers: object,
     source: str = "",
 ) -> NewsItem | None:
-    """Return an item without score, seen when it was published; None without a headline."""
+    """Return an item without score, seen when it was published; None without a headline.
+
+    It is known by its link and its words; without a link by its words and the day on which it was
+    published, for some headlines come again: "Gold steady in thin trading".
+    """
     title = cleaned(headline, HEADLINE)
     if not any(sign.isalnum() for sign in title):
         return None
     link = _url(url)
     company = topic if topic.startswith(COMPANY) else ""
     words = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
-    name = "\n".join((feed, company, link.partition("#")[0].lower(), words))
+    place = link.partition("#")[0].lower() or published.date().isoformat()
     return NewsItem(
-        id=hashlib.sha256(name.encode()).hexdigest()[:24],
+        id=_name(feed, company, place, words),
         source=source or feed,
         topic=f"{feed}:{topic}",
         headline=title,
@@ -248,13 +265,56 @@ def item_of(
     )
 
 
+def _name(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
 def cleaned(value: object, limit: int) -> str:
     """Return a stranger's text on one line, without control signs, cut; "" for anything else."""
     if not isinstance(value, str):
         return ""
-    signs = [(sign, unicodedata.category(sign)) for sign in value[: 4 * limit]]
-    text = "".join(" " if kind in BLANKS else sign for sign, kind in signs if kind not in UNWANTED)
-    return " ".join(text.split())[:limit].strip()
+    return " ".join(_seen_signs(value[: 4 * limit]).split())[:limit].strip()
+
+
+def _seen_signs(text: str) -> str:
+    """Return a text without the signs that nobody sees; a line's end becomes a blank."""
+    if text.isascii() and text.isprintable():
+        return text
+    signs = [(sign, unicodedata.category(sign)) for sign in text]
+    return "".join(" " if kind in BLANKS else sign for sign, kind in signs if kind not in UNWANTED)
+
+
+def spellings(key: str) -> re.Pattern[str]:
+    """Return what finds a key however a reply spells it.
+
+    Any sign of it may be escaped as in a URL, once or more, in JSON or in HTML; small and capital
+    letters are alike.
+    """
+    return re.compile("".join(map(_spelt, key)), re.IGNORECASE)
+
+
+def _spelt(sign: str) -> str:
+    code = ord(sign)
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in sign.encode())
+    named = html.escape(sign)
+    ways = [
+        rf"\\*{re.escape(sign)}", percent, rf"\\+u0*{code:04x}", rf"&(?:amp;)*\#0*{code};",
+        rf"&(?:amp;)*\#x0*{code:x};", *([re.escape(named)] if named != sign else ()),
+    ]  # fmt: skip
+    return f"(?:{'|'.join(ways)})"
+
+
+def veiled(payload: Any, key: re.Pattern[str]) -> Any:
+    """Return a parsed reply without the key: its texts may quote it, and headlines are stored."""
+    if isinstance(payload, str):
+        text = key.sub("[key]", payload[:READ_SIGNS])
+        plain = _seen_signs(text)
+        return key.sub("[key]", plain) if key.search(plain) else text
+    if isinstance(payload, list):
+        return [veiled(one, key) for one in payload]
+    if isinstance(payload, dict):
+        return {name: veiled(one, key) for name, one in payload.items()}
+    return payload
 
 
 def _url(value: object) -> str:

@@ -2,23 +2,26 @@
 
 A vendor is asked through its own client (Finnhub) or requests (Alpha Vantage), over one kind of
 line: to the address that the environment names and nowhere else, no proxy, no redirect, no cookie,
-a reply of 2 MB at most, and an end to reading. The key is put into the request as it enters the
-socket: no URL that anybody could log or quote ever holds it, and where a reply quotes it, it is
-struck out.
+a reply of 2 MB at most, and a connection that is cut at its deadline. The key is put into the
+request as it enters the socket: no URL that anybody could log or quote ever holds it, and where a
+reply quotes it, in whatever spelling, it is struck out.
 
 `fetch` never raises. What goes wrong is an `Answer` with a status and words of ours. An item that
 cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut, and
 cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError with
-its number when the file is first read; later the last good reading stays and the status says so.
+its number when the file is first read; later the last good reading stays and the status says so. A
+file is read when somebody calls `look`, which may take seconds, and at no other time.
 """
 
 from __future__ import annotations
 
 import io
 import logging
+import socket
+import stat
 import threading
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -42,8 +45,11 @@ from torra.news_reading import (
     of_alpha_vantage,
     of_finnhub,
     read_lines,
+    spellings,
+    veiled,
 )
-from torra.providers.addresses import Address, address
+from torra.news_shelf import Reading
+from torra.providers.addresses import SECRET, Address, address
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +137,8 @@ class _Vendor:
     def __init__(self, place: Address, monotonic: Callable[[], float] | None = None) -> None:
         self._place = place
         self._monotonic = monotonic or System().monotonic
+        # A shorter key is a placeholder, a word that a headline may hold.
+        self._key = spellings(place.key) if len(place.key) >= SECRET else None
 
     @property
     def official(self) -> bool:
@@ -141,6 +149,9 @@ class _Vendor:
     def host(self) -> str:
         """The host that is asked."""
         return self._place.origin[1]
+
+    def _veiled(self, payload: Any) -> Any:
+        return payload if self._key is None else veiled(payload, self._key)
 
 
 class Finnhub(_Vendor):
@@ -171,7 +182,8 @@ class Finnhub(_Vendor):
             client.API_URL = self._place.base_url
             line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
             if topic.startswith(FIGURES):
-                return figures(client.company_basic_financials(topic.removeprefix(FIGURES), "all"))
+                found = client.company_basic_financials(topic.removeprefix(FIGURES), "all")
+                return figures(self._veiled(found))
             if topic.startswith(COMPANY):
                 first = (now - timedelta(days=COMPANY_DAYS)).date().isoformat()
                 found = client.company_news(
@@ -179,6 +191,7 @@ class Finnhub(_Vendor):
                 )
             else:
                 found = client.general_news(topic)
+        found = self._veiled(found)
         return listed(found, found, lambda row: of_finnhub(row, topic))
 
 
@@ -221,7 +234,7 @@ class AlphaVantage(_Vendor):
             _Line(self._place, self._monotonic, seconds).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
-            payload = found.json()
+            payload = self._veiled(found.json())
         rows = payload.get("feed") if isinstance(payload, dict) else None
         return listed(payload, rows, lambda row: of_alpha_vantage(row, topic))
 
@@ -259,9 +272,18 @@ def _answered(ask: Callable[[], Answer]) -> Answer:
 
 
 class _Keyed:
-    """A connection that puts the key into the request line, below everything that logs."""
+    """A connection that puts the key into the request line, below everything that logs.
+
+    Its socket is shown to the line before anything is said over it.
+    """
 
     key = ""
+    line: _Line
+
+    def _new_conn(self) -> socket.socket:
+        made: socket.socket = super()._new_conn()  # type: ignore[misc]
+        self.line.hold(made)
+        return made
 
     def putrequest(self, method: str, url: str, *rest: Any, **more: Any) -> None:
         """Send the request line."""
@@ -276,6 +298,9 @@ class _Line(HTTPAdapter):
         self._place = place
         self._monotonic = monotonic
         self._until = monotonic() + seconds
+        self._lock = threading.Lock()
+        self._held: socket.socket | None = None
+        self._cut = False
         super().__init__(max_retries=0)
 
     def take(self, session: requests.Session) -> None:
@@ -289,8 +314,9 @@ class _Line(HTTPAdapter):
         """Make the pool of connections, which know the key."""
         super().init_poolmanager(*place, **how)
         key = quote(self._place.key, safe="")
-        plain = type("Plain", (_Keyed, HTTPConnection), {"key": key})
-        secure = type("Secure", (_Keyed, HTTPSConnection), {"key": key})
+        ours = {"key": key, "line": self}
+        plain = type("Plain", (_Keyed, HTTPConnection), ours)
+        secure = type("Secure", (_Keyed, HTTPSConnection), ours)
         self.poolmanager.pool_classes_by_scheme = {
             "http": type("Http", (urllib3.HTTPConnectionPool,), {"ConnectionCls": plain}),
             "https": type("Https", (urllib3.HTTPSConnectionPool,), {"ConnectionCls": secure}),
@@ -307,8 +333,53 @@ class _Line(HTTPAdapter):
     ) -> requests.Response:
         """Send a request and read its reply whole; raises _Trouble for one that is no success."""
         left = max(0.1, self._until - self._monotonic())
-        limits = (min(CONNECT_S, left), left)
+        deadline = threading.Timer(left, self.cut)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            response = self._sent(request, (min(CONNECT_S, left), left), verify, cert)
+        except (OSError, urllib3.exceptions.HTTPError):
+            self._check_deadline()
+            raise
+        finally:
+            deadline.cancel()
+            self.let_go()
+        self._check_deadline()
+        return response
+
+    def hold(self, made: socket.socket) -> None:
+        """Remember a connection, to cut it at the deadline: a time-out is for one silence only.
+
+        It is a second handle, which stays good whatever becomes of the first.
+        """
+        self.let_go()
+        with self._lock:
+            self._held = made.dup()
+
+    def let_go(self) -> None:
+        """Forget the connection."""
+        with self._lock:
+            if self._held is not None:
+                self._held.close()
+                self._held = None
+
+    def cut(self) -> None:
+        """End the connection, whoever reads from it and however slowly it drips."""
+        with self._lock:
+            self._cut = True
+            if self._held is not None:
+                with suppress(OSError):
+                    self._held.shutdown(socket.SHUT_RDWR)
+
+    def _check_deadline(self) -> None:
+        if self._cut:
+            raise _Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
+
+    def _sent(
+        self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
+    ) -> requests.Response:
         response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
+        self._check_deadline()
         raw = response.raw
         try:
             _check(response.status_code)
@@ -345,72 +416,96 @@ def _check(status: int) -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
+Signature = tuple[int, int, int]
+"""What changes when a file does: its time, its size, its place on the disk."""
+
+
 class HeadlineFile:
-    """Headlines in a file of JSON lines, read again when it changes. Any thread may ask."""
+    """Headlines in a file of JSON lines. Raises ConfigError when the first reading fails.
+
+    `reading` is the last one; `look` makes another when the file has changed. One thread may look
+    at a time, any may read.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._mark = self._state()
-        self._items, self._seen = _sorted(read_file(path))
-        self._status = NewsStatus.AVAILABLE
-        self._told = ""
+        self._mark: Signature | None = None
+        mark = signature(path)
+        self.reading = _sorted(read_file(path))
+        self._remember(mark)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.reading.items)
 
     @property
     def topic(self) -> str:
         """What the items of this file have as topic."""
-        return f"file:{self._path.name}"
+        return f"file:{self._path.name}".encode("utf-8", "replace").decode()
 
-    def between(self, since: datetime, as_of: datetime) -> tuple[Sequence[NewsItem], NewsStatus]:
-        """Return what was first seen in (since, as_of], and whether the file could be read."""
-        with self._lock:
-            self._refresh()
-            first, last = bisect_right(self._seen, since), bisect_right(self._seen, as_of)
-            return self._items[first:last], self._status
+    def look(self) -> None:
+        """Read the file if it has changed since it was read last; never raises for what it holds.
 
-    def told(self) -> str:
-        """Return why the file cannot be read any more, "" when it can."""
-        with self._lock:
-            self._refresh()
-            return self._told
-
-    def _state(self) -> tuple[int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
-
-    def _refresh(self) -> None:
-        mark = self._state()
-        if mark == self._mark:
+        What cannot be opened now, or changes while it is read, is read at the next look again.
+        """
+        mark = signature(self._path)
+        if mark is not None and mark == self._mark:
             return
-        self._mark = mark
         try:
-            self._items, self._seen = _sorted(read_file(self._path))
-            self._status, self._told = NewsStatus.AVAILABLE, ""
+            found = _sorted(read_file(self._path))
         except ConfigError as error:
-            self._status = NewsStatus.NO_FILE if mark is None else NewsStatus.BROKEN
-            self._told = str(error)
-            logger.warning("%s; the last good reading is used", error)
+            if isinstance(error.__cause__, OSError):
+                gone = isinstance(error.__cause__, FileNotFoundError)
+                self._mark = None
+                self._tell(NewsStatus.NO_FILE if gone else NewsStatus.BROKEN, str(error))
+            elif self._remember(mark):
+                self._tell(NewsStatus.BROKEN, str(error))
+            return
+        self._remember(mark)
+        if self.reading.told:
+            logger.warning("%s can be read again", self._path)
+        self.reading = found
+
+    def _remember(self, mark: Signature | None) -> bool:
+        """Return whether the file stayed as it was while it was read; only then is it known."""
+        steady = mark is not None and mark == signature(self._path)
+        self._mark = mark if steady else None
+        return steady
+
+    def _tell(self, status: NewsStatus, told: str) -> None:
+        if told != self.reading.told:
+            logger.warning("%s; the last good reading is used", told)
+        self.reading = replace(self.reading, status=status, told=told)
+
+
+def signature(path: Path) -> Signature | None:
+    """Return what changes when a file does; None when it cannot be seen."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def read_file(path: Path) -> list[NewsItem]:
-    """Return the headlines of a file of JSON lines; raises ConfigError naming file and line."""
+    """Return the headlines of a file of JSON lines; raises ConfigError naming file and line.
+
+    Where the file could not be opened or read, an OSError is the cause.
+    """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError(f"{path} is no regular file; see news.file")
         with path.open("rb") as stream:
             raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; see news.file") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!a} is no name of a file; see news.file") from error
     if len(raw) > MAX_FILE_BYTES:
         raise ConfigError(f"{path} is longer than {MAX_FILE_BYTES // 10**6} MB: split it")
     return read_lines(raw, path)
 
 
-def _sorted(items: Iterable[NewsItem]) -> tuple[list[NewsItem], list[datetime]]:
+def _sorted(items: Iterable[NewsItem]) -> Reading:
     rows = sorted(items, key=lambda item: (item.first_seen, item.id))
-    unique = list({item.id: item for item in reversed(rows)}.values())[::-1]
-    return unique, [item.first_seen for item in unique]
+    unique = tuple({item.id: item for item in rows}.values())
+    return Reading(unique, tuple(item.first_seen for item in unique))

@@ -40,9 +40,9 @@ from torra_trader import Edges, run_tick
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
-    "consensus", "verdict", "l1_verdict", "action", "signal", "calls", "cost_usd", "elapsed_ms",
-    "provider", "regime", "conviction_raw", "conviction", "abstained", "failures", "flags",
-    "news", "events",
+    "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
+    "conviction", "abstained", "failures", "flags", "news", "events",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -340,12 +340,25 @@ def _outside(record: Mapping[str, Any]) -> dict[str, str]:
         rows["news"] = f"{news['status']}, {news['unique']} headlines{score}"
     if events := record["events"]:
         near = [
-            f"{said} {events[name]:.0f} min{after}"
+            f"{said} {events[name]:.0f} min{after}: {_named(events, record['as_of'], name)}"
             for name, said, after in (("to_next", "next in", ""), ("since_last", "last", " ago"))
             if events[name] is not None
         ]
-        rows["events"] = f"{events['status']}, {', '.join(near) or 'none within a day'}"
+        status = events["status"].replace("_", " and ")
+        rows["events"] = f"{status}, {'; '.join(near) or 'none within a day'}"
     return rows
+
+
+def _named(events: Mapping[str, Any], as_of: str, which: str) -> str:
+    """Return the events that are the next or the last, as the calendar calls them."""
+    close = parse(as_of)
+    times = [parse(row["time"]) for row in events["events"]]
+    if which == "to_next":
+        moment = min(time for time in times if time > close)
+    else:
+        moment = max(time for time in times if time <= close)
+    found = (row for row, time in zip(events["events"], times, strict=True) if time == moment)
+    return ", ".join(f"{row['name']} ({row['currency']})" for row in found)
 
 
 def _heading(record: Mapping[str, Any]) -> list[str]:

@@ -120,7 +120,10 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.STOP_TOO_FAR: Denial("the stop is more than 4 ATR away", "document 000"),
     _R.TARGET_WRONG_SIDE: Denial("the target is on the wrong side of the entry", "document 000"),
     _R.SIZE_ZERO: Denial(
-        "risk, notional and lot limits leave less than the smallest order", "document 000", _ENGINE
+        "risk, notional and lot limits, the gate's multiplier and the desk's conviction leave less "
+        "than the smallest order",
+        "document 000",
+        _ENGINE,
     ),
     _R.LOT_BELOW_MIN: Denial("below the symbol's smallest order", "broker", _SECOND_LOOK),
     _R.LOT_ABOVE_MAX: Denial("above the symbol's largest order", "broker", _SECOND_LOOK),

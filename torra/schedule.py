@@ -29,7 +29,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from instance_database import Database, TickKey
 from torra.bar_window import HistoryWindow, LiveWindow, Window
 from torra.clock import Clock, Simulated, closes, duration, iso, token
-from torra.config import Instance, Profile
+from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.protocol import Feed
 from torra.news_digest import NewsView
@@ -85,7 +85,10 @@ PRUNE_SECONDS: Final = 1.0
 """Real seconds after which the rest waits for the next time."""
 
 KEEP_CALLS: Final = timedelta(days=90)
-"""Age at which the texts of calls go, unless desk.json says otherwise."""
+"""Age at which the texts of calls and headlines go, unless desk.json says otherwise."""
+
+KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
+"""Headlines that are younger stay, however short texts are kept: a tick may still go by them."""
 
 MISSED: Final = ("missed", "the desk came too late for this bar")
 NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
@@ -107,7 +110,7 @@ class Station:
     lock: threading.Lock
     account: Account | None = None
     news: Callable[[datetime], NewsView] | None = None
-    events: Callable[[datetime], EventView] | None = None
+    events: Callable[[datetime, datetime], EventView] | None = None
 
 
 class BarCloses(BaseTrigger):  # type: ignore[misc]
@@ -146,6 +149,7 @@ class Desk:
         at_close: Callable[[], None] = lambda: None,
         at_takeover: Callable[[], None] = lambda: None,
         at_start: Callable[[], None] = lambda: None,
+        at_stand_by: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
     ) -> None:
         self._keep_calls = keep_calls
@@ -153,6 +157,9 @@ class Desk:
         self._at_close = at_close
         self._at_takeover = at_takeover
         self._at_start = at_start
+        self._at_stand_by = at_stand_by
+        self._turning = threading.Lock()
+        self._begun: int | None = None
         self.database = database
         self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
         self.owner = token(8)
@@ -243,8 +250,7 @@ class Desk:
                 self.clock.now() if self._running else None,
             ):
                 log.warning("the lease is lost: this desk stands by")
-                self.epoch = None
-                self._clear_timers()
+                self._stand_by()
         except StoreUnavailable as error:
             log.error("lease: %s", error)
 
@@ -266,8 +272,22 @@ class Desk:
             self._begin()
 
     def _begin(self) -> None:
-        self._at_start()
-        self._set_timers()
+        """Set to work, once for each time that the lease is gained.
+
+        The thread that starts the desk and the one that keeps the lease may both come.
+        """
+        with self._turning:
+            if self.epoch is None or self._begun == self.epoch:
+                return
+            self._begun = self.epoch
+            self._at_start()
+            self._set_timers()
+
+    def _stand_by(self) -> None:
+        with self._turning:
+            self.epoch = None
+            self._clear_timers()
+            self._at_stand_by()
 
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())
@@ -291,16 +311,18 @@ class Desk:
                 self._scheduler.remove_job(job_id(name))
 
     def prune(self) -> int:
-        """Remove what is too old of calls and ledger, for a second at most; return how many calls.
+        """Remove what is too old of calls, headlines and ledger, for a second at most.
 
-        Does nothing on a desk that stands by; a database that fails is logged.
+        Returns how many rows of calls, pictures and headlines went. Does nothing on a desk that
+        stands by; a database that fails is logged.
         """
         end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
-        before = self.clock.real_now() - self._keep_calls
+        now = self.clock.real_now()
+        before, news = now - self._keep_calls, now - max(self._keep_calls, KEEP_NEWS)
         try:
             while self.active and not self._closing and self.clock.monotonic() < end:
                 went = self.database.prune(before, limit=PRUNE_ROWS)
-                went += self.database.prune_news(before, limit=PRUNE_ROWS)
+                went += self.database.prune_news(news, limit=PRUNE_ROWS)
                 gone += went
                 if not went:
                     self.database.prune_ledger(before)

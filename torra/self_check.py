@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -20,21 +20,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import VENDORS, AgentSettings
+from agents.registry import AGENTS
 from instance_database import Database
 from torra import wiring
-from torra.clock import System, iso
-from torra.config import ROOT, Profile, load_desk, load_profile
+from torra.clock import System, duration, iso
+from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.errors import TorraError
 from torra.event_file import read_events
 from torra.feeds.protocol import stream_state
+from torra.feeds.sample import SampleFeed
 from torra.providers.capabilities import warning
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.switchboard import Switchboard
+from torra.scheduled_events import Event
 from torra.spending import tick_worst_case
 
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
+
+READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
+"""Features that are made of headlines."""
 
 MIN_FREE_BYTES: Final = 200_000_000
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
@@ -85,11 +91,14 @@ def run(home: Path) -> list[Finding]:
         ("sample", _sample),
     )
     findings: list[Finding] = []
+    told: set[str] = set()
     for name, look in checks:
         try:
             findings += look(home)
         except TorraError as error:
-            findings.append(Finding(name, "error", str(error), "mend what the line names"))
+            if str(error) not in told:  # every check reads the profiles; one word is enough
+                findings.append(Finding(name, "error", str(error), "mend what the line names"))
+            told.add(str(error))
     return findings
 
 
@@ -177,41 +186,103 @@ def _providers(home: Path) -> Iterator[Finding]:
 
 def _news(home: Path) -> Iterator[Finding]:
     """Look whether the headlines that profiles ask for can be had."""
-    for name, profile in _profiles(home).items():
+    for name, (profile, instances) in _profiles(home).items():
         if not profile.agents.include_news:
             continue
-        yield from _news_of(name, profile, home)
+        yield from _news_of(name, profile, instances, home)
 
 
-def _news_of(name: str, profile: Profile, home: Path) -> Iterator[Finding]:
+def _news_of(
+    name: str, profile: Profile, instances: list[Instance], home: Path
+) -> Iterator[Finding]:
     from torra.news_source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
-    for said, found in open_sources(profile.news, os.environ, home).described():
+    sources = open_sources(profile.news, os.environ, home)
+    for said, found in sources.described():
         yield Finding("news", found.level, f"profile {name}: {said}", found.remedy)
+    desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
+    if not any(feature.startswith(seen) for seen in desk.values() for feature in READ_FROM_NEWS):
+        yield Finding(
+            "news",
+            "warning",
+            f"profile {name}: headlines are collected, and no seated agent reads them",
+            'write agents.mode "full", or add "news" to agents.active_agents',
+        )
+    if sources.vendors and any(instance.feed == "sample" for instance in instances):
+        yield Finding(
+            "news",
+            "warning",
+            f"profile {name}: the sample's bars are of {_sample_period()}, and what "
+            f"{', '.join(sources.vendors)} brings is of today: no headline counts",
+            'read headlines of that time from a file: news.sources ["file"], news.file',
+        )
 
 
 def _events(home: Path) -> Iterator[Finding]:
-    """Look whether the calendars of scheduled events can be read, and how far they reach."""
-    now = System().real_now()
-    for name, profile in _profiles(home).items():
+    """Look whether the calendars of scheduled events can be read, and what their windows cover."""
+    for name, (profile, instances) in _profiles(home).items():
         if not profile.events.calendar:
             continue
         found = read_events(home / profile.events.calendar)
         said = f"profile {name}: {len(found)} events in {profile.events.calendar}"
-        if found and found[-1].time > now:
-            yield Finding("events", "ok", f"{said}, the last on {iso(found[-1].time)[:10]}")
-        else:
+        replayed = any(instance.feed == "sample" for instance in instances)
+        yield _of_sample(said, found) if replayed else _to_come(said, found)
+        yield from _windows(name, profile, instances)
+
+
+def _to_come(said: str, events: Sequence[Event]) -> Finding:
+    if events[-1].time > System().real_now():
+        return Finding("events", "ok", f"{said}, the last on {iso(events[-1].time)[:10]}")
+    return Finding(
+        "events",
+        "warning",
+        f"{said}, none to come: nothing keeps openings away from events",
+        "put this week's events into it (docs/events.md)",
+    )
+
+
+def _of_sample(said: str, events: Sequence[Event]) -> Finding:
+    """Look whether a calendar is of the time of the sample's bars."""
+    start, end = SampleFeed(ROOT / "sample_data").period()
+    there = sum(start <= event.time <= end for event in events)
+    said = f"{said}, {there or 'none'} in the sample's time, {_sample_period()}"
+    if there:
+        return Finding("events", "ok", said)
+    return Finding("events", "warning", said, "examples/events.csv is a calendar for the sample")
+
+
+def _sample_period() -> str:
+    start, end = SampleFeed(ROOT / "sample_data").period()
+    return f"{iso(start)[:10]} to {iso(end)[:10]}"
+
+
+def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[Finding]:
+    """Look whether a bar can close before the window of an event that comes within the next."""
+    before = profile.gate.event_before_minutes
+    for instance in instances:
+        wider = {
+            timeframe: minutes
+            for timeframe in instance.timeframes
+            if (minutes := duration(timeframe).total_seconds() / 60) > before
+        }
+        if wider:
             yield Finding(
                 "events",
                 "warning",
-                f"{said}, none to come: nothing keeps openings away from events",
-                "put this week's events into it (docs/events.md)",
+                f"{instance.id} on {', '.join(wider)}: a bar that closes more than {before:g} "
+                "minutes before an event may open a position that lives through it",
+                f"raise gate.event_before_minutes of profile {name} to {max(wider.values()):g}",
             )
 
 
-def _profiles(home: Path) -> dict[str, Profile]:
-    names = dict.fromkeys(instance.profile for instance in load_desk(home).instances)
-    return {name: load_profile(name, home) for name in names}
+def _profiles(home: Path) -> dict[str, tuple[Profile, list[Instance]]]:
+    """Return every profile of the desk by name, with the instances that use it."""
+    found: dict[str, tuple[Profile, list[Instance]]] = {}
+    for instance in load_desk(home).instances:
+        if instance.profile not in found:
+            found[instance.profile] = (load_profile(instance.profile, home), [])
+        found[instance.profile][1].append(instance)
+    return found
 
 
 def _vendor(vendor: str, board: Switchboard) -> Finding:

@@ -194,6 +194,8 @@ def told_events(view: EventView) -> dict[str, Any]:
         "status": view.status,
         "to_next": view.to_next,
         "since_last": view.since_last,
+        "ahead": view.ahead,
+        "behind": view.behind,
         "events": [{**asdict(event), "time": iso(event.time)} for event in view.events],
     }
 
@@ -204,6 +206,8 @@ def events_then(told: Mapping[str, Any]) -> EventView:
         status=told["status"],
         to_next=told["to_next"],
         since_last=told["since_last"],
+        ahead=told.get("ahead"),
+        behind=told.get("behind"),
         events=tuple(Event(**{**event, "time": parse(event["time"])}) for event in told["events"]),
     )
 

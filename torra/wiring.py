@@ -25,7 +25,7 @@ from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
-from torra.outlook import Outlook
+from torra.outlook import Outlook, currencies_of
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
 from torra.providers.switchboard import Switchboard
@@ -141,6 +141,7 @@ def open_desk(
             at_close=partial(_close, outlook, models),
             at_takeover=models.heed,
             at_start=outlook.start,
+            at_stand_by=outlook.rest,
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
         found.append(desk)
@@ -191,6 +192,8 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
                 f"instance {instance.id} watches {timeframe}, but its profile {name} "
                 f"gives it no weight: add timeframe_weights.{timeframe}"
             )
+    if profile.events.calendar:
+        currencies_of(instance, profile)
     _refuse_what_is_not_built(profile, name)
     try:
         desk = seated(profile.agents)

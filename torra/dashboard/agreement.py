@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
-from agents.contracts import ADJUSTMENT_BOUND, ORDINALS, VECTORS
+from agents.contracts import ORDINALS, VECTORS
 from agents.panel import DIRECTIONS, Panel
 from torra.dashboard import figures
 from torra.dashboard.figures import cell
@@ -22,7 +22,11 @@ from torra.dashboard.stored import GATE, Row, mapping, sequence
 SMALL_DESK: Final = 4
 """Seats of the budget desk; a larger one gets a count of who answered and who did not."""
 
-UNASKED: Final = {"quorum": "no quorum: too few analysts reported for a debate to rest on"}
+UNASKED: Final = {
+    "quorum": "no quorum: too few analysts reported for a debate to rest on",
+    "budget": "no money: the budget of the hour left none for it",
+    "deadline": "no time: the deadline of the tick left none for it",
+}
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
@@ -107,17 +111,20 @@ def ordinals(report: Mapping[str, Any]) -> list[Row]:
 
 
 def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | None:
-    """Return how far the desk agreed; None without a panel or when no opinion was heard."""
+    """Return how far the desk agreed, `heard` False without any opinion; None without a panel."""
     told = mapping(deliberation.get("panel"))
     opinions = [
         report
         for report in map(mapping, sequence(deliberation.get("reports")))
         if not report.get("abstained") and report.get("agent_id") != GATE
     ]
-    if not told or not opinions:
+    if not told:
         return None
+    if not opinions:
+        return {"heard": False}
     side = _side(told.get("side"))
     return {
+        "heard": True,
         "side": figures.mark(SIDES[side]),
         "sided": figures.plain(told.get("sided"), 0),
         "opposed": figures.plain(told.get("opposed"), 0),
@@ -177,6 +184,9 @@ def checks(
 ) -> Iterable[tuple[str, float | None, Any]]:
     """Yield each number of the panel with what it should be and what is stored."""
     told = mapping(deliberation.get("panel"))
+    yield "side of the desk", expected.side, told.get("side")
+    for name, stance in expected.stances.items():
+        yield f"stance of {name}", stance, mapping(told.get("stances")).get(name)
     yield "opposition", expected.opposition, told.get("opposition")
     yield "raw conviction", expected.conviction_raw, told.get("conviction_raw")
     yield "conviction", expected.conviction, told.get("conviction")
@@ -204,7 +214,7 @@ def _stance(name: str, value: Any, side: int) -> Row:
     return {
         "title": figures.title(name),
         "value": cell(value),
-        "bar": figures.signed_bar(value, ADJUSTMENT_BOUND),
+        "bar": figures.signed_bar(value),
         "side": figures.mark(SIDES[taken]),
         "against": bool(side and taken == -side),
     }

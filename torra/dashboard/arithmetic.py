@@ -16,7 +16,7 @@ from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, RESEARCHER_BOUND, V
 from agents.registry import AGENTS
 from torra.dashboard import agreement, figures
 from torra.dashboard.figures import cell
-from torra.dashboard.stored import Row, is_gate, mapping, reports
+from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
@@ -143,8 +143,11 @@ def _checks(
     """Yield every step with what it should be and what is stored."""
     answers = _answers(deliberation)
     debate = synthesis.synthesise(answers) if answers else None
-    if debate is not None and deliberation.get("panel"):
-        yield from agreement.checks(deliberation, panel.measure(answers, debate.debate))
+    scores = _l1(record)
+    if debate is not None and scores and deliberation.get("panel"):
+        failed = [name for name in sequence(deliberation.get("failures")) if name != GATE]
+        agreed = panel.measure(answers, debate.debate, scores, failed)
+        yield from agreement.checks(deliberation, agreed)
     for vector in VECTORS:
         name = figures.title(vector).lower()
         if debate is not None:
@@ -175,6 +178,13 @@ def _vector_checks(
         yield "agent score", synthesis.clamp(l1 + shift, 1.0), agent
     if l1 is not None and agent is not None:
         yield "blend", synthesis.blended(l1, agent), _finals(record).get(vector)
+
+
+def _l1(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the four scores of L1; none unless all are known."""
+    known = {vector: figures.number(_part(record, "l1", vector)) for vector in VECTORS}
+    found = {vector: value for vector, value in known.items() if value is not None}
+    return found if len(found) == len(VECTORS) else {}
 
 
 def _answers(deliberation: Mapping[str, Any]) -> list[synthesis.Answer]:

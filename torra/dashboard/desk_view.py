@@ -41,6 +41,12 @@ QUIET_WITHIN: Final = 4
 close up after two bars, looks again at the next, and may be late.
 """
 
+LISTED: Final = 40
+"""Newest ticks of a stream that are listed with what their records say."""
+
+OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
+"""What a listed tick is told by, besides its key columns: its own, not what holds today."""
+
 NEIGHBOURS: Final = 5000
 """How many ticks back the links to the previous and next tick look."""
 
@@ -79,9 +85,10 @@ class DeskView(Protocol):
         """Return one stream, or None when the desk has no such stream.
 
         {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
-        bars (oldest first), ticks (newest first, key columns), trades, skipped, previous and next
-        (names of the neighbouring instances), changes (of the stream), next_in_seconds,
-        age_seconds, stale, quiet}. A trade is a row of its signal: entry was planned, price filled.
+        bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN of their
+        records), trades, skipped, previous and next (names of the neighbouring instances), changes
+        (of the stream), next_in_seconds, age_seconds, stale, quiet}. A trade is a row of its
+        signal: entry was planned, price filled.
         """
         ...
 
@@ -119,6 +126,7 @@ class DatabaseView:
         self._desk = desk
         self._profiles = {name: station.profile for name, station in desk.stations.items()}
         self._version = version()
+        self._own: dict[tuple[str, str], dict[str, Row]] = {}
 
     @property
     def _clock(self) -> clocks.Clock:
@@ -157,7 +165,7 @@ class DatabaseView:
         found = self._find(instance, timeframe)
         if found is None:
             return None
-        ticks = self._database.ticks(found.id, timeframe, limit)
+        ticks = self._listed(found.id, timeframe, limit)
         stream = self._stream(found, timeframe)
         return {
             "desk": self.desk(),
@@ -227,6 +235,22 @@ class DatabaseView:
             "quiet": quiet,
             "skipped": skips[0] if skips else None,
         }
+
+    def _listed(self, instance: str, timeframe: str, limit: int) -> list[Row]:
+        """Return the newest ticks; a record never changes, so each is read once."""
+        ticks = self._database.ticks(instance, timeframe, limit)
+        before = self._own.get((instance, timeframe), {})
+        keys = [str(tick["torra_key"]) for tick in ticks[:LISTED]]
+        own = {key: before[key] if key in before else self._own_words(key) for key in keys}
+        self._own[instance, timeframe] = own
+        return [{**tick, **own.get(str(tick["torra_key"]), {})} for tick in ticks]
+
+    def _own_words(self, torra_key: str) -> Row:
+        try:
+            record, _ = self._database.journal_row(torra_key)
+        except KeyError:
+            return {}
+        return {name: record[name] for name in OWN if name in record}
 
     def _names(self, one: Instance) -> Row:
         thresholds = self._profiles[one.id].thresholds

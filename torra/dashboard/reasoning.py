@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import risk_engine
-from torra.dashboard import agreement, arithmetic, figures, surroundings
+from torra.dashboard import agreement, arithmetic, figures, surroundings, vetoes
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
 
@@ -50,7 +50,8 @@ def story(record: Mapping[str, Any]) -> Row:
         "pruned": bool(deliberation.get("calls")) and not record.get("calls"),
         "stages": [_stage(item) for item in sequence(deliberation.get("stages"))],
         "flags": [figures.clean(flag, 120) for flag in sequence(deliberation.get("flags"))],
-        "why": why(record.get("reason")),
+        "why": why(record),
+        "veto": vetoes.cause(record),
         "denied": [figures.clean(reason, 120) for reason in sequence(record.get("denied"))],
         "signals": _signals(record),
         "outcomes": _outcomes(record),
@@ -81,12 +82,14 @@ def standing(record: Mapping[str, Any]) -> str:
     return f"is {figures.plain(gap, _decimals(record))} short of the {shown}"
 
 
-def why(reason: Any) -> str:
+def why(record: Mapping[str, Any]) -> str:
     """Return the word why an action was taken with its meaning; text of a host stays as it is."""
-    word = figures.clean(reason, 300)
+    word = figures.clean(record.get("reason"), 300)
     if word == "THRESHOLD":
         return ""  # the standing of the consensus says it
     meaning = REASONS.get(word, "")
+    if word == "GATE_VETO":
+        meaning = vetoes.cause(record) or meaning
     return f"{word}: {meaning}" if meaning else word
 
 

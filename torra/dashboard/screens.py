@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard import agreement, figures, skips
+from torra.dashboard import agreement, figures, skips, sources, vetoes
+from torra.dashboard.desk_view import LISTED as TICKS_SHOWN
 from torra.dashboard.figures import cell
 from torra.dashboard.reasoning import headline, standing, why
 from torra.dashboard.stored import Row, mapping
@@ -21,9 +22,6 @@ from torra.dashboard.stored import Row, mapping
 Cells = dict[str, Row]
 TickLink = Callable[[str, str, str], str]
 """Returns the address of a tick's page from instance, timeframe and bar_time."""
-
-TICKS_SHOWN: Final = 40
-"""Rows of the tick list on a symbol page."""
 
 NO_TICK: Final = "no tick yet"
 ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
@@ -74,10 +72,13 @@ def _blocks(blocks: Sequence[Mapping[str, Any]]) -> str:
 
 def overview(data: Mapping[str, Any], link: TickLink) -> Row:
     """Return {"cells", "instances", "shape"} of the overview."""
-    cells = strip(data["desk"])
+    cells = strip(data["desk"]) | _sources(data["instances"])
+    cells["legend.sources"] = _meanings(data["instances"])
     instances = []
     for number, instance in enumerate(data["instances"]):
         cells |= _instance(f"i{number}", instance, link)
+        near = sources.near_event(instance["streams"], data["desk"].get("now"))
+        cells[f"i{number}.event"] = _text(near) | _shown(near)
         streams = []
         for place, stream in enumerate(instance["streams"]):
             cells |= _stream(f"i{number}.s{place}", instance, stream, link)
@@ -99,6 +100,10 @@ def symbol(data: Mapping[str, Any], link: TickLink) -> Row:
     """Return {"cells", "rows", "shape"} of a symbol page: its head and its list of ticks."""
     cells = strip(data["desk"])
     latest = data.get("latest")
+    stream = {"timeframe": data["timeframe"], "tick": latest}
+    cells |= _sources([{"instance": data["instance"], "streams": [stream]}])
+    near = sources.near_event([stream], data["desk"].get("now"))
+    cells["head.event"] = _text(near) | _shown(near)
     cells |= _verdicts("head", latest, link)
     cells |= _position("head", data)
     cells |= _ages("head", data)
@@ -199,6 +204,25 @@ def _instance(key: str, instance: Mapping[str, Any], link: TickLink) -> Cells:
     del cells[f"{key}.source"]  # each stream shows its own
     cells[f"{key}.changes"] = _changes(instance.get("changes"))
     return cells
+
+
+def _sources(instances: Sequence[Mapping[str, Any]]) -> Cells:
+    """Return the warnings of calendar and news, hidden when there is nothing to warn of."""
+    told = {
+        "calendar": sources.calendar_warning(instances),
+        "news": sources.news_warning(instances),
+    }
+    return {
+        f"warning.{name}": _text(f"! {text}.", "warn") | _shown(text) for name, text in told.items()
+    }
+
+
+def _meanings(instances: Sequence[Mapping[str, Any]]) -> Row:
+    """Return what the sources mean that the overview shows now."""
+    ticks = [mapping(stream.get("tick")) for one in instances for stream in one["streams"]]
+    names = sorted({str(tick.get("source_type")) for tick in ticks} & set(figures.SOURCES))
+    told = "; ".join(f"{name}: {figures.SOURCES[name]}" for name in names)
+    return _text(told or "which agents stand behind the scores")
 
 
 def _verdicts(key: str, latest: Any, link: TickLink) -> Cells:
@@ -353,7 +377,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
             "consensus": cell(event.get("consensus")),
             "l1_consensus": cell(event.get("l1_consensus")),
             "source": _source(event.get("source_type")),
-            "reason": _text(_why(event, data)),
+            "reason": _text(_why(event)),
         }
     close = event.get("close_time") or event.get("as_of")
     if not close:
@@ -362,10 +386,11 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
     return {f"{key}.{name}": value for name, value in cells.items()}
 
 
-def _why(event: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    told = why(event.get("reason"))
-    where = standing({**event, "thresholds": data.get("thresholds")}).removeprefix("is ")
-    return told or where or figures.DASH
+def _why(event: Mapping[str, Any]) -> str:
+    """Say why a listed tick did what it did, by its own thresholds: today's may be others."""
+    if event.get("reason") == "THRESHOLD" and not event.get("thresholds"):
+        return "between the thresholds of its time"
+    return why(event) or standing(event).removeprefix("is ") or figures.DASH
 
 
 def _skip(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> Row:
@@ -374,9 +399,11 @@ def _skip(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> R
 
 
 def _reason(latest: Mapping[str, Any]) -> str:
-    told = why(latest.get("reason"))
+    told, veto = why(latest), vetoes.cause(latest)
     denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
+    if veto and veto not in more:
+        more += f" {figures.mark('VETO').text} of openings: {veto}."
     return f"{headline(latest)} {more}".strip()
 
 

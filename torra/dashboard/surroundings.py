@@ -23,6 +23,13 @@ MAX_ADDRESS: Final = 2000
 """Characters of the longest address that is linked."""
 
 EVENTS_SHOWN: Final = 40
+NEAR: Final = 60.0
+"""Minutes within which a second event is told besides the nearest."""
+
+CLOSE: Final = "at the close"
+AT_ONCE: Final = 1 / 60
+"""Minutes within which an event is at the close itself."""
+
 HTTPS_PORTS: Final = (None, 443)
 HOST: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]")
 """A public DNS name: at least two labels, and the last one no number, so no address of a machine.
@@ -49,7 +56,8 @@ CALENDAR: Final = {
     "available": "",
     "off": "no calendar: name a file in events.calendar of the profile",
     "ended": "calendar ended: it lists nothing after this tick; put a newer file in its place",
-    "broken": "calendar broken: the file could not be read again, so the last good one is used",
+    "broken": "the calendar cannot be read; the last good one is used",
+    "broken_ended": "the calendar cannot be read, and the last good one lists nothing any more",
 }
 """What is the matter with the calendar, by torra.scheduled_events.EventView.status."""
 
@@ -113,14 +121,13 @@ def events(record: Mapping[str, Any]) -> Row:
     told = mapping(record.get("events"))
     missing = UNTOLD if "events" not in record else CALENDAR["off"]
     status = str(told.get("status") or "") if told else ""
-    rows = [_event(item, record.get("as_of")) for item in sequence(told.get("events"))]
-    known = [row for row in rows if row["minutes"] is not None][:EVENTS_SHOWN]
+    known = event_rows(told.get("events"), record.get("as_of"))[:EVENTS_SHOWN]
     there = bool(told) and status != "off"
     return {
         "there": there,
         "trouble": _in_words(CALENDAR, status) if told else missing,
         "tone": "flat" if not there else "warn",
-        "next": _nearest(told.get("to_next"), [r for r in known if r["minutes"] >= 0], "in {}"),
+        "next": _nearest(told.get("to_next"), [r for r in known if r["minutes"] > 0], "in {}"),
         "last": _nearest(
             told.get("since_last"), [r for r in known[::-1] if r["minutes"] <= 0], "{} ago"
         ),
@@ -128,11 +135,33 @@ def events(record: Mapping[str, Any]) -> Row:
     }
 
 
+def event_rows(items: Any, moment: Any, at_once: str = CLOSE) -> list[Row]:
+    """Return events with how far they are from a moment, which `at_once` names.
+
+    Those without a time are left out.
+    """
+    rows = [_event(item, moment, at_once) for item in sequence(items)]
+    return [row for row in rows if row["minutes"] is not None]
+
+
+def nearest_events(record: Mapping[str, Any]) -> list[str]:
+    """Return the event nearest to a tick, and the nearest on its other side when near as well."""
+    rows = event_rows(mapping(record.get("events")).get("events"), record.get("as_of"))
+    ahead = [row for row in rows if row["minutes"] > 0][:1]
+    past = [row for row in rows if row["minutes"] <= 0][-1:]
+    found = sorted([*ahead, *past], key=lambda row: abs(float(row["minutes"])))
+    return [
+        f"{row['title']} {row['far']}"
+        for place, row in enumerate(found)
+        if not place or abs(row["minutes"]) <= NEAR
+    ]
+
+
 def news(record: Mapping[str, Any]) -> Row:
     """Return the headlines that counted with their weights, or why there are none."""
     told = mapping(record.get("news"))
     status = str(told.get("status") or "") if told else ""
-    trouble = status in ("rate_limited", "refused", "unreachable", "broken")
+    trouble = status in ("no_file", "rate_limited", "refused", "unreachable", "broken")
     off = UNTOLD if "news" not in record else NEWS["off"]
     known = {str(row.get("id")): row for row in map(mapping, sequence(record.get("headlines")))}
     rows = [_headline(mapping(item), known) for item in sequence(told.get("items"))]
@@ -189,16 +218,18 @@ def _in_words(words: Mapping[str, str], status: str) -> str:
     return words.get(status, figures.clean(status, 80) or "no status is recorded")
 
 
-def _event(item: Any, as_of: Any) -> Row:
+def _event(item: Any, as_of: Any, at_once: str) -> Row:
     told = mapping(item)
     minutes = _minutes(told.get("time"), as_of)
+    currency, name = figures.clean(told.get("currency"), 8), figures.clean(told.get("name"), 120)
     return {
         "minutes": minutes,
         "when": figures.moment(told.get("time")),
-        "far": "" if minutes is None else _far(minutes),
-        "currency": figures.clean(told.get("currency"), 8),
+        "far": "" if minutes is None else _far(minutes, at_once),
+        "currency": currency,
         "impact": figures.clean(told.get("impact"), 12),
-        "name": figures.clean(told.get("name"), 120),
+        "name": name,
+        "title": f"{currency} {name}".strip(),
     }
 
 
@@ -209,7 +240,9 @@ def _minutes(time: Any, as_of: Any) -> float | None:
         return None
 
 
-def _far(minutes: float) -> str:
+def _far(minutes: float, at_once: str) -> str:
+    if abs(minutes) < AT_ONCE:
+        return at_once
     told = figures.span(abs(minutes) * 60)
     return f"in {told}" if minutes >= 0 else f"{told} ago"
 
@@ -219,10 +252,9 @@ def _nearest(minutes: Any, rows: list[Row], form: str) -> str:
     known = figures.number(minutes)
     if known is None:
         return "none within a day"
-    told = form.format(figures.span(known * 60))
-    named = [row for row in rows if abs(abs(row["minutes"]) - known) < 1]
-    names = (f"{row['currency']} {row['name']}".strip() for row in named)
-    return ", ".join([told, *dict.fromkeys(names)])
+    told = CLOSE if known < AT_ONCE else form.format(figures.span(known * 60))
+    named = [row["title"] for row in rows if abs(abs(row["minutes"]) - known) < 1]
+    return ", ".join([told, *dict.fromkeys(named)])
 
 
 def _headline(told: Row, known: Mapping[str, Row]) -> Row:
@@ -245,7 +277,7 @@ def _classes(told: Mapping[str, Any]) -> Iterable[Row]:
         count, mean = [*sequence(pair), None, None][:2]
         yield {
             "name": figures.clean(name, 20),
-            "count": figures.plain(count, 0),
+            "count": f"{figures.plain(count, 0)} headline{'' if count == 1 else 's'}",
             "score": cell(mean, 2),
         }
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from flask import Blueprint, abort, current_app, jsonify, render_template, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import OPPOSITION_COST
+from agent_config import OPPOSITION_COST, SIDE_FROM
 from torra import clock
 from torra.dashboard import figures, reasoning, screens, surroundings
 from torra.dashboard.desk_view import DeskView
@@ -114,6 +114,7 @@ def help_page() -> str:
         regimes=surroundings.REGIMES,
         triage=surroundings.TRIAGE,
         cost=OPPOSITION_COST,
+        side=SIDE_FROM,
     )
 
 

@@ -13,6 +13,7 @@ read in `specialists`. The weights are a textbook's, set to be sensible and neve
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,8 @@ ADX: Final = "technical.adx14"
 NAMED: Final = "market.regime"
 """The regime by its name (torra.market_regime); it is said, the weights go by ADX."""
 
+NUMBERS: Final = re.compile(r"[ ,]*\{[0-9][^}]*\}")
+"""Values in a format, with what parts them: a component knows that EMA20 was passed, not where."""
 HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
@@ -104,7 +107,7 @@ class Reader:
         component = number(features.get(name))
         if component is None:
             return None
-        fact, turn = self.component + " {0:+.2f}", self.component + " {way} 0"
+        fact, turn = self.component + " {0:+.2f}", NUMBERS.sub("", self.turn)
         return _Seen((name,), (component,), component, fact, turn)
 
 
@@ -241,7 +244,7 @@ READERS: Final = (
         trend=0.5,
         range=0.1,
         fact="body {0:+.2f} ATR",
-        turn="the next close {way} this bar's body of {0:+.2f} ATR",
+        turn="the next close {way} this bar's body",
         component="pa_body",
     ),
     Reader(
@@ -251,7 +254,7 @@ READERS: Final = (
         trend=0.4,
         range=0.2,
         fact="volume {1:.1f} x its average behind a body of {0:+.2f} ATR",
-        turn="the next close {way} this bar of {1:.1f} x the average volume",
+        turn="the next close {way} this bar of much volume",
         component="pa_volume",
         sparse=True,
     ),

@@ -36,7 +36,7 @@ class RulesProvider:
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
-            future.set_result(Completion(text, request.model or NAME, NAME))
+            future.set_result(Completion(text, request.model or NAME, NAME, final=True))
         return future
 
     def close(self) -> None:
