@@ -222,7 +222,7 @@ class NewsSettings(Section):
         description="older headlines are not evidence any more",
     )
     half_life_hours: float = Field(
-        6.0, gt=0, le=720, description="after this time a headline counts half"
+        6.0, gt=0, le=720, description="after this time a headline weighs half"
     )
     max_items: int = Field(
         12, ge=1, le=20, description="headlines that the news agent is shown, the weightiest first"
