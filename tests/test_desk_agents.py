@@ -21,7 +21,9 @@ from agent_framework import deliberate
 from agents.contracts import VECTORS, AgentReport, Feature
 from agents.deliberation import Deliberation
 from agents.registry import AGENTS
+from docs import generate
 from scoring_rubric import RUBRICS
+from torra.config import ROOT
 from torra.market_regime import REGIME_READS
 from torra.providers.rules import RulesProvider
 
@@ -216,3 +218,9 @@ def test_only_who_needs_the_calendar_or_a_companys_figures_is_shown_them() -> No
     )
     assert readers("sentiment.up_bars") == {"sentiment"}
     assert readers("forecast.drift_pct") == {"bull_researcher", "bear_researcher"}
+
+
+def test_the_page_of_the_agents_is_written_from_their_roles() -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    assert page == generate.render_agents_docs(generate.by_hand(page)), "python -m docs.generate"
+    assert all(f"### `{name}`" in page for name in AGENTS)

@@ -17,7 +17,7 @@ import torra.outlook
 from tests import desks
 from torra import event_file
 from torra.clock import System, iso
-from torra.config import Instance, Profile, validate
+from torra.config import ROOT, Instance, Profile, validate
 from torra.errors import ConfigError
 from torra.journal_replay import replay
 from torra.news_digest import NewsStatus
@@ -424,5 +424,7 @@ def test_a_calendar_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     desk.database.close()
 
 
-def test_every_status_can_stand_in_a_reason() -> None:
+def test_every_status_can_stand_in_a_reason_and_on_its_page() -> None:
+    page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
+    assert all(f"| `{status}` |" in page for status in NewsStatus)
     assert all(status.value.replace("_", "").isalpha() for status in NewsStatus)
