@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import Loopback
 
 LONGEST = 60.0
 
@@ -30,43 +31,22 @@ class Said:
     every: float = 0.02
 
 
-class NewsServer(ThreadingHTTPServer):
+class NewsServer(Loopback):
     """See the module; use it in a `with`."""
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
     def __init__(self, said: Any = None) -> None:
-        super().__init__(("127.0.0.1", 0), _Conversation)
+        super().__init__(_Conversation)
         self.said = said or Said()
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.released = threading.Event()
-        self._thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.released.set()
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/api/v1"
+        return f"{super().url}/api/v1"
 
     def play(self, said: Any) -> Self:
         self.said = said
         self.asked = []
         return self
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error here."""
 
 
 class _Conversation(BaseHTTPRequestHandler):

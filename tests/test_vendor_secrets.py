@@ -36,9 +36,9 @@ from tests.vendor_server import (
     Reply,
     Reset,
     Status,
+    Trap,
     Truncated,
     VendorServer,
-    trap,
 )
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
@@ -246,7 +246,7 @@ def test_the_sdks_own_debug_switches_print_no_key(request: pytest.FixtureRequest
 def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trap() as proxy, VendorServer() as server:
+    with Trap() as proxy, VendorServer() as server:
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.url)
         where = {**os.environ, **vendor_line.environment(server)}
@@ -260,7 +260,7 @@ def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
 def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with trap() as proxy, VendorServer() as server:
+    with Trap() as proxy, VendorServer() as server:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         with httpx2.Client() as client:
             assert client.get(server.url).status_code == 502
@@ -270,7 +270,7 @@ def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
-    with trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
+    with Trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
         for code in (301, 302, 303, 307, 308):
             server.play({"*": Redirect(other.url, code)})
             with pytest.raises(ModelUnavailable) as failed:
@@ -289,7 +289,7 @@ def test_variables_of_the_sdks_change_nothing(
         with vendor_line.line(server, vendor) as line:
             line.ask(vendor_line.a_request("technical", "some-model"))
         (plain,) = server.exchanges
-        with trap() as other:
+        with Trap() as other:
             for name, value in strange(other.url).items():
                 monkeypatch.setenv(name, value)
             where = {**os.environ, **vendor_line.environment(server)}

@@ -26,12 +26,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, NamedTuple, Self
 
 from tests import scripted
+from tests.loopback import Loopback
 from tests.vendor_rules import objection
 
 ANTHROPIC: Final = "anthropic"
@@ -199,41 +200,18 @@ class Exchange:
         return "\n".join(texts(self.body))
 
 
-class VendorServer(ThreadingHTTPServer):
+class VendorServer(Loopback):
     """See the module. Use it in a `with`; `exchanges` is what was asked, in order of arrival."""
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-    allow_reuse_address = True
-
     def __init__(self, script: Mapping[str, Any] | None = None, *, strict: bool = True) -> None:
-        super().__init__(("127.0.0.1", 0), _Conversation)
+        super().__init__(_Conversation)
         self.script: Mapping[str, Any] = script or {}
         self.strict = strict
         self.exchanges: list[Exchange] = []
         self.connections = 0
-        self.released = threading.Event()
         self._open = 0
         self._lock = threading.Lock()
         self._counts: dict[str, itertools.count[int]] = {}
-        self._thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.released.set()
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def base(self, vendor: str) -> str:
         """Return the base URL as the vendor's SDK wants it."""
@@ -280,9 +258,6 @@ class VendorServer(ThreadingHTTPServer):
         with self._lock:
             self._open -= 1
         super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error here."""
 
 
 class _Conversation(BaseHTTPRequestHandler):
@@ -729,48 +704,21 @@ QUOTA: Final = {
 # --- other servers --------------------------------------------------------------------------------
 
 
-class Trap(ThreadingHTTPServer):
+class Trap(Loopback):
     """A server to which nothing may ever come: a proxy, a redirect's target, another address.
 
     `seen` holds the first bytes of every connection.
     """
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), BaseHTTPRequestHandler)
+        super().__init__(BaseHTTPRequestHandler)
         self.seen: list[bytes] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         request.settimeout(1.0)
         with suppress(OSError):
             self.seen.append(request.recv(65536))
             request.sendall(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error here."""
-
-
-@contextmanager
-def trap() -> Iterator[Trap]:
-    """Open a `Trap` for the length of a `with`."""
-    server = Trap()
-    thread = threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-    )
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 Entry = Reply | Status | Hang | Drip | Reset | Truncated | Redirect | Raw | Huge | Late
