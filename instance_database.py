@@ -29,6 +29,7 @@ from torra.bar_store import BarStore
 from torra.clock import duration, iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import StoreUnavailable
+from torra.execution_store import ExecutionStore
 from torra.journal_store import JournalStore
 from torra.ledger_store import LedgerStore
 from torra.news_store import NewsStore
@@ -72,7 +73,9 @@ class Saved:
     composites: Mapping[str, Mapping[str, Any]]
 
 
-class Database(TickStore, BarStore, SignalStore, JournalStore, LedgerStore, NewsStore):
+class Database(
+    TickStore, BarStore, SignalStore, ExecutionStore, JournalStore, LedgerStore, NewsStore
+):
     """One desk's database. Any thread may use it; each has its own connection."""
 
     @classmethod
@@ -194,6 +197,7 @@ class Database(TickStore, BarStore, SignalStore, JournalStore, LedgerStore, News
                 OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
             ],
             profits=[row["profit"] for row in trades],
+            trades=trades,
             open_elsewhere=elsewhere,
         )
 

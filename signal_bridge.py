@@ -1,32 +1,35 @@
-"""Signals: their ids, their states, and the way from the database to a bridge.
+"""Signals: their ids, their states, and the way from the database to a bridge and back.
 
 `write_signal` enqueues inside the tick's own transaction and touches no file. `publish_pending`
-runs after it, and again at any time: it checks halt and expiry at the moment of submission, hands
-over what passes and marks it, so repeating it after a crash sends nothing twice under another name:
-the same decision always has the same id, and a bridge executes an id once. When the way to the
-market is closed the signal stays pending and dies at its expiry. `apply_event` books what a bridge
-reports. The store is handed in (instance_database.Database fits); no SQL is here, and deciding,
-sizing and filling are left to `torra.risk_engine` and the bridges.
+(paper) and `send_pending` (a bridge) run after it, and again at any time: they check halt, health
+and expiry at the moment of submission, hand over what passes and mark it, so repeating them after a
+crash sends nothing twice under another name: the same decision always has the same id, and a bridge
+executes an id once. When the way to the market is closed the signal stays pending, says why, and
+dies at its expiry. What the other side says is booked by `take_reports` in one transaction and only
+then forgotten there, so that a crash between the two books it again, which changes nothing.
+
+The store is handed in (instance_database.Database fits); no SQL is here. Deciding and sizing are
+left to `torra.risk_engine`, filling to the bridges, comparing the books to `torra.settlement`.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from torra.bridges.protocol import Bridge, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
+from torra.failpoints import reach
 from torra.risk_engine import DenyReason, SignalDraft
+from torra.signal_states import EXECUTED, TRANSITIONS, UNEXECUTED
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
-
-FAILED: Final = ("REJECTED", "EXPIRED", "CANCELLED")
-"""States in which a signal ends without having been executed."""
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
@@ -59,6 +62,18 @@ class Store(Protocol):
         """Move a signal along torra.signal_states and append the step to its history."""
         ...
 
+    def note_signal(self, sid: str, detail: str) -> None:
+        """Say why a signal waits."""
+        ...
+
+    def raise_alarm(self, key: str, kind: str, detail: str) -> Any:
+        """Put an alarm on record, once while it stands."""
+        ...
+
+    def reduce(self, reason: str) -> Any:
+        """Let nothing open any more, until a person resumes."""
+        ...
+
     def close_position(
         self,
         sid: str,
@@ -73,24 +88,12 @@ class Store(Protocol):
         ...
 
 
-class Bridge(Protocol):
-    """The way to a market. Both methods raise BridgeUnavailable when it is closed for now."""
-
-    def submit(self, signal: Mapping[str, Any]) -> None:
-        """Hand a signal over; the same id again changes nothing."""
-        ...
-
-    def recall(self, sid: str) -> bool:
-        """Take a signal back; False when it was executed or cannot be reached any more."""
-        ...
-
-
 class Event(Protocol):
-    """What a bridge reports (torra.bridges.paper.PaperEvent says what each kind means)."""
+    """What the paper bridge reports (torra.bridges.paper.PaperEvent says what each kind means)."""
 
     @property
     def kind(self) -> str:
-        """FILLED, STOPPED, TARGET, CLOSED or CANCELLED."""
+        """FILLED, PARTIAL, REJECTED, STOPPED, TARGET, CLOSED or CANCELLED."""
         ...
 
     @property
@@ -118,6 +121,16 @@ class Event(Protocol):
         """Profit over the planned risk."""
         ...
 
+    @property
+    def volume(self) -> float:
+        """Lots that were filled."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """The guard that refused it."""
+        ...
+
 
 def signal_id(
     instance: str, symbol: str, timeframe: str, bar_time: datetime, *, kind: str, side: str
@@ -138,6 +151,7 @@ def write_signal(
     bar_time: datetime,
     created: datetime,
     expires: datetime,
+    bridge: str = "paper",
 ) -> dict[str, Any]:
     """Enqueue a draft and return its row, which is plain JSON.
 
@@ -168,41 +182,210 @@ def write_signal(
         "decided_at": iso(created),
         "expires": iso(expires),
         "state": "WAITING" if waits else "PENDING",
+        "bridge": bridge,
     }
     store.enqueue_signal(row)
+    reach("enqueued")
     return row
 
 
-def publish_pending(
-    store: Store,
-    bridge: Bridge | None = None,
-    *,
-    now: datetime,
-    halted: bool,
-    instance: str | None = None,
-) -> list[dict[str, Any]]:
-    """Publish what may still be sent and return those rows, oldest decision first, closes first.
+# --- towards the market ---------------------------------------------------------------------------
 
-    `now` is the desk's clock. Without a bridge (paper) a signal is published by being marked: the
-    paper bridge reads the store. While `halted`, whatever has not been executed is cancelled
-    (TRADING_HALTED), the published as far as the bridge can take it back. From its expiry on a
-    pending signal is EXPIRED. An opening in WAITING follows its close.
+
+def publish_pending(
+    store: Store, *, now: datetime, halted: bool, instance: str | None = None
+) -> list[dict[str, Any]]:
+    """Publish on paper what may still be sent; return those rows, oldest decision first.
+
+    Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. While
+    `halted`, whatever has not been executed is cancelled (TRADING_HALTED). From its expiry on a
+    pending signal is EXPIRED. Closes go first; an opening in WAITING follows its close.
     """
     with store.transaction():
         if halted:
-            _cancel_all(store, bridge, instance)
+            for row in _rows(store, ("WAITING", "PENDING", "PUBLISHED"), instance):
+                store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
             return []
-        rows = _rows(store, ("PENDING",), instance)
-        sent = [row for row in rows if _publish(store, bridge, row, now)]
+        sent = [row for row in _rows(store, ("PENDING",), instance) if not _expire(store, row, now)]
+        for row in sent:
+            store.move_signal(row["sid"], "PUBLISHED")
+            row["state"] = "PUBLISHED"
         _follow_closes(store, instance)
     return sent
 
 
-def apply_event(store: Store, event: Event) -> None:
-    """Book what a bridge reports, in one transaction; raises ValueError for an unknown kind."""
+def send_pending(
+    store: Store,
+    bridge: Bridge,
+    order_of: Callable[[Mapping[str, Any]], Order],
+    *,
+    now: Callable[[], datetime],
+    halted: Callable[[], str],
+    instance: str | None = None,
+) -> list[dict[str, Any]]:
+    """Hand what may still be sent to a bridge; return those rows, oldest decision first.
+
+    Nothing that touches the bridge happens inside a transaction, and every answer is booked in one
+    of its own. `halted` says why nothing may be sent ("" when it may) and is asked again right
+    before each submission. What expired or was halted is taken back as far as the bridge can: what
+    the other side has already taken, its report decides.
+    """
+    sent = []
+    _release_openings(store, instance)
+    rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
+    health = bridge.health() if any(row["state"] == "PENDING" for row in rows) else None
+    for row in rows:
+        if halted() or row["detail"] == DenyReason.TRADING_HALTED.value:
+            _take_back(store, bridge, row, "CANCELLED", DenyReason.TRADING_HALTED)
+        elif now() >= parse(row["expires"]):
+            _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
+        elif row["state"] == "PENDING" and health is not None and not health.ok:
+            store.note_signal(row["sid"], f"{health.deny}: {health.detail}")
+        elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), halted):
+            sent.append({**row, "state": "PUBLISHED"})
+    if halted():
+        for row in _rows(store, ("WAITING",), instance):
+            store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
     with store.transaction():
-        if event.kind == "FILLED":
+        _follow_closes(store, instance)
+    return sent
+
+
+def _rows(store: Store, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+    rows = store.signals(states=states, instance=instance, limit=LIMIT)
+    return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
+
+
+def _submit(store: Store, bridge: Bridge, order: Order, halted: Callable[[], str]) -> bool:
+    if halted():
+        return False  # since the look at its row; the next turn takes it back
+    try:
+        bridge.submit(order)
+    except BridgeUnavailable as error:
+        store.note_signal(order.sid, f"{DenyReason.BRIDGE_DEAD}: {error}")
+        return False
+    store.move_signal(order.sid, "PUBLISHED")
+    reach("marked")
+    return True
+
+
+def _take_back(
+    store: Store, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
+) -> None:
+    try:
+        found = bridge.recall(row["sid"], row["seq"])
+    except BridgeUnavailable:
+        store.note_signal(row["sid"], reason.value)  # it is not sent later: this is tried again
+        return
+    if found is not Recall.TAKEN:
+        store.move_signal(row["sid"], end, detail=reason.value)
+    elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
+        store.move_signal(row["sid"], "PUBLISHED")
+
+
+def _expire(store: Store, row: Mapping[str, Any], now: datetime) -> bool:
+    if now < parse(row["expires"]):
+        return False
+    store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
+    return True
+
+
+def _follow_closes(store: Store, instance: str | None) -> None:
+    """Cancel each opening in WAITING whose close came to nothing."""
+    for row in _rows(store, ("WAITING",), instance):
+        close = store.signal(row["after"])
+        if close is None or close["state"] in UNEXECUTED:
+            state = close["state"] if close else "missing"
+            store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
+
+
+def _release_openings(store: Store, instance: str | None) -> None:
+    """Let each opening go whose position is closed, as the books say, not only acknowledged."""
+    for row in _rows(store, ("WAITING",), instance):
+        before = store.signal(row["closes"])
+        if before is not None and before["state"] == "CLOSED":
+            store.move_signal(row["sid"], "PENDING", detail="close filled")
+
+
+# --- back from the market -------------------------------------------------------------------------
+
+
+def take_reports(store: Store, bridge: Bridge) -> list[Report]:
+    """Book every report of a bridge, each in a transaction of its own, and settle it after that."""
+    taken = []
+    for report in bridge.poll():
+        reach("ack_read")
+        with store.transaction():
+            apply_report(store, report)
+        reach("ack_committed")
+        bridge.settle(report)
+        taken.append(report)
+    return taken
+
+
+def apply_report(store: Store, report: Report) -> None:
+    """Book what a bridge says of a signal; booking it again changes nothing.
+
+    An execution of a signal that has ended without one, and a report of a signal that is not in the
+    database, are no news to be dropped: they raise an alarm and let nothing open any more.
+    """
+    with store.transaction():
+        row = store.signal(report.sid)
+        if row is None:
+            _alarm(store, report, "a report of a signal that the database does not know")
+        elif row["state"] in UNEXECUTED and report.status in (*EXECUTED, "PLACED"):
+            _alarm(store, report, f"executed after it had ended {row['state']}")
+        else:
+            _step(store, row, report)
+
+
+def _alarm(store: Store, report: Report, what: str) -> None:
+    told = f"{what}: {report.status} {report.volume} lots at {report.price}"
+    if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
+        store.reduce(f"LATE_EXECUTION {report.sid}")
+
+
+def _step(store: Store, row: Mapping[str, Any], report: Report) -> None:
+    status: str = report.status
+    if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
+        status = "NOT_SENT"
+    for waiting, following in (("WAITING", "PENDING"), ("PENDING", "PUBLISHED")):
+        if (store.signal(row["sid"]) or row)["state"] == waiting:
+            store.move_signal(row["sid"], following)
+    state = (store.signal(row["sid"]) or row)["state"]
+    if status not in TRANSITIONS[state]:
+        return  # said before, or overtaken by a later report
+    store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
+    if status in ("UNKNOWN", "UNKNOWN_NOT_SENT"):
+        words = f"{row['kind']} {row['side']} {row['lots']} {row['symbol']} of {row['instance']}"
+        store.raise_alarm(f"{status} {row['sid']}", status, f"{row['sid']} {words}")
+
+
+def _detail(report: Report) -> str:
+    if report.retcode and report.status not in EXECUTED:
+        return f"{report.reason or 'retcode'} {report.retcode}".strip()
+    return report.reason or ("adopted" if report.adopted else "")
+
+
+def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    if report.status not in EXECUTED:
+        return {}
+    moment = "opened_at" if row["kind"] == "open" else "closed_at"
+    known: dict[str, Any] = {"price": report.price, moment: report.at, "deal": report.deal}
+    if report.volume:
+        known["filled_lots"] = report.volume
+    if report.position:
+        known["ticket"] = report.position
+    return known
+
+
+def apply_event(store: Store, event: Event) -> None:
+    """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind."""
+    with store.transaction():
+        if event.kind in EXECUTED:
             _fill(store, event)
+        elif event.kind == "REJECTED":
+            store.move_signal(event.sid, "REJECTED", detail=event.reason)
         elif event.kind == "CANCELLED":
             store.move_signal(event.sid, "CANCELLED", detail="position")
         elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
@@ -218,56 +401,14 @@ def apply_event(store: Store, event: Event) -> None:
             raise ValueError(f"unknown event {event.kind}")
 
 
-def _rows(store: Store, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
-    rows = store.signals(states=states, instance=instance, limit=LIMIT)
-    return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
-
-
-def _publish(store: Store, bridge: Bridge | None, row: dict[str, Any], now: datetime) -> bool:
-    if now >= parse(row["expires"]):
-        store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
-        return False
-    if bridge is not None:
-        try:
-            bridge.submit(row)
-        except BridgeUnavailable:
-            return False
-    store.move_signal(row["sid"], "PUBLISHED")
-    row["state"] = "PUBLISHED"
-    return True
-
-
-def _follow_closes(store: Store, instance: str | None) -> None:
-    """Cancel each opening in WAITING whose close came to nothing."""
-    for row in _rows(store, ("WAITING",), instance):
-        close = store.signal(row["after"])
-        if close is None or close["state"] in FAILED:
-            state = close["state"] if close else "missing"
-            store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
-
-
-def _cancel_all(store: Store, bridge: Bridge | None, instance: str | None) -> None:
-    detail = DenyReason.TRADING_HALTED.value
-    for row in _rows(store, ("WAITING", "PENDING", "PUBLISHED"), instance):
-        if row["state"] != "PUBLISHED" or _recalled(bridge, row["sid"]):
-            store.move_signal(row["sid"], "CANCELLED", detail=detail)
-
-
-def _recalled(bridge: Bridge | None, sid: str) -> bool:
-    if bridge is None:
-        return True
-    try:
-        return bridge.recall(sid)
-    except BridgeUnavailable:
-        return False
-
-
 def _fill(store: Store, event: Event) -> None:
-    """Move a signal to FILLED; one that waited for its close is released on the way."""
+    """Move a signal to its fill; one that waited for its close is released on the way."""
     row = store.signal(event.sid)
     if row and row["state"] == "WAITING":
         store.move_signal(event.sid, "PENDING", detail="close filled")
         store.move_signal(event.sid, "PUBLISHED")
     moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
-    fields = {"price": event.price, moment: event.time}
-    store.move_signal(event.sid, "FILLED", fields=fields)
+    fields: dict[str, Any] = {"price": event.price, moment: event.time}
+    if event.kind == "PARTIAL":
+        fields["filled_lots"] = event.volume
+    store.move_signal(event.sid, event.kind, fields=fields)

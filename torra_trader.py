@@ -17,21 +17,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import ath_calculator
 import signal_bridge
 import technical_calculator
 from agents.contracts import Submit
 from instance_database import Database, Saved, TickKey
-from torra import feature_bundle, risk_engine, sentiment_rules, tick_record
+from torra import approval, feature_bundle, risk_engine, sentiment_rules, tick_record
 from torra.bar_window import Window
 from torra.bridges import paper
+from torra.bridges.guards import limits
 from torra.clock import Clock, duration, iso
-from torra.config import Instance, Profile
+from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import DataUnavailable, StoreUnavailable
+from torra.failpoints import reach
 from torra.news_digest import NewsView
-from torra.risk_engine import Action, intent
+from torra.risk_engine import Action, TradingState, intent
 from torra.scheduled_events import EventView
 from torra.tick_debate import Payer, Voices, debate
 from torra.tick_record import Sight, Thought
@@ -57,6 +59,18 @@ SIGNAL_LIFE_SHARE: Final = 0.2
 """A signal lives for the shorter of 180 s and this share of its bar."""
 
 
+class Way(Protocol):
+    """The way to the market of an instance that does not trade on paper (torra.courier)."""
+
+    def settle(self, instance: str) -> None:
+        """Book what has been reported since."""
+        ...
+
+    def send(self, instance: str) -> None:
+        """Send what may be sent."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Edges:
     """What a tick is handed.
@@ -64,7 +78,8 @@ class Edges:
     `notify` hears what happens inside it and may not fail it; `submit` is None where nobody is to
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
     `news` tells what was known at a moment, `events` what was scheduled around a close and the
-    moment of its tick; None where the profile asks for neither.
+    moment of its tick; None where the profile asks for neither. `way` leads to a bridge, None to
+    the paper bridge; `halted` says why nothing may go out, "" when it may.
     """
 
     database: Database
@@ -78,6 +93,8 @@ class Edges:
     picture: Callable[[], bytes | None] | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
+    way: Way | None = None
+    halted: Callable[[], str] = lambda: ""
 
     @property
     def voices(self) -> Voices:
@@ -124,6 +141,7 @@ def run_tick(
             database=database, clock=edges.clock, deadline=deadline,
         )  # fmt: skip
         record = _decide(instance, key, sight, thought, profile, edges, due, deadline)
+        reach("committed")
     except DataUnavailable as error:
         with _write(edges, deadline):
             database.skip_tick(key, error.reason, error.detail, edges.epoch)
@@ -140,8 +158,11 @@ def run_tick(
 def _afterwards(instance: Instance, record: Mapping[str, Any], edges: Edges) -> None:
     """Publish and tell; the tick is stored, so nothing here may fail it."""
     try:
-        with edges.database.transaction(PUBLISH_WAIT):
-            publish(instance, edges)
+        if edges.way is not None:
+            edges.way.send(instance.id)
+        else:
+            with edges.database.transaction(PUBLISH_WAIT):
+                publish(instance, edges)
         if edges.notify:
             edges.notify("tick", dict(record))
     except Exception:
@@ -156,11 +177,18 @@ def _write(edges: Edges, deadline: float) -> AbstractContextManager[None]:
 
 def publish(instance: Instance, edges: Edges) -> None:
     """Hand the instance's pending signals to its bridge, checking halt and expiry once more."""
+    if edges.way is not None:
+        edges.way.send(instance.id)
+        return
     now = edges.clock.now()
-    state = edges.database.trading_state()
     signal_bridge.publish_pending(
-        edges.database, instance=instance.id, now=now, halted=state == "HALTED"
+        edges.database, instance=instance.id, now=now, halted=trading_state(edges) == "HALTED"
     )
+
+
+def trading_state(edges: Edges) -> TradingState:
+    """Return the desk's trading state; a kill switch that is not in the database yet counts."""
+    return "HALTED" if edges.halted() else edges.database.trading_state()
 
 
 def _release(database: Database, key: TickKey, epoch: int) -> None:
@@ -185,11 +213,14 @@ def _look(
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
     path = _path(instance, edges, as_of)
+    if edges.way is not None:
+        edges.way.settle(instance.id)
     now, before = edges.clock.now(), edges.database.standing(instance.id)
     with _write(edges, deadline):
         edges.window.keep(key.timeframe, bars)
-        publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
-        _advance_paper(instance, profile, edges.database, path, as_of)
+        if edges.way is None:
+            publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
+            _advance_paper(instance, profile, edges.database, path, as_of)
     ath = edges.window.ath(key.timeframe, as_of)
     memory = edges.database.memory_context(
         instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=instance.symbol
@@ -234,6 +265,8 @@ def _look(
 
 def _path(instance: Instance, edges: Edges, as_of: datetime) -> list[paper.Bar]:
     """Return the bars of the shortest timeframe that the paper bridge has not lived through."""
+    if edges.way is not None:
+        return []
     cursor = edges.database.paper_cursor(instance.id)
     if cursor is None or cursor >= as_of - duration(instance.shortest):
         return []
@@ -254,7 +287,7 @@ def _advance_paper(
     held = database.paper_position(instance.id)
     spec = profile.symbol(instance.symbol)
     result, reached = paper.advance_all(
-        [paper.PaperOrder(**row) for row in database.paper_orders(instance.id)],
+        [_paper_order(row, profile, spec) for row in database.paper_orders(instance.id)],
         paper.PaperPosition.of(held) if held else None,
         path,
         cursor=cursor,
@@ -265,6 +298,20 @@ def _advance_paper(
         signal_bridge.apply_event(database, event)
     if reached is not None and reached > cursor:
         database.set_paper_cursor(instance.id, reached)
+
+
+def _paper_order(row: Mapping[str, Any], profile: Profile, spec: SymbolSpec) -> paper.PaperOrder:
+    """Return a stored signal as the paper bridge takes it, with the limits of its moment."""
+    known = {name: value for name, value in row.items() if name != "atr"}
+    if row["kind"] == "open" and row["atr"]:
+        allowed = limits(
+            row["atr"],
+            spec.digits,
+            spread_share=profile.gate.max_spread_atr,
+            deviation_share=profile.risk.max_deviation_atr,
+        )
+        known |= allowed._asdict()
+    return paper.PaperOrder(**known)
 
 
 # --- what the tick decides: step 10 ---------------------------------------------------------------
@@ -296,12 +343,16 @@ def _decide(
         )
         now = edges.clock.now()
         desk = {
-            "trading_state": database.trading_state(),
-            "exposure": database.exposure(instance.id, as_of=sight.as_of),
+            "trading_state": trading_state(edges),
+            "exposure": database.exposure(instance.id, key.timeframe, as_of=sight.as_of),
         }
         action = _review(instance, sight, thought, saved, profile, database, desk)
+        if action.halt is not None:
+            database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(sight.as_of)}")
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
+        elif profile.execution == "approve" and action.drafts:
+            action = _propose(key, sight, thought, saved, action, edges, now)
         signals = _enqueue(instance, key, sight, action, database, now)
         record = tick_record.build(
             sight=sight,
@@ -376,6 +427,36 @@ def _multiplier(thought: Thought, verdict: str) -> float:
     return spoken.ruling.multiplier * spoken.conviction_for(verdict)
 
 
+def _propose(
+    key: TickKey,
+    sight: Sight,
+    thought: Thought,
+    saved: Saved,
+    action: Action,
+    edges: Edges,
+    now: datetime,
+) -> Action:
+    """Write down what would have been sent, for a person; nothing is sent."""
+    approval.propose(
+        edges.database,
+        action,
+        key=key,
+        symbol=sight.instance.symbol,
+        verdict=saved.verdict,
+        price=sight.close,
+        atr=sight.atr,
+        multiplier=_multiplier(thought, saved.verdict),
+        created=now,
+        expires=sight.as_of + duration(key.timeframe),
+    )
+    return Action("HOLD", approval.PROPOSED, denied=action.denied)
+
+
+def signal_life(timeframe: str) -> timedelta:
+    """Return how long a signal of a bar of this timeframe may wait for the market."""
+    return min(SIGNAL_LIFE, duration(timeframe) * SIGNAL_LIFE_SHARE)
+
+
 def _enqueue(
     instance: Instance,
     key: TickKey,
@@ -384,7 +465,7 @@ def _enqueue(
     database: Database,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
-    life = min(SIGNAL_LIFE, duration(key.timeframe) * SIGNAL_LIFE_SHARE)
+    life = signal_life(key.timeframe)
     return tuple(
         signal_bridge.write_signal(
             database,
@@ -395,6 +476,7 @@ def _enqueue(
             bar_time=key.bar_time,
             created=now if now - sight.as_of > life else sight.as_of,
             expires=max(sight.as_of, now) + life,
+            bridge=instance.bridge,
         )
         for draft in action.drafts
     )

@@ -34,6 +34,7 @@ def open_desk(
     feed: Any = None,
     make_clock: Callable[[datetime | None], Any] | None = None,
     lease_seconds: float = 6.0,
+    **more: Any,
 ) -> Desk:
     """Return a desk on the sample whose clock stands still until the test steps it."""
     profile = profile or Profile()
@@ -47,6 +48,7 @@ def open_desk(
         stations,
         make_clock or (lambda stood: Simulated(stood or START)),
         lease_seconds=lease_seconds,
+        **more,
     )
 
 

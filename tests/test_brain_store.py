@@ -522,7 +522,7 @@ def run_a_tick(database: Database) -> None:
         save(database, NOON)
         database.position("BTCUSD")
         database.positions()
-        database.exposure("BTCUSD", as_of=NOON)
+        database.exposure("BTCUSD", "M15", as_of=NOON)
         database.trading_state()
         for held in (True, False):
             database.set_latch("BTCUSD", "BUY", held)

@@ -12,7 +12,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
-    0: ["agents/contracts", "agent_config", "torra/errors", "torra/clock", "torra/config"],
+    0: [
+        "agents/contracts",
+        "agent_config",
+        "torra/errors",
+        "torra/clock",
+        "torra/config",
+        "torra/trading_terms",
+        "torra/failpoints",
+        "torra/deny_reasons",
+    ],
     1: [
         "technical_calculator",
         "ath_calculator",
@@ -31,6 +40,18 @@ FLOORS = {
         "torra/news_reading",
         "torra/providers/addresses",
         "torra/scheduled_events",
+        "torra/broker_clock",
+        "torra/bridges/protocol",
+        "torra/bridges/guards",
+        "torra/bridges/paper",
+        "torra/bridges/messages",
+        "torra/findings",
+        "torra/reconciliation",
+        "torra/order_levels",
+        "torra/ticket_checks",
+        "torra/bridges/book_rows",
+        "torra/position_size",
+        "torra/trade_outcome",
     ],
     2: [
         "instance_database",
@@ -48,6 +69,7 @@ FLOORS = {
         "torra/migrations",
         "torra/*_store",
         "torra/store_connection",
+        "torra/broker_symbols",
     ],
     3: ["agents/*", "agent_framework", "torra/chart_scorer"],
     4: [
@@ -60,6 +82,11 @@ FLOORS = {
         "torra/wiring",
         "torra/outlook",
         "torra/spending",
+        "torra/courier",
+        "torra/settlement",
+        "torra/kill_switch",
+        "torra/channels",
+        "torra/approval",
     ],
     5: [
         "torra/dashboard/*",
@@ -70,6 +97,9 @@ FLOORS = {
         "torra/self_check",
         "torra/journal_replay",
         "torra/cost_report",
+        "torra/trading_commands",
+        "torra/first_steps",
+        "torra/desk_plan",
     ],
 }
 OUTSIDE = {

@@ -1,8 +1,9 @@
-"""From verdict to action: what is asked for, and which leg a check takes away."""
+"""From verdict to action: what is asked for, which leg a check takes away, what halts the desk."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from datetime import UTC, datetime
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torra import risk_engine
-from torra.config import SYMBOLS, Profile, Risk
-from torra.risk_engine import CLOSING, DenyReason, Leg, Position
+from torra.config import SYMBOLS, GateSettings, Profile, Risk
+from torra.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
 
 BTC = SYMBOLS["BTCUSD"]
 REVERSING = Profile(on_opposite="reverse")
@@ -117,48 +118,147 @@ def test_a_reversal_closes_first_and_its_opening_waits_for_that() -> None:
     assert [draft.closes for draft in action.drafts] == ["TOLD", "TOLD"]
 
 
+R = DenyReason
 DENIED = [
-    ({"trading_state": "REDUCING"}, DenyReason.TRADING_REDUCING),
-    ({"veto": True}, DenyReason.GATE_VETO),
-    ({"opening_stands": False}, DenyReason.GATE_CANNOT_OPEN),
-    ({"price": math.nan}, DenyReason.BAD_NUMBER),
-    ({"atr": math.nan}, DenyReason.BAD_NUMBER),
-    ({"atr": 0.0}, DenyReason.BAD_NUMBER),
-    ({"atr": 0.001}, DenyReason.STOP_TOO_CLOSE),
-    ({"gross_notional": math.nan}, DenyReason.BAD_NUMBER),
-    ({"day_loss": math.inf}, DenyReason.BAD_NUMBER),
-    ({"multiplier": 0.0}, DenyReason.SIZE_ZERO),
-    ({"multiplier": math.nan}, DenyReason.SIZE_ZERO),
-    ({"atr": 5_000.0}, DenyReason.SIZE_ZERO),
-    ({"positions_open": 9}, DenyReason.MAX_POSITIONS),
-    ({"gross_notional": 19_000.0}, DenyReason.EXPOSURE_CAP),
-    ({"day_loss": 200.0}, DenyReason.DAILY_LOSS_CAP),
-    ({"signals_last_hour": 6}, DenyReason.MESSAGE_RATE),
+    ({"trading_state": "REDUCING"}, (R.TRADING_REDUCING,)),
+    ({"veto": True}, (R.GATE_VETO,)),
+    ({"opening_stands": False}, (R.GATE_CANNOT_OPEN,)),
+    ({"duplicate": True}, (R.DUPLICATE_SIGNAL,)),
+    ({"bars_since_loss": {"BUY": 1.0, "SELL": 1.5}}, (R.COOLDOWN,)),
+    ({"bar_age": 2.01}, (R.STALE_BAR,)),
+    ({"score_age": 1.0}, (R.STALE_SCORE,)),
+    ({"clock_ok": False}, (R.CLOCK_SKEW,)),
+    ({"market_open": False}, (R.MARKET_CLOSED,)),
+    ({"price": math.nan}, (R.BAD_NUMBER,)),
+    ({"last_price": math.nan}, (R.BAD_NUMBER,)),
+    ({"atr": math.nan}, (R.BAD_NUMBER,)),
+    ({"atr": 0.0}, (R.BAD_NUMBER,)),
+    ({"gross_notional": math.nan}, (R.BAD_NUMBER,)),
+    ({"gross_notional": -9_000.0}, (R.BAD_NUMBER,)),
+    ({"day_loss": math.inf}, (R.BAD_NUMBER,)),
+    ({"last_price": 48_201.0}, (R.PRICE_COLLAR,)),
+    ({"atr": 0.001}, (R.STOP_TOO_CLOSE,)),
+    ({"multiplier": 0.0}, (R.SIZE_ZERO,)),
+    ({"multiplier": math.nan}, (R.SIZE_ZERO,)),
+    ({"atr": 5_000.0}, (R.SIZE_ZERO,)),
+    ({"gross_notional": 19_000.0}, (R.EXPOSURE_CAP, R.MARGIN)),
+    ({"free_margin": 57.59, "leverage": 100.0}, (R.MARGIN,)),
+    ({"positions_open": 9}, (R.MAX_POSITIONS,)),
+    ({"day_loss": 200.0}, (R.DAILY_LOSS_CAP,)),
+    ({"win_rates": {"BUY": [9, 30], "SELL": [9, 30]}}, (R.NEGATIVE_EV,)),
+    ({"live_spread": 31.0}, (R.SPREAD,)),
 ]
+COOLING = Risk(cooldown_bars=2)
 
 
-@pytest.mark.parametrize(("change", "reason"), DENIED)
-def test_a_denied_opening_is_a_hold(change, reason) -> None:
-    action = review("BUY", **change)
-    assert (action.name, action.reason, action.drafts) == ("HOLD", reason.value, ())
-    assert action.denied == (reason,)
+@pytest.mark.parametrize(("change", "reasons"), DENIED)
+def test_a_denied_opening_is_a_hold(change, reasons) -> None:
+    action = review("BUY", profile=Profile(risk=COOLING), **change)
+    assert (action.name, action.reason, action.drafts) == ("HOLD", reasons[0].value, ())
+    assert (action.denied, action.halt) == (reasons, None)
 
 
-@pytest.mark.parametrize(("change", "reason"), DENIED)
-def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(change, reason) -> None:
+@pytest.mark.parametrize(("change", "reasons"), DENIED)
+def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(change, reasons) -> None:
     changed = {
         **change,
         "gross_notional": change.get("gross_notional", 0.0) + 4_700.0,
     }
-    action = review("SELL", held("LONG"), profile=REVERSING, **changed)
-    assert (action.name, action.reason, action.denied) == ("CLOSE", reason.value, (reason,))
+    profile = Profile(on_opposite="reverse", risk=COOLING)
+    action = review("SELL", held("LONG"), profile=profile, **changed)
+    assert (action.name, action.reason, action.denied) == ("CLOSE", reasons[0].value, reasons)
     assert [draft.kind for draft in action.drafts] == ["close"]
 
 
-@pytest.mark.parametrize(("change", "reason"), DENIED)
-def test_nothing_but_a_halt_stops_a_close(change, reason) -> None:
+@pytest.mark.parametrize(("change", "reasons"), DENIED)
+def test_nothing_but_a_halt_stops_a_close(change, reasons) -> None:
     action = review("SELL", held("LONG"), **change)
     assert (action.name, action.reason, action.denied) == ("CLOSE", "OPPOSITE_VERDICT", ())
+
+
+HALTING = [
+    ({"signals_last_hour": 6}, (R.MESSAGE_RATE,)),
+    ({"same_side_last_hour": {"BUY": 3, "SELL": 3}}, (R.REPEATED_EXECUTION,)),
+    (
+        {"signals_last_hour": 7, "same_side_last_hour": {"BUY": 4, "SELL": 4}},
+        (R.MESSAGE_RATE, R.REPEATED_EXECUTION),
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "reasons"), HALTING)
+@pytest.mark.parametrize("verdict", ["BUY", "SELL"])
+def test_an_opening_too_many_halts_the_desk(verdict, change, reasons) -> None:
+    action = review(verdict, **change)
+    assert (action.name, action.drafts, action.denied) == ("HOLD", (), reasons)
+    assert (action.halt, action.reason) == (reasons[-1], reasons[-1].value)
+
+
+@pytest.mark.parametrize(("change", "reasons"), HALTING)
+def test_a_halting_reversal_sends_nothing(change, reasons) -> None:
+    """A halted desk closes nothing either; the stop of the position lies with the broker."""
+    action = review("SELL", held("LONG"), profile=REVERSING, **change)
+    assert (action.name, action.drafts, action.halt) == ("HOLD", (), reasons[-1])
+
+
+@pytest.mark.parametrize(("change", "reasons"), HALTING)
+def test_an_opening_that_would_not_have_gone_out_anyway_halts_nothing(change, reasons) -> None:
+    """A desk that only closes must go on closing."""
+    for other, reason in (
+        ({"trading_state": "REDUCING"}, R.TRADING_REDUCING),
+        ({"veto": True}, R.GATE_VETO),
+    ):
+        action = review("SELL", held("LONG"), profile=REVERSING, **change, **other)
+        assert (action.name, action.halt) == ("CLOSE", None)
+        assert action.denied == (reason, *reasons)
+
+
+@pytest.mark.parametrize(("change", "reasons"), HALTING)
+def test_a_plain_close_passes_when_the_rate_is_used_up(change, reasons) -> None:
+    action = review("SELL", held("LONG"), **change)
+    assert (action.name, action.denied, action.halt) == ("CLOSE", (), None)
+    assert len(action.drafts) == 1
+
+
+def test_the_close_of_a_reversal_counts_as_a_message_before_its_opening() -> None:
+    assert review("SELL", held("LONG"), profile=REVERSING, signals_last_hour=4).drafts
+    action = review("SELL", held("LONG"), profile=REVERSING, signals_last_hour=5)
+    assert action.halt is R.MESSAGE_RATE
+    assert review("SELL", signals_last_hour=5).drafts
+
+
+def test_what_is_not_told_denies_nothing() -> None:
+    strict = Profile(
+        risk=Risk(
+            max_signals_per_hour=1, max_same_openings_per_hour=1, cooldown_bars=9,
+            min_trades_for_ev=1, price_collar_atr=0.001,
+        ),
+        gate=GateSettings(max_bar_age=1e-9),
+    )  # fmt: skip
+    assert review("BUY", profile=strict).name == "OPEN_BUY"
+
+
+def test_actions_positions_and_drafts_are_values() -> None:
+    action = review("BUY")
+    for value in (action, action.drafts[0], action.drafts[0].levels, held("LONG")):
+        for item in fields(value):
+            with pytest.raises(AttributeError):
+                setattr(value, item.name, None)
+
+
+def test_a_runaway_is_capped_and_then_halted(scaled) -> None:
+    """The same verdict over and over in one hour, each position gone as soon as it is opened."""
+    state, openings, halts = "ACTIVE", 0, []
+    for _ in range(scaled(10_000, least=20)):
+        sent = {"BUY": openings}
+        action = review(
+            "BUY", trading_state=state, signals_last_hour=openings, same_side_last_hour=sent
+        )
+        openings += len(action.drafts)
+        if action.halt:
+            halts.append(action.halt)
+            state = "HALTED"
+    assert (openings, halts) == (Risk().max_same_openings_per_hour, [R.REPEATED_EXECUTION])
 
 
 @pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
@@ -182,8 +282,8 @@ def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
         positions_open=3, gross_notional=20_001.0, day_loss=500.0,
     )  # fmt: skip
     assert [reason.value for reason in action.denied] == [
-        "TRADING_REDUCING", "GATE_VETO", "GATE_CANNOT_OPEN", "BAD_NUMBER", "MAX_POSITIONS",
-        "EXPOSURE_CAP", "DAILY_LOSS_CAP",
+        "TRADING_REDUCING", "GATE_VETO", "GATE_CANNOT_OPEN", "BAD_NUMBER", "EXPOSURE_CAP",
+        "MARGIN", "MAX_POSITIONS", "DAILY_LOSS_CAP",
     ]  # fmt: skip
     assert action.reason == "TRADING_REDUCING"
 
@@ -204,17 +304,21 @@ def test_the_limits_of_the_account_at_their_edges(change, opens) -> None:
     assert (review("BUY", **change).name == "OPEN_BUY") is opens
 
 
-def test_the_exposure_cap_looks_at_the_full_size() -> None:
+def test_the_limits_of_the_desk_look_at_the_full_size() -> None:
     """Half of 0.12 lots would fit below the cap; a lower multiplier must not let it through."""
     for multiplier in (1.0, 0.5):
         action = review("BUY", gross_notional=16_000.0, multiplier=multiplier)
-        assert action.denied == (DenyReason.EXPOSURE_CAP,)
+        assert action.denied == (R.EXPOSURE_CAP, R.MARGIN)
+        margin = review("BUY", free_margin=50.0, leverage=100.0, multiplier=multiplier)
+        assert margin.denied == (R.MARGIN,)
 
 
-def test_the_leverage_cap_is_a_cap_of_exposure_too() -> None:
+def test_the_leverage_cap_is_margin_and_not_exposure() -> None:
     profile = Profile(risk=Risk(exposure_cap_pct=900.0, account_leverage_cap=0.5))
-    assert review("BUY", profile=profile).denied == (DenyReason.EXPOSURE_CAP,)
+    assert review("BUY", profile=profile).denied == (R.MARGIN,)
     assert review("BUY", profile=Profile(risk=Risk(account_leverage_cap=0.576))).drafts
+    capped = Profile(risk=Risk(exposure_cap_pct=50.0))
+    assert review("BUY", profile=capped).denied == (R.EXPOSURE_CAP,)
 
 
 def test_a_trade_that_alone_could_lose_more_than_the_daily_cap_is_denied() -> None:
@@ -225,16 +329,54 @@ def test_a_trade_that_alone_could_lose_more_than_the_daily_cap_is_denied() -> No
 def test_a_reversal_gives_back_its_own_position_first() -> None:
     full = {"positions_open": 3, "gross_notional": 18_900.0}
     assert review("SELL", held("LONG"), profile=REVERSING, **full).name == "REVERSE"
+    one_more = {**full, "positions_open": 4}
+    assert review("SELL", held("LONG"), profile=REVERSING, **one_more).name == "CLOSE"
     other = {**full, "gross_notional": 18_950.0}  # 18,950 - 4,700 + 5,760 is above 20,000
     assert review("SELL", held("LONG"), profile=REVERSING, **other).name == "CLOSE"
 
 
-def test_a_size_that_breaks_the_lot_rules_is_caught_by_the_second_look(monkeypatch) -> None:
-    for lots, reason in [(0.001, "LOT_BELOW_MIN"), (99.0, "LOT_ABOVE_MAX"), (0.015, "LOT_STEP")]:
-        with monkeypatch.context() as patch:
-            patch.setattr(risk_engine, "size", lambda *_args, lots=lots: min(lots, 0.2))
-            spec = BTC.model_copy(update={"lot_max": 0.1})
-            assert review("BUY", spec=spec).denied[0].value == reason
+def test_rounding_of_the_books_is_not_a_broken_number() -> None:
+    """What the position was worth may come out a rounding above the sum of all positions."""
+    books = {"gross_notional": 0.1 * 47_000.0 - 1e-9, "positions_open": 1}
+    assert review("SELL", held("LONG"), profile=REVERSING, **books).name == "REVERSE"
+    books["gross_notional"] = 0.0
+    exact = Profile(on_opposite="reverse", risk=Risk(exposure_cap_pct=57.6))
+    assert review("SELL", held("LONG"), profile=exact, **books).name == "REVERSE"
+    books["gross_notional"] = -0.01
+    assert review("SELL", held("LONG"), profile=REVERSING, **books).denied == (R.BAD_NUMBER,)
+
+
+@pytest.mark.parametrize(
+    ("lots", "reason"),
+    [(0.001, R.LOT_BELOW_MIN), (0.11, R.LOT_ABOVE_MAX), (0.015, R.LOT_STEP), (0.0, R.SIZE_ZERO)],
+)
+def test_a_size_that_breaks_a_rule_is_caught_by_the_second_look(monkeypatch, lots, reason) -> None:
+    monkeypatch.setattr(risk_engine, "size", lambda *_args: lots)
+    spec = BTC.model_copy(update={"lot_max": 0.1})
+    assert review("BUY", spec=spec).denied[0] is reason
+
+
+def test_a_size_that_risks_too_much_is_caught_by_the_second_look(monkeypatch) -> None:
+    monkeypatch.setattr(risk_engine, "size", lambda *_args: 0.25)
+    assert review("BUY").denied == (R.RISK_PER_TRADE, R.MAX_NOTIONAL)
+
+
+@pytest.mark.parametrize(
+    ("stop", "target", "reasons"),
+    [
+        (48_000.0, 48_800.0, (R.STOP_WRONG_SIDE, R.STOP_TOO_CLOSE, R.SIZE_ZERO)),
+        (48_400.0, 48_800.0, (R.STOP_WRONG_SIDE,)),
+        (47_199.99, 48_800.0, (R.STOP_TOO_FAR,)),
+        (47_600.0, 48_000.0, (R.TARGET_WRONG_SIDE,)),
+    ],
+)
+def test_levels_that_are_degenerate_are_caught_by_the_second_look(
+    monkeypatch, stop, target, reasons
+) -> None:
+    """Document 000: stop equals entry, wrong side, beyond 4 ATR: refused."""
+    planned = Levels(48_000.0, stop, target, 200.0)
+    monkeypatch.setattr(risk_engine, "levels", lambda *_args: planned)
+    assert review("BUY").denied == reasons
 
 
 @given(
@@ -265,19 +407,27 @@ def test_a_lower_multiplier_never_adds_an_opening_or_raises_a_size(
     assert closes[0] == closes[1]
 
 
+figures = st.floats() | st.sampled_from((0.0, -1.0, 48_000.0, 200.0, 1e308))
+
+
 @given(
     verdict=st.sampled_from(("BUY", "SELL", "HOLD")),
     side=st.sampled_from((None, "LONG", "SHORT")),
-    price=st.floats(),
-    atr=st.floats(),
-    gross=st.floats(),
-    loss=st.floats(),
-    multiplier=st.floats(),
-)
-def test_no_number_makes_review_raise(verdict, side, price, atr, gross, loss, multiplier) -> None:
-    action = review(
-        verdict, held(side) if side else None, profile=REVERSING, price=price, atr=atr,
-        gross_notional=gross, day_loss=loss, multiplier=multiplier,
-    )  # fmt: skip
+    lots=figures,
+    asked=st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            (
+                "price", "atr", "gross_notional", "day_loss", "multiplier", "last_price",
+                "free_margin", "leverage", "live_spread", "bar_age", "score_age",
+            ),
+            figures,
+        ),
+    ),
+    by_side=st.dictionaries(st.sampled_from(("BUY", "SELL")), figures),
+)  # fmt: skip
+def test_no_number_makes_review_raise(verdict, side, lots, asked, by_side) -> None:
+    position = held(side, lots=lots) if side else None
+    action = review(verdict, position, profile=REVERSING, bars_since_loss=by_side, **asked)
     for draft in action.drafts:
-        assert 0 < draft.lots <= BTC.lot_max
+        assert draft.kind == "close" or 0 < draft.lots <= BTC.lot_max

@@ -351,7 +351,7 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
     told = {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}
     past.enter(told, clock, source)
     assert past.trading_state() == "REDUCING"
-    assert past.exposure("BTCUSD", as_of=FUTURE) == record["desk"]["exposure"]
+    assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
     assert clock.now() < FUTURE
     past.close()
 

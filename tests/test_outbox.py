@@ -191,21 +191,24 @@ def test_the_exposure_is_the_whole_desks(database: Database) -> None:
     euro = {"instance": "EUR", "symbol": "EURUSD", "entry": 1.1, "stop": 1.0, "target": 1.3}
     hold(database)
     database.enqueue_signal(opening("E1", **euro))
-    told = database.exposure("BTCUSD", as_of=NOON + STEP)
+    told = database.exposure("BTCUSD", "M15", as_of=NOON + STEP)
     gross = notional(0.5, 101.0, PROFILE.symbol("BTCUSD")) + notional(
         0.5, 1.1, PROFILE.symbol("EURUSD")
     )
     assert told == {
         "signals_last_hour": 1,
+        "same_side_last_hour": {"BUY": 1},
+        "bars_since_loss": {},
+        "win_rates": {},
         "positions_open": 2,
         "gross_notional": pytest.approx(gross),
         "day_loss": 0.0,
     }
     end(database, "T1", profit=-7.5)
-    told = database.exposure("EUR", as_of=NOON + 3 * STEP)
+    told = database.exposure("EUR", "H1", as_of=NOON + 3 * STEP)
     assert (told["positions_open"], told["day_loss"]) == (1, 7.5)
     tomorrow = NOON.replace(day=14, hour=0)
-    assert database.exposure("EUR", as_of=tomorrow)["day_loss"] == 0.0
+    assert database.exposure("EUR", "H1", as_of=tomorrow)["day_loss"] == 0.0
 
 
 def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
@@ -213,9 +216,9 @@ def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
     profile = PROFILE.model_copy(update={"symbols": {"GOLD": spec}})
     hold(database, symbol="GOLD")
     with pytest.raises(ConfigError, match="GOLD"):
-        database.exposure("BTCUSD", as_of=NOON)
+        database.exposure("BTCUSD", "M15", as_of=NOON)
     database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
-    told = database.exposure("BTCUSD", as_of=NOON)
+    told = database.exposure("BTCUSD", "M15", as_of=NOON)
     assert told["gross_notional"] == notional(0.5, 101.0, spec)
 
 
@@ -243,7 +246,7 @@ def test_what_the_paper_bridge_reads(database: Database) -> None:
     (order,) = database.paper_orders("BTCUSD")
     assert order == {
         "sid": "T1", "kind": "open", "side": "BUY", "lots": 0.5, "stop": 90.0, "target": 120.0,
-        "decided_at": NOON, "after": None,
+        "decided_at": NOON, "after": None, "entry": 100.0, "closes": None, "atr": 5.0,
     }  # fmt: skip
     assert database.paper_position("BTCUSD") is None
     database.move_signal("T1", "FILLED", fields={"price": 101.0, "opened_at": NOON})

@@ -1,7 +1,11 @@
-"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target."""
+"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target.
+
+What it refuses, and why, is in test_paper_guards.py.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
-from torra.config import SYMBOLS
+from torra.config import SYMBOLS, SymbolSpec
 from torra.risk_engine import Position
 
 GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
+SLIPPERY = GOLD.model_copy(update={"slippage": 0.3})
+THIN = GOLD.model_copy(update={"fill_lots": 0.04})
 SPREAD = 0.5
 T = datetime(2021, 12, 3, 12, tzinfo=UTC)
 STEP = timedelta(minutes=15)
@@ -38,8 +44,8 @@ def bar(opened: float, high: float, low: float, close: float = 2000.0, at: datet
     return Bar(at, opened, high, low, close)
 
 
-def live(orders, position, *bars: Bar) -> Advanced:
-    return advance_all(orders, position, bars, cursor=None, spread=SPREAD, spec=GOLD)[0]
+def live(orders, position, *bars: Bar, spec: SymbolSpec = GOLD) -> Advanced:
+    return advance_all(orders, position, bars, cursor=None, spread=SPREAD, spec=spec)[0]
 
 
 def told(advanced: Advanced) -> list[tuple]:
@@ -154,11 +160,11 @@ def test_a_fill_and_its_stop_on_the_same_bar() -> None:
     assert advanced.orders == ()
 
 
-def test_an_opening_that_gaps_beyond_its_stop_costs_the_spread() -> None:
+def test_an_opening_that_gaps_beyond_its_stop_is_refused() -> None:
     advanced = live([opening("BUY")], None, bar(1980.0, 1981.0, 1979.0))
-    assert told(advanced) == [("FILLED", "TOPEN", 1980.5), ("STOPPED", "TOPEN", 1980.0)]
-    assert advanced.events[-1].profit == -5.0
-    assert advanced.events[-1].r_multiple == -0.05
+    assert told(advanced) == [("REJECTED", "TOPEN", 0.0)]
+    assert advanced.events[0].reason == "side"
+    assert (advanced.orders, advanced.position) == ((), None)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +187,16 @@ def test_a_reversal_fills_on_one_bar_the_close_first() -> None:
         ]  # fmt: skip
         assert (advanced.position.sid, advanced.position.side) == ("TNEXT", "SHORT")
         assert advanced.orders == ()
+
+
+def test_a_close_comes_before_an_opening_that_does_not_wait_for_it() -> None:
+    for orders in (
+        [closing(), opening("SELL", sid="TNEXT")],
+        [opening("SELL", sid="TNEXT"), closing()],
+    ):
+        assert [kind for kind, *_ in told(live(orders, holding("LONG"), QUIET))] == [
+            "FILLED", "CLOSED", "FILLED",
+        ]  # fmt: skip
 
 
 def test_an_opening_waits_as_long_as_its_close_does() -> None:
@@ -209,13 +225,101 @@ def test_an_opposite_verdict_in_the_same_moment_opens_and_closes() -> None:
         assert advanced.position is None
 
 
-def test_an_order_that_no_longer_fits_the_position_is_cancelled() -> None:
-    assert told(live([closing()], None, QUIET)) == [("CANCELLED", "TCLOSE", 0.0)]
+def test_an_opening_whose_close_is_refused_goes_with_it() -> None:
+    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
+    for orders in ([closing(), follower], [follower, closing()]):
+        advanced = live(orders, None, QUIET)
+        assert told(advanced) == [("REJECTED", "TCLOSE", 0.0), ("CANCELLED", "TNEXT", 0.0)]
+        assert [event.reason for event in advanced.events] == ["no_position", "close REJECTED"]
+        assert (advanced.orders, advanced.position) == ((), None)
+
+
+def test_an_order_that_no_longer_fits_the_position_is_refused() -> None:
+    assert told(live([closing()], None, QUIET)) == [("REJECTED", "TCLOSE", 0.0)]
     second = opening("BUY", sid="TSECOND")
     advanced = live([second], holding("LONG"), QUIET)
-    assert told(advanced) == [("CANCELLED", "TSECOND", 0.0)]
+    assert told(advanced) == [("REJECTED", "TSECOND", 0.0)]
+    assert advanced.events[0].reason == "policy"
     assert advanced.position == holding("LONG")
     assert advanced.orders == ()
+
+
+def test_a_close_of_another_trade_leaves_the_position_alone() -> None:
+    for closes, kinds in (("TOTHER", ["REJECTED"]), ("TOPEN", ["FILLED", "CLOSED"])):
+        order = replace(closing(), closes=closes)
+        advanced = live([order], holding("LONG"), QUIET)
+        assert [event.kind for event in advanced.events] == kinds
+        assert (advanced.position is None) == (closes == "TOPEN")
+
+
+@pytest.mark.parametrize(("side", "entry"), [("BUY", 2000.8), ("SELL", 1999.7)])
+def test_an_entry_slips_against_the_trader(side, entry) -> None:
+    advanced = live([opening(side)], None, QUIET, spec=SLIPPERY)
+    assert told(advanced) == [("FILLED", "TOPEN", entry)]
+    assert advanced.position.entry == entry
+
+
+@pytest.mark.parametrize(
+    ("side", "closes", "left", "stopped", "gapped", "target"),
+    [
+        # The bid, the stop and the gap, 0.3 lower; the target as it is.
+        ("LONG", "SELL", 1999.7, 1989.7, 1984.7, 2020.0),
+        # The ask, the stop and the gap, 0.3 higher.
+        ("SHORT", "BUY", 2000.8, 2010.3, 2015.8, 1980.0),
+    ],
+)
+def test_every_exit_but_the_target_slips(side, closes, left, stopped, gapped, target) -> None:
+    held, mirror = holding(side), (1 if side == "LONG" else -1)
+    gap, far = 2000.0 - 15 * mirror, 2000.0 + 25 * mirror
+    (_, closed) = live([closing(closes)], held, QUIET, spec=SLIPPERY).events
+    assert (closed.kind, closed.price) == ("CLOSED", left)
+    for seen, kind, price in (
+        (bar(2000.0, 2010.0, 1990.0), "STOPPED", stopped),
+        (bar(gap, gap, gap), "STOPPED", gapped),
+        (bar(2000.0, 2000.0 + 25 * (mirror > 0), 2000.0 - 25 * (mirror < 0)), "TARGET", target),
+        (bar(far, far, far), "TARGET", far if side == "LONG" else far + SPREAD),
+    ):
+        assert told(live([], held, seen, spec=SLIPPERY)) == [(kind, "TOPEN", price)]
+    assert closed.profit == pytest.approx((left - 2000.0) * mirror * 100 * 0.1)
+
+
+def test_a_thin_market_fills_a_part_and_the_rest_is_gone() -> None:
+    first, second = bar(2000.0, 2001.0, 1999.5), bar(2000.0, 2001.0, 1985.0, at=T + STEP)
+    whole, part = live([opening()], None, first, second), live([opening()], None, first, spec=THIN)
+    (event,) = part.events
+    assert (event.kind, event.price, event.volume, event.reason) == ("PARTIAL", 2000.5, 0.04, "")
+    assert (part.orders, part.position.lots) == ((), 0.04)
+    (stopped,) = live([], part.position, second, spec=THIN).events
+    assert stopped.volume == 0.04
+    assert stopped.profit == pytest.approx(whole.events[-1].profit * 0.4)
+    assert stopped.r_multiple == whole.events[-1].r_multiple
+    enough = GOLD.model_copy(update={"fill_lots": 0.1})
+    (filled,) = live([opening()], None, first, spec=enough).events
+    assert (filled.kind, filled.volume) == ("FILLED", 0.1)
+
+
+def test_a_part_is_of_whole_lot_steps() -> None:
+    for fill_lots, events in (
+        (0.045, [("PARTIAL", 0.04, "")]),
+        (0.29, [("PARTIAL", 0.29, "")]),  # 0.29 / 0.01 is 28.999999999999996 in binary
+        (0.5, [("FILLED", 0.5, "")]),
+        (0.7, [("FILLED", 0.5, "")]),
+        (0.009, [("REJECTED", 0.0, "retcode")]),
+    ):
+        spec = GOLD.model_copy(update={"fill_lots": fill_lots})
+        advanced = live([replace(opening(), lots=0.5)], None, QUIET, spec=spec)
+        assert [(e.kind, e.volume, e.reason) for e in advanced.events] == events
+        assert (advanced.position is None) == (events[0][0] == "REJECTED")
+
+
+def test_what_ends_a_position_ends_all_of_it() -> None:
+    """A close is no bigger than its opening's fill; a stop goes on until nothing is left."""
+    for lots in (0.1, 0.05):
+        close = replace(closing(), lots=lots)
+        (filled, ended) = live([close], holding(), QUIET, spec=THIN).events
+        assert (filled.kind, filled.volume, ended.volume) == ("FILLED", 0.1, 0.1)
+    (stopped,) = live([], holding(), bar(2000.0, 2000.0, 1985.0), spec=THIN).events
+    assert stopped.volume == 0.1
 
 
 def test_an_opening_without_levels_is_an_error() -> None:
@@ -274,34 +378,95 @@ orders = st.lists(
 )
 
 
-@given(orders, bars, st.integers(0, 12))
-def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut) -> None:
-    whole, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=GOLD)
-    half, cursor = advance_all(orders, None, bars[:cut], cursor=None, spread=SPREAD, spec=GOLD)
-    rest, _ = advance_all(half.orders, half.position, bars, cursor=cursor, spread=SPREAD, spec=GOLD)
+specs = st.builds(
+    lambda slippage, fill_lots, stops_level: GOLD.model_copy(
+        update={"slippage": slippage, "fill_lots": fill_lots, "stops_level": stops_level}
+    ),
+    st.sampled_from((0.0, 0.3, 5.0)),
+    st.sampled_from((0.0, 0.001, 0.04, 0.1)),
+    st.sampled_from((0, 400)),
+)
+
+
+@given(orders, bars, st.integers(0, 12), specs)
+def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut, spec) -> None:
+    whole, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=spec)
+    half, cursor = advance_all(orders, None, bars[:cut], cursor=None, spread=SPREAD, spec=spec)
+    rest, _ = advance_all(half.orders, half.position, bars, cursor=cursor, spread=SPREAD, spec=spec)
     assert (*half.events, *rest.events) == whole.events
     assert (rest.orders, rest.position) == (whole.orders, whole.position)
     _every_order_ends_once(whole, orders)
 
 
+ANSWERS = ("FILLED", "PARTIAL", "REJECTED", "CANCELLED")
+ENDS = ("STOPPED", "TARGET", "CLOSED")
+
+
 def _every_order_ends_once(advanced: Advanced, orders) -> None:
-    answered = [event.sid for event in advanced.events if event.kind in ("FILLED", "CANCELLED")]
+    answered = [event.sid for event in advanced.events if event.kind in ANSWERS]
     assert sorted([*answered, *(order.sid for order in advanced.orders)]) == sorted(
         order.sid for order in orders
     )
     opens = {order.sid for order in orders if order.kind == "open"}
-    filled = [e.sid for e in advanced.events if e.kind == "FILLED" and e.sid in opens]
-    ended = [e.sid for e in advanced.events if e.kind in ("STOPPED", "TARGET", "CLOSED")]
+    filled = [e.sid for e in advanced.events if e.kind in ("FILLED", "PARTIAL") and e.sid in opens]
+    ended = [e.sid for e in advanced.events if e.kind in ENDS]
     holding_now = [advanced.position.sid] if advanced.position else []
     assert sorted([*ended, *holding_now]) == sorted(filled)
 
 
+@given(orders, bars, specs)
+def test_there_is_one_position_and_its_end_is_its_own_arithmetic(orders, bars, spec) -> None:
+    """Told once more from the events alone: entry, side and lots of each trade give its profit."""
+    advanced, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=spec)
+    by_sid = {order.sid: order for order in orders}
+    held = None
+    for event in advanced.events:
+        order = by_sid[event.sid]
+        if event.kind in ("FILLED", "PARTIAL") and order.kind == "open":
+            assert held is None
+            assert 0 < event.volume <= order.lots
+            assert (event.kind == "PARTIAL") == (event.volume < order.lots)
+            held = event
+        elif event.kind in ENDS:
+            assert held is not None and held.sid == event.sid
+            towards = 1 if order.side == "BUY" else -1
+            gain = (event.price - held.price) * towards
+            assert event.volume == held.volume
+            assert event.profit == pytest.approx(gain * 100 * held.volume, abs=1e-6)
+            assert event.r_multiple == pytest.approx(gain / 10, abs=1e-6)
+            assert (event.profit > 0) == (event.r_multiple > 0)
+            if event.kind == "STOPPED":
+                assert event.r_multiple < 0
+            held = None
+        elif event.kind in ("REJECTED", "CANCELLED"):
+            assert (event.price, event.volume, event.profit) == (0.0, 0.0, 0.0)
+            assert event.reason
+    assert (advanced.position is None) == (held is None)
+
+
 @given(bars, st.sampled_from(("BUY", "SELL")))
-def test_an_exit_is_never_better_than_its_bar(bars, side) -> None:
+def test_a_fill_is_inside_its_bar(bars, side) -> None:
     advanced, _ = advance_all([opening(side)], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
     by_time = {bar.time: bar for bar in bars}
     for event in advanced.events:
+        if event.kind == "REJECTED":
+            continue
         seen = by_time[event.time]
         ask = SPREAD if (side == "BUY") == (event.kind == "FILLED") else 0.0
         assert seen.low + ask <= event.price + 1e-9
         assert event.price <= seen.high + ask + 1e-9
+
+
+@given(orders, bars, specs)
+def test_slippage_never_helps(orders, bars, spec) -> None:
+    """The same orders on the same bars, with and without it: no trade is better for it."""
+    smooth = spec.model_copy(update={"slippage": 0.0})
+    pair = [
+        advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=one)[0].events
+        for one in (smooth, spec)
+    ]
+    assert [(e.kind, e.sid, e.time, e.volume) for e in pair[0]] == [
+        (e.kind, e.sid, e.time, e.volume) for e in pair[1]
+    ]
+    for without, slipped in zip(*pair, strict=True):
+        assert slipped.profit <= without.profit

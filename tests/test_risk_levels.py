@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from torra import risk_engine
 from torra.config import SYMBOLS, Risk, SymbolSpec
+from torra.position_size import lot_denials
 from torra.risk_engine import DenyReason, Levels
 
 BTC, EUR, GOLD = SYMBOLS["BTCUSD"], SYMBOLS["EURUSD"], SYMBOLS["XAUUSD"]
@@ -80,6 +81,8 @@ def test_levels_of_the_shipped_symbols(side, price, atr, spec, expected) -> None
         (2_000.0, 5e-324, DenyReason.STOP_TOO_CLOSE),
         (2_000.0, 0.00999, DenyReason.STOP_TOO_CLOSE),  # below one tick
         (2_000.0, 0.125, DenyReason.STOP_TOO_CLOSE),  # the spread is 0.25
+        (1e12 + 1, 1.0, DenyReason.BAD_NUMBER),
+        (2_000.0, 1e12 + 1, DenyReason.BAD_NUMBER),
     ],
 )
 def test_levels_are_denied_and_never_raise(side, price, atr, reason) -> None:
@@ -92,6 +95,24 @@ def test_the_nearest_stop_that_is_far_enough() -> None:
     bare = GOLD.model_copy(update={"spread": 0.0})
     assert risk_engine.levels("BUY", 2_000.0, 0.01, bare).stop == 1_999.98
     assert risk_engine.levels("BUY", 2_000.0, 0.0099, bare) is DenyReason.STOP_TOO_CLOSE
+
+
+def test_a_stop_keeps_the_brokers_level_beyond_the_spread() -> None:
+    """Brokers measure a short's stop from the ask, a long's from the bid: both are far enough."""
+    strict = GOLD.model_copy(update={"stops_level": 100})  # 1.00, and the spread is 0.25
+    assert risk_engine.levels("SELL", 2_000.0, 0.625, strict).stop == 2_001.25
+    assert risk_engine.levels("SELL", 2_000.0, 0.62, strict) is DenyReason.STOP_TOO_CLOSE
+    loose = GOLD.model_copy(update={"stops_level": 1})  # one point, which is the tick
+    assert risk_engine.levels("BUY", 2_000.0, 0.13, loose).stop == 1_999.74
+
+
+def test_the_highest_target_is_the_largest_price() -> None:
+    spec = GOLD.model_copy(update={"tick_size": 0.5, "spread": 1.0})
+    top = risk_engine.LARGEST_PRICE
+    assert risk_engine.levels("BUY", top - 400.0, 100.0, spec).target == top
+    assert risk_engine.levels("BUY", top - 399.5, 100.0, spec) is DenyReason.BAD_NUMBER
+    assert risk_engine.levels("SELL", 400.5, 100.0, spec).target == 0.5
+    assert risk_engine.levels("SELL", 400.0, 100.0, spec) is DenyReason.BAD_NUMBER
 
 
 @given(sides, st.floats(0, 1e9), st.floats(0, 1e6), specs)
@@ -151,6 +172,25 @@ def test_a_multiplier_shrinks_a_size_that_a_cap_has_cut() -> None:
 
 def test_a_stop_at_the_entry_buys_nothing() -> None:
     assert risk_engine.size(Levels(2_000.0, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
+def test_a_broken_level_buys_nothing(broken) -> None:
+    assert risk_engine.size(Levels(broken, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
+    assert risk_engine.size(Levels(2_000.0, broken, 2_000.0, 1.0), GOLD, Risk()) == 0.0
+
+
+@given(*[st.floats()] * 4, st.floats())
+def test_no_number_makes_a_size_or_a_value_raise(entry, stop, target, atr, multiplier) -> None:
+    lots = risk_engine.size(Levels(entry, stop, target, atr), GOLD, Risk(), multiplier)
+    assert 0 <= lots <= GOLD.lot_max
+    assert isinstance(risk_engine.notional(entry, stop, GOLD), float)
+    assert isinstance(risk_engine.lot_denial(entry, GOLD), DenyReason | None)
+
+
+def test_a_value_beyond_every_float_is_infinite() -> None:
+    assert risk_engine.notional(1e308, 1e308, GOLD) == math.inf
+    assert math.isnan(risk_engine.notional(math.inf, 1.0, GOLD))
 
 
 def oracle(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float) -> Decimal:
@@ -225,6 +265,13 @@ def test_a_lower_multiplier_never_buys_more(spec, risk, price, share, first, sec
 )  # fmt: skip
 def test_lot_rules(lots, reason) -> None:
     assert risk_engine.lot_denial(lots, GOLD) is reason
+
+
+def test_every_lot_rule_that_is_broken_is_told() -> None:
+    spec = GOLD.model_copy(update={"lot_min": 0.1, "lot_max": 0.2})
+    both = [DenyReason.LOT_BELOW_MIN, DenyReason.LOT_STEP]
+    assert list(lot_denials(0.095, spec)) == both
+    assert list(lot_denials(0.205, spec)) == [DenyReason.LOT_ABOVE_MAX, DenyReason.LOT_STEP]
 
 
 @pytest.mark.parametrize(

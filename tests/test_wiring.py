@@ -46,7 +46,6 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
             "no.jsonl",
         ),
         ({"events": {"calendar": "no.csv"}}, "no.csv"),
-        ({"execution": "approve"}, "approve is not in this version"),
         ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
         ({"agents": {"provider": "anthropic"}}, "set ANTHROPIC_API_KEY"),
         ({"agents": {"fallback_model": "google"}}, "GOOGLE_API_KEY or GEMINI_API_KEY"),

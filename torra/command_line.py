@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
+
+from torra.first_steps import init
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +44,15 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
 def print_json(document: object) -> None:
     """Write one JSON document to standard output."""
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def _answer(
+    document: Mapping[str, Any], table: Callable[[Mapping[str, Any]], str], as_json: bool
+) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(table(document))
 
 
 class PlainGroup(click.Group):
@@ -175,6 +186,73 @@ def cost(home: Path, profile: str | None, as_json: bool) -> None:
 
 
 @main.command()
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--reduce", is_flag=True, help="Stop openings only: positions may still be closed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
+    """Stop trading at once, here and at every terminal, until `torra resume`."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    document = trading_commands.halt(home, reason, reduce=reduce)
+    _answer(document, trading_commands.state_line, as_json)
+
+
+@main.command()
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def resume(home: Path, reason: str, as_json: bool) -> None:
+    """Let trading go on after a halt; ends the alarms."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.resume(home, reason), trading_commands.resumed, as_json)
+
+
+@main.command()
+@click.option("--instance", help="Only this instance.")
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def signals(home: Path, instance: str | None, limit: int, as_json: bool) -> None:
+    """Show the trading state, bridges, alarms, proposals and the newest signals."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.signals(home, instance, limit), trading_commands.table, as_json)
+
+
+@main.command()
+@click.argument("proposal")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def approve(home: Path, proposal: str, as_json: bool) -> None:
+    """Send what a proposal holds, if every check still agrees at the price of now."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    document = trading_commands.approve(home, proposal)
+    _answer(document, trading_commands.decided_line, as_json)
+    sys.exit(0 if document["state"] == "APPROVED" else 1)
+
+
+@main.command()
+@click.argument("proposal")
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
+    """Take a proposal off the table."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    document = trading_commands.reject(home, proposal, reason)
+    _answer(document, trading_commands.decided_line, as_json)
+
+
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
@@ -194,6 +272,9 @@ def doctor(home: Path, as_json: bool) -> None:
         for item in findings:
             click.echo(item.line())
     sys.exit(0 if all(item.ok for item in findings) else 1)
+
+
+main.add_command(init)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -23,6 +24,26 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from agent_config import AgentSettings, DebateSettings, GateSettings, Section
 from torra.clock import TIMEFRAMES
 from torra.errors import ConfigError
+from torra.trading_terms import SYMBOLS, Risk, SymbolSpec
+
+__all__ = [
+    "MT5_BRIDGES",
+    "MT5_FEEDS",
+    "NAME",
+    "ROOT",
+    "SYMBOLS",
+    "Channel",
+    "DeskSettings",
+    "EventSettings",
+    "Instance",
+    "NewsSettings",
+    "Profile",
+    "Risk",
+    "SymbolSpec",
+    "home",
+    "load_desk",
+    "load_profile",
+]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -33,8 +54,11 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 """What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
 
 
-CURRENCY: Final = re.compile(r"[A-Z]{3}")
-TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.:_-]{0,23}")
+BROKER_SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
+MAGIC_BASE: Final = 220_000_000
+MAGIC_RANGE: Final = 1_000_000_000
+"""An instance's magic number lies in [MAGIC_BASE, MAGIC_BASE + MAGIC_RANGE): MT5 takes 2^31 - 1."""
+
 
 LONGEST_NEWS_HOURS: Final = 720
 """No headline counts longer than this."""
@@ -83,124 +107,6 @@ class Markov(Section):
         if list(value) != sorted(set(value)):
             raise ValueError("cut points must ascend")
         return value
-
-
-class Risk(Section):
-    """How much may be lost, held and sent. Percentages are of `capital`."""
-
-    capital: float = Field(10_000.0, gt=0, description="account capital in account currency")
-    risk_per_trade_pct: float = Field(
-        0.5, gt=0, le=10, description="loss at the stop, percent of capital"
-    )
-    max_positions: int = Field(3, ge=0, description="open positions of the whole desk")
-    max_notional_pct: float = Field(
-        100.0, gt=0, description="one position's notional value, percent of capital"
-    )
-    exposure_cap_pct: float = Field(
-        200.0, gt=0, description="gross notional of the desk, percent of capital"
-    )
-    daily_loss_cap_pct: float = Field(
-        2.0, gt=0, description="loss of a UTC day after which nothing opens"
-    )
-    account_leverage_cap: float = Field(2.0, gt=0, description="gross notional over capital")
-    max_signals_per_hour: int = Field(
-        6, ge=1, description="signals an instance may send in a sliding hour"
-    )
-
-
-class SymbolSpec(Section):
-    """How a symbol is quoted and traded; `spread` is in price units."""
-
-    digits: int = Field(ge=0, le=10, description="decimals of a price")
-    tick_size: float = Field(gt=0, description="smallest price step")
-    tick_value: float = Field(gt=0, description="value of one tick for one lot, account currency")
-    contract_size: float = Field(gt=0, description="units of the symbol in one lot")
-    lot_min: float = Field(gt=0, description="smallest order")
-    lot_step: float = Field(gt=0, description="order sizes are multiples of this")
-    lot_max: float = Field(gt=0, description="largest order")
-    spread: float = Field(ge=0, description="assumed ask minus bid, price units")
-    asset: Literal["", "gold", "index", "oil", "fx", "crypto", "stock"] = Field(
-        "", description="asset class: what the agents are told about its kind in general"
-    )
-    currencies: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=8,
-        description="currencies whose scheduled events concern it, such as USD",
-    )
-    news_terms: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=40,
-        description="words of which one must stand in a headline about it; empty = by asset class",
-    )
-    ticker: str = Field(
-        "",
-        description="what news vendors call it, such as AAPL; company news needs it",
-    )
-
-    @field_validator("currencies")
-    @classmethod
-    def _currency(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if not CURRENCY.fullmatch(name):
-                raise ValueError(f"{name!r} is no currency; write three capitals, such as USD")
-        return value
-
-    @field_validator("ticker")
-    @classmethod
-    def _vendors_ticker(cls, value: str) -> str:
-        if value and not TICKER.fullmatch(value):
-            raise ValueError("use capitals, digits, dot, colon, dash and underscore, 24 at most")
-        return value
-
-    @field_validator("news_terms")
-    @classmethod
-    def _terms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for term in value:
-            if not (term.strip() and len(term) <= 40):
-                raise ValueError("a term has 1 to 40 characters")
-        return value
-
-
-SYMBOLS: Final = {
-    "BTCUSD": SymbolSpec(
-        digits=2,
-        tick_size=0.01,
-        tick_value=0.01,
-        contract_size=1.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=10.0,
-        spread=15.0,
-        asset="crypto",
-        currencies=("USD",),
-    ),
-    "EURUSD": SymbolSpec(
-        digits=5,
-        tick_size=0.00001,
-        tick_value=1.0,
-        contract_size=100_000.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=50.0,
-        spread=0.00012,
-        asset="fx",
-        currencies=("EUR", "USD"),
-    ),
-    "XAUUSD": SymbolSpec(
-        digits=2,
-        tick_size=0.01,
-        tick_value=1.0,
-        contract_size=100.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=50.0,
-        spread=0.25,
-        asset="gold",
-        currencies=("USD",),
-    ),
-}
 
 
 class NewsSettings(Section):
@@ -271,7 +177,8 @@ class Profile(Section):
     news: NewsSettings = NewsSettings()
     events: EventSettings = EventSettings()
     execution: Literal["auto", "approve", "off"] = Field(
-        "auto", description="who sends a signal (approve: not in this version)"
+        "auto",
+        description="who sends a signal: the desk, the desk after a person's yes, or nobody",
     )
     on_opposite: Literal["close", "reverse", "hold"] = Field(
         "close", description="what an opposite verdict does to an open position"
@@ -318,6 +225,10 @@ class Profile(Section):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
 
+MT5_FEEDS: Final = ("mt5_files", "mt5_direct")
+MT5_BRIDGES: Final = ("torra_files", "dwx", "mt5_direct")
+
+
 class Instance(Section):
     """A symbol with its timeframes, profile, feed and bridge."""
 
@@ -329,10 +240,27 @@ class Instance(Section):
     profile: str = Field(
         "default", description="name of a profile in TORRA_HOME/profiles or profiles/"
     )
-    feed: Literal["sample", "store"] = Field("sample", description="where bars come from")
-    bridge: Literal["paper"] = Field("paper", description="where signals go")
+    feed: Literal["sample", "store", "mt5_files", "mt5_direct"] = Field(
+        "sample", description="where bars come from"
+    )
+    bridge: Literal["paper", "torra_files", "dwx", "mt5_direct"] = Field(
+        "paper", description="where signals go"
+    )
+    channel: str = Field(
+        "main", description="which of the desk's channels a feed or a bridge to MT5 uses"
+    )
+    broker_symbol: str = Field(
+        "", description="what the broker calls the symbol, such as XAUUSD.m; empty = the symbol"
+    )
 
-    @field_validator("symbol", "name", "profile")
+    @field_validator("broker_symbol")
+    @classmethod
+    def _brokers_name(cls, value: str) -> str:
+        if value and not BROKER_SYMBOL.fullmatch(value):
+            raise ValueError("use letters, digits and .#_+&^!-, 31 at most")
+        return value
+
+    @field_validator("symbol", "name", "profile", "channel")
     @classmethod
     def _plain(cls, value: str) -> str:
         if value and not NAME.fullmatch(value):
@@ -353,9 +281,48 @@ class Instance(Section):
         return self.name or self.symbol
 
     @property
+    def broker_name(self) -> str:
+        """What the broker calls the symbol."""
+        return self.broker_symbol or self.symbol
+
+    @property
+    def magic(self) -> int:
+        """The number that marks this instance's orders at the broker, in [1, 2^31 - 1]."""
+        return MAGIC_BASE + zlib.crc32(self.id.encode()) % MAGIC_RANGE
+
+    @property
     def shortest(self) -> str:
         """The timeframe on whose bars the paper bridge advances."""
         return self.timeframes[0]
+
+
+class Channel(Section):
+    """One account at MetaTrader 5 and the way to it."""
+
+    folder: str = Field(
+        "",
+        description="folder that Torra and MT5 share: <Common Files>/Torra/<channel> for "
+        "torra_files, <data folder>/MQL5/Files/DWX for dwx; empty for mt5_direct",
+    )
+    account: int = Field(ge=1, description="account number; orders for another one are refused")
+    live: bool = Field(False, description="true lets orders go to an account with real money")
+    server_clock: str = Field(
+        "new_york+7",
+        description="wall clock of the broker's server: new_york+7, a zone or +03:00",
+    )
+    key_variable: str = Field(
+        "TORRA_CHANNEL_KEY",
+        description="environment variable that holds the channel key (torra_files)",
+    )
+
+    _path = field_validator("folder")(_as_path)
+
+    @field_validator("key_variable")
+    @classmethod
+    def _variable(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,63}", value):
+            raise ValueError("name a variable in capitals, digits and underscore")
+        return value
 
 
 class DeskSettings(Section):
@@ -370,6 +337,9 @@ class DeskSettings(Section):
         min_length=1,
         description="what the desk watches",
     )
+    channels: dict[str, Channel] = Field(
+        {}, description="ways to MetaTrader 5, by name; an instance names one as its channel"
+    )
     keep_calls_days: int = Field(
         90,
         ge=1,
@@ -383,6 +353,28 @@ class DeskSettings(Section):
         names = [instance.id for instance in self.instances]
         if len(set(names)) != len(names):
             raise ValueError("two instances have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _channels_there(self) -> DeskSettings:
+        for name in self.channels:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"channel {name!r}: use letters, digits, dot, dash, underscore")
+        for instance in self.instances:
+            outside = {instance.feed, instance.bridge} & {*MT5_FEEDS, *MT5_BRIDGES}
+            if outside and instance.channel not in self.channels:
+                raise ValueError(
+                    f"{instance.id} uses {', '.join(sorted(outside))} and channel "
+                    f"{instance.channel}, which is not there: add channels.{instance.channel}"
+                )
+            if instance.bridge != "paper" and instance.feed == "sample":
+                raise ValueError(
+                    f"{instance.id} would send orders to MT5 on the sample's bars of the past; "
+                    "give it a live feed or the paper bridge"
+                )
+        sent = [item.magic for item in self.instances if item.bridge != "paper"]
+        if len(set(sent)) != len(sent):
+            raise ValueError("two instances have the same magic number; rename one of them")
         return self
 
     def instance(self, name: str) -> Instance:

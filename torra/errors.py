@@ -3,7 +3,8 @@
     TorraError
      |- ConfigError        do not start: one clear line, exit code 2
      |- DataUnavailable    skip the tick and record why
-     |- StoreUnavailable   halt the desk
+     |- StoreUnavailable   try again; what was to be written was not
+     |   |- StoreBroken     halt the desk: the disk is full, the file damaged
      |- BridgeUnavailable  leave the signal pending
 
 `agents.contracts.ModelUnavailable` (skip the agent) stands apart, because the agents lift out
@@ -35,6 +36,10 @@ class DataUnavailable(TorraError):
 
 class StoreUnavailable(TorraError):
     """The database cannot be read or written; nothing of the transaction was kept."""
+
+
+class StoreBroken(StoreUnavailable):
+    """The database cannot be written until a person mends something; trading halts."""
 
 
 class BridgeUnavailable(TorraError):

@@ -212,6 +212,56 @@ CREATE TABLE fundamentals (
 ) WITHOUT ROWID;
 """
 
+EXECUTION: Final = """
+CREATE TABLE proposals (
+    sid TEXT PRIMARY KEY,
+    torra_key TEXT NOT NULL, instance TEXT NOT NULL, symbol TEXT NOT NULL, timeframe TEXT NOT NULL,
+    bar_time TEXT NOT NULL, verdict TEXT NOT NULL, action TEXT NOT NULL, drafts TEXT NOT NULL,
+    price REAL NOT NULL, atr REAL NOT NULL, multiplier REAL NOT NULL,
+    created_at TEXT NOT NULL, expires TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('WAITING', 'APPROVED', 'REJECTED', 'EXPIRED', 'DENIED')),
+    reason TEXT NOT NULL, decided_at TEXT
+) WITHOUT ROWID;
+CREATE INDEX proposals_state ON proposals (state, expires);
+
+CREATE TABLE alarms (
+    key TEXT PRIMARY KEY, kind TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL, ended_at TEXT
+) WITHOUT ROWID;
+
+CREATE TABLE bridges (
+    name TEXT PRIMARY KEY, deny TEXT NOT NULL, detail TEXT NOT NULL, facts TEXT NOT NULL,
+    at TEXT NOT NULL, reconciled_at TEXT
+) WITHOUT ROWID;
+
+CREATE TABLE win_rates (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, side TEXT NOT NULL,
+    wins INTEGER NOT NULL CHECK (wins BETWEEN 0 AND trades), trades INTEGER NOT NULL,
+    source TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, side)
+) WITHOUT ROWID;
+"""
+
+ONE_OPENING: Final = """
+DROP INDEX signals_one_opening;
+CREATE UNIQUE INDEX signals_one_opening ON signals (instance)
+    WHERE kind = 'open' AND state IN
+    ('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL');
+"""
+"""The states in which an opening counts as a position, but WAITING: it follows its close."""
+
+SIGNAL_ADDITIONS: Final = (
+    "bridge TEXT NOT NULL DEFAULT 'paper'",
+    "filled_lots REAL",
+    "deal TEXT",
+    "misses INTEGER NOT NULL DEFAULT 0",
+    "missed_at TEXT",
+    "outcome TEXT",
+    "evolution TEXT",
+    "thesis TEXT",
+)
+"""Columns that 0004 adds to signals. `misses` counts the looks at the books that did not find it,
+`missed_at` is the time of the newest of them."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -241,7 +291,20 @@ def _news(db: sqlite_utils.Database) -> None:
     db.executescript(NEWS)
 
 
-SCRIPTS: Final = {"0001_overlay": TABLES, "0002_spending": SPENDING, "0003_news": NEWS}
+@steps(name="0004_execution")
+def _execution(db: sqlite_utils.Database) -> None:
+    db.executescript(EXECUTION)
+    for column in SIGNAL_ADDITIONS:
+        db.execute(f"ALTER TABLE signals ADD COLUMN {column}")
+    db.executescript(ONE_OPENING)
+
+
+SCRIPTS: Final = {
+    "0001_overlay": TABLES,
+    "0002_spending": SPENDING,
+    "0003_news": NEWS,
+    "0004_execution": EXECUTION,
+}
 """What each step makes besides the sentiment table and columns."""
 
 STEPS: Final = tuple(SCRIPTS)

@@ -21,9 +21,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from torra.clock import EPOCH, parse
-from torra.config import TICKER
 from torra.errors import ConfigError
 from torra.news_digest import COMPANY, Answer, NewsItem, NewsStatus, in_time
+from torra.trading_terms import TICKER
 
 MAX_ITEMS: Final = 200
 """Items of a reply that are read; vendors send the newest first."""

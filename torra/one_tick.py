@@ -71,7 +71,7 @@ def run(
         stack.callback(database.close)
         if _paid(settings):
             _refuse_older(home / wiring.DATABASE, Path(folder))
-        feed = _feed(instance, timeframe, bars, database)
+        feed = _feed(home, instance, timeframe, bars, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
         books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
         models = wiring.open_models(home, database, remember=False)
@@ -278,9 +278,11 @@ def _copy(path: Path, folder: Path) -> Database:
     return Database.open(copy, now=System().real_now)
 
 
-def _feed(instance: Instance, timeframe: str, file: Path | None, database: Database) -> Feed:
+def _feed(
+    home: Path, instance: Instance, timeframe: str, file: Path | None, database: Database
+) -> Feed:
     if file is None:
-        return wiring.open_feeds([instance], database)[instance.id]
+        return wiring.open_feeds([instance], load_desk(home).channels, database)[instance.id]
     return FrameFeed({timeframe: read_bars(file, clock="utc")})
 
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from instance_database import Database
 from torra.clock import System
-from torra.config import CURRENCY, Instance, Profile
+from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.event_file import CalendarFile
 from torra.news_digest import NewsView, Subject
 from torra.scheduled_events import EventView, around
+from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:
     from news_collector import Collector

@@ -18,6 +18,7 @@ from instance_database import MARKOV_HISTORY, Database, Saved
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
 from torra.migrations import LEGACY_COLUMNS
+from torra.risk_engine import TradingState
 
 SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
 """Columns of a sentiment row that are taken over: the id is given anew, what was said is left."""
@@ -76,13 +77,13 @@ class Past(Database):
 
     # --- what the record tells -------------------------------------------------------------------
 
-    def trading_state(self) -> str:
+    def trading_state(self) -> TradingState:
         """Return the trading state under which the tick decided."""
-        return str(self._told["desk"]["trading_state"])
+        return cast(TradingState, self._told["desk"]["trading_state"])
 
-    def exposure(self, instance: str, *, as_of: datetime) -> dict[str, Any]:
+    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the desk's exposure as the tick met it."""
-        del instance, as_of
+        del instance, timeframe, as_of
         return dict(self._told["desk"]["exposure"])
 
     def memory_context(

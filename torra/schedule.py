@@ -30,13 +30,14 @@ from instance_database import Database, TickKey
 from torra.bar_window import HistoryWindow, LiveWindow, Window
 from torra.clock import Clock, Simulated, closes, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
-from torra.errors import DataUnavailable, StoreUnavailable
+from torra.errors import DataUnavailable, StoreBroken, StoreUnavailable
 from torra.feeds.protocol import Feed
+from torra.kill_switch import KillSwitch
 from torra.news_digest import NewsView
 from torra.providers.registry import Provider
 from torra.scheduled_events import EventView
 from torra.spending import Account
-from torra_trader import Edges, Outcome, publish, run_tick
+from torra_trader import Edges, Outcome, Way, publish, run_tick
 
 LEASE_SECONDS: Final = 6.0
 """A desk that has not renewed its lease for this long has lost it (real seconds).
@@ -146,6 +147,8 @@ class Desk:
         *,
         notify: Callable[[str, dict[str, Any]], None] | None = None,
         lease_seconds: float = LEASE_SECONDS,
+        way: Way | None = None,
+        kill_switch: KillSwitch | None = None,
         at_close: Callable[[], None] = lambda: None,
         at_takeover: Callable[[], None] = lambda: None,
         at_start: Callable[[], None] = lambda: None,
@@ -154,6 +157,8 @@ class Desk:
     ) -> None:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
+        self._way = way
+        self._kill_switch = kill_switch or KillSwitch({}, database)
         self._at_close = at_close
         self._at_takeover = at_takeover
         self._at_start = at_start
@@ -349,6 +354,7 @@ class Desk:
                 before, self._woken[name] = self._woken.get(name), self.clock.now()
                 outcomes.extend(self._tick(station, key, edges, before) for key in due)
             except StoreUnavailable as error:
+                self._heed(error)
                 log.error("%s: %s", name, error)
                 self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
         return outcomes
@@ -398,14 +404,14 @@ class Desk:
         if self.clock.now() - as_of > OLDEST_BARS * step:
             if self._settling:
                 return Outcome(key, "late", reason="clock", detail="the clock jumped a while ago")
-            there = _has_bar(station, key.timeframe, key.bar_time, as_of)
-            reason, detail = self._owed.pop(key, MISSED if there else NO_BAR)
+            fault = _fault_of(station, key.timeframe, key.bar_time, as_of)
+            reason, detail = self._owed.pop(key, fault or MISSED)
             self.database.skip_tick(key, reason, detail, edges.epoch)
             return Outcome(key, "skipped", reason=reason, detail=detail)
         due = self._due_moment(key.timeframe, as_of, before)
         waited = self._await_bar(station, key.timeframe, key.bar_time, as_of)
         if waited is None:
-            self._owed[key] = NO_BAR
+            self._owed[key] = _fault_of(station, key.timeframe, key.bar_time, as_of) or NO_BAR
             self._retry(station, key, as_of)
             return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
         return self._run(station, key, max(due, waited), edges, silent=self._overtaken(key))
@@ -427,6 +433,7 @@ class Desk:
                 profile=profile, edges=edges,
             )  # fmt: skip
         except Exception as error:  # a tick must not end the desk; it is tried again when next due
+            self._heed(error)
             log.exception("%s failed", key.text)
             self._owed[key] = ("error", f"{type(error).__name__}: {error}")
             self._retry(station, key, key.bar_time + duration(key.timeframe))
@@ -452,7 +459,7 @@ class Desk:
         """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
         first = True
         while True:
-            if _has_bar(station, timeframe, bar_time, as_of):
+            if _fault_of(station, timeframe, bar_time, as_of) is None:
                 return 0.0 if first else self.clock.monotonic()
             first = False
             if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
@@ -500,7 +507,14 @@ class Desk:
             account=station.account,
             news=station.news,
             events=station.events,
+            way=None if station.instance.bridge == "paper" else self._way,
+            halted=self._kill_switch.engaged,
         )
+
+    def _heed(self, error: Exception) -> None:
+        """Halt when the database is broken: what was decided can no longer be remembered."""
+        if isinstance(error, StoreBroken):
+            self._kill_switch.fault(f"store: {error}")
 
     # --- warm-up ----------------------------------------------------------------------------------
 
@@ -509,6 +523,7 @@ class Desk:
 
         The ticks of all instances run in the order of their closes, as they would have. No vendor
         is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
+        Nothing of the past goes to a market; on paper its trades are made.
         """
         found = [self._plan(station, upto, bars) for station in self.stations.values()]
         plans = [plan for plan in found if plan is not None]
@@ -523,7 +538,8 @@ class Desk:
                 edges = self._edges(plan.station, plan.window, clock)
                 if plan.station.account is not None:
                     edges = replace(edges, submit=None)
-                self._run(plan.station, key, clock.monotonic(), edges)
+                silent = plan.station.instance.bridge != "paper"
+                self._run(plan.station, key, clock.monotonic(), edges, silent=silent)
             yield done + 1, len(todo)
 
     def _plan(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
@@ -545,12 +561,15 @@ class Desk:
         return WarmUp(station, window, keys)
 
 
-def _has_bar(station: Station, timeframe: str, bar_time: datetime, as_of: datetime) -> bool:
+def _fault_of(
+    station: Station, timeframe: str, bar_time: datetime, as_of: datetime
+) -> tuple[str, str] | None:
+    """Return why the feed does not bring a bar: reason and detail; None when it does."""
     try:
         newest = station.feed.bars(station.instance.symbol, timeframe, as_of, 1)
-    except DataUnavailable:
-        return False
-    return bool(len(newest)) and bool(newest.index[-1] == bar_time)
+    except DataUnavailable as error:
+        return error.reason, error.detail
+    return None if len(newest) and newest.index[-1] == bar_time else NO_BAR
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,8 +376,9 @@ def _database(home: Path) -> Iterator[Finding]:
 
 def _streams(home: Path, database: Database) -> Iterator[Finding]:
     """Look whether each stream that lives in real time has bars fresh enough for a tick."""
-    instances = load_desk(home).instances
-    for name, feed in wiring.open_feeds(instances, database).items():
+    settings = load_desk(home)
+    instances = settings.instances
+    for name, feed in wiring.open_feeds(instances, settings.channels, database).items():
         if feed.period() is not None:
             continue
         instance = next(item for item in instances if item.id == name)

@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 from agents.contracts import SCORE_DECIMALS, VECTORS
 from torra.clock import duration
 from torra.config import Markov, SentimentWeights, Thresholds
+from torra.trade_outcome import remembered
 
 Verdict = Literal["BUY", "SELL", "HOLD"]
 Trend = Literal["rising", "falling", "flat"]
@@ -265,12 +266,14 @@ def memory_view(
     open_positions: Sequence[OpenPosition],
     profits: Sequence[float],
     open_elsewhere: int,
+    trades: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the memory context of a tick: document 001's keys and Torra's own.
 
     `history` is the stream's (close time, final consensus), oldest first; `verdicts` its verdicts,
     oldest first; `profits` the instance's closed trades, newest first; `open_elsewhere` the number
-    of positions of other instances. All of it must have been known at `as_of`.
+    of positions of other instances; `trades` are rows of the instance's closed trades, newest
+    first. All of it must have been known at `as_of`; later trades are left out of recent_trades.
     """
     view = markov(history, timeframe, settings)
     trend = [value for _, value in history][-lookback:]
@@ -288,6 +291,7 @@ def memory_view(
         "recent_signals": list(verdicts)[-lookback:],
         "losing_streak": losing_streak(profits),
         "open_elsewhere": open_elsewhere,
+        "recent_trades": remembered(trades, as_of),
     }
 
 

@@ -1,8 +1,10 @@
 """The life of a signal as a table: its states and which may follow which.
 
 Pure and without memory, so that the outbox that keeps signals and the bridges that move them read
-one table. A terminal state never changes again (facts of the MT5 bridge, 6.5). FILLED is not
-terminal: a filled opening is a position until it is CLOSED; a filled close stays FILLED.
+one table. A terminal state never changes again (facts of the MT5 bridge, 6.5). FILLED and PARTIAL
+are not terminal: a filled opening is a position until it is CLOSED; a filled close stays FILLED.
+UNKNOWN says that an order may or may not have reached the market: it counts as a position until
+reconciliation or a person finds out, so that nothing is opened beside it.
 """
 
 from __future__ import annotations
@@ -13,20 +15,49 @@ from typing import Final
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "WAITING": frozenset({"PENDING", "EXPIRED", "CANCELLED"}),
     "PENDING": frozenset({"PUBLISHED", "REJECTED", "EXPIRED", "CANCELLED"}),
-    "PUBLISHED": frozenset({"FILLED", "REJECTED", "EXPIRED", "CANCELLED"}),
+    "PUBLISHED": frozenset(
+        {
+            "CLAIMED",
+            "PLACED",
+            "FILLED",
+            "PARTIAL",
+            "REJECTED",
+            "EXPIRED",
+            "CANCELLED",
+            "UNKNOWN",
+            "UNKNOWN_NOT_SENT",
+        }
+    ),
+    "CLAIMED": frozenset(
+        {"PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNKNOWN", "UNKNOWN_NOT_SENT"}
+    ),
+    "PLACED": frozenset({"FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNKNOWN"}),
+    "UNKNOWN": frozenset({"FILLED", "PARTIAL", "NOT_SENT"}),
+    "PARTIAL": frozenset({"CLOSED"}),
     "FILLED": frozenset({"CLOSED"}),
     "CLOSED": frozenset(),
     "REJECTED": frozenset(),
     "EXPIRED": frozenset(),
     "CANCELLED": frozenset(),
+    "UNKNOWN_NOT_SENT": frozenset(),
+    "NOT_SENT": frozenset(),
 }
 """WAITING is an opening that waits until the position before it is closed."""
 
-UNDER_WAY: Final = ("PENDING", "PUBLISHED")
+SENT: Final = ("PUBLISHED", "CLAIMED", "PLACED", "UNKNOWN")
+"""Handed over, and its end is not known yet."""
+
+UNDER_WAY: Final = ("PENDING", *SENT)
 """Sent or about to be, not answered yet."""
 
-HELD: Final = ("FILLED", *UNDER_WAY, "WAITING")
+EXECUTED: Final = ("FILLED", "PARTIAL")
+"""The market has taken it: for an opening, a position."""
+
+HELD: Final = (*EXECUTED, *UNDER_WAY, "WAITING")
 """States of an opening that counts as a position, the surest first."""
+
+UNEXECUTED: Final = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")
+"""States in which a signal ends without having been executed."""
 
 
 def check_transition(state: str, following: str) -> None:

@@ -11,15 +11,17 @@ part.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from torra.clock import parse
+from torra.clock import duration, parse
 from torra.config import Profile, SymbolSpec
 from torra.risk_engine import CLOSING, OPENS, Position, notional
-from torra.signal_states import HELD, UNDER_WAY, check_transition
-from torra.store_connection import Store, stamp
+from torra.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
+from torra.store_connection import Store, stamp, to_json
+from torra.trade_outcome import judge
 
 HOUR: Final = timedelta(hours=1)
 WRITTEN: Final = (
@@ -41,6 +43,7 @@ WRITTEN: Final = (
     "detail",
     "after",
     "closes",
+    "bridge",
 )
 """Columns that a signal is born with; `after` and `closes` name other signals by id."""
 
@@ -53,6 +56,13 @@ LEARNED: Final = (
     "profit",
     "r_multiple",
     "close_reason",
+    "filled_lots",
+    "deal",
+    "misses",
+    "missed_at",
+    "outcome",
+    "evolution",
+    "thesis",
 )
 """Columns that its later steps fill; the fill, then the end of the trade."""
 
@@ -121,6 +131,34 @@ class SignalStore(Store):
         sql = f"SELECT * FROM signals {where}ORDER BY seq DESC LIMIT ?"  # noqa: S608
         return self._rows(sql, *values, limit)
 
+    def note_signal(self, sid: str, detail: str) -> None:
+        """Say why a signal waits, without a step: its state stays what it is."""
+        sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
+        if self._row("SELECT 1 AS found FROM signals WHERE sid = ? AND detail <> ?", sid, detail):
+            self._change(sql, detail, sid, detail)
+
+    def learn(self, sid: str, **fields: Any) -> None:
+        """Fill in what is known of a signal now (LEARNED), without a step."""
+        known = _columns(fields, LEARNED)
+        names = ", ".join(f"{name} = ?" for name in known)
+        self._change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
+
+    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[dict[str, Any]]:
+        """Return the signals that reconciliation looks at, oldest first, with their last step.
+
+        Those that were sent and are not finished, and, so that a late position can be told, those
+        that ended after a moment; `changed_at` is when the last step was taken.
+        """
+        if not instances:
+            return []
+        running = (*SENT, *EXECUTED)
+        return self._rows(
+            "SELECT s.*, (SELECT max(at) FROM signal_events e WHERE e.sid = s.sid) AS changed_at "  # noqa: S608
+            f"FROM signals s WHERE s.instance IN ({_marks(instances)}) AND "
+            f"(s.state IN ({_marks(running)}) OR s.decided_at >= ?) ORDER BY s.seq",
+            *instances, *running, stamp(ended_after),
+        )  # fmt: skip
+
     def signal_events(self, sid: str) -> list[dict[str, Any]]:
         """Return every step of a signal, oldest first: from_state, to_state, detail, at."""
         return self._rows(
@@ -148,13 +186,23 @@ class SignalStore(Store):
         r_multiple: float,
         reason: str,
     ) -> bool:
-        """Close the position that an opening made; False when it was closed before."""
+        """Close the position that an opening made; False when it was closed before.
+
+        What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
+        """
+        row = self.signal(sid)
+        if row is None:
+            raise ValueError(f"there is no signal {sid}")
+        end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
         fields = {
             "close_price": price,
             "closed_at": time,
             "profit": profit,
             "r_multiple": r_multiple,
             "close_reason": reason,
+            "outcome": end.outcome,
+            "evolution": end.evolution,
+            "thesis": to_json(end.as_dict()),
         }
         return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
 
@@ -173,11 +221,14 @@ class SignalStore(Store):
         known = "~" if as_of is None else stamp(as_of)
         return self._rows(sql, known, *([instance] if instance is not None else []), limit)
 
-    def exposure(self, instance: str, *, as_of: datetime) -> dict[str, Any]:
+    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the account as an opening of this instance would meet it: the whole desk's.
 
-        signals_last_hour (the instance's own), positions_open, gross_notional (at entry prices) and
-        day_loss (of the UTC day of `as_of`, a gain negative), both in account currency.
+        signals_last_hour and same_side_last_hour (the instance's own, the latter its openings by
+        side), positions_open, gross_notional (at entry prices), day_loss (of the UTC day of
+        `as_of`, a gain negative), both in account currency, bars_since_loss (bars of the timeframe
+        since the instance's last losing trade of a side was closed) and win_rates (wins and trades
+        by side, as a replay found them).
         """
         held = self.positions()
         midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
@@ -186,13 +237,17 @@ class SignalStore(Store):
             "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
             midnight,
         )
-        sent = self._row(
-            "SELECT count(*) AS number FROM signals WHERE instance = ? "
+        sent = self._rows(
+            "SELECT kind, side FROM signals WHERE instance = ? "
             "AND decided_at > ? AND decided_at <= ?",
             instance, stamp(as_of - HOUR), stamp(as_of),
         )  # fmt: skip
+        openings = Counter(signal["side"] for signal in sent if signal["kind"] == "open")
         return {
-            "signals_last_hour": int(sent["number"]) if sent else 0,
+            "signals_last_hour": len(sent),
+            "same_side_last_hour": dict(sorted(openings.items())),
+            "bars_since_loss": self._bars_since_loss(instance, timeframe, as_of),
+            "win_rates": self.win_rates(instance, timeframe),
             "positions_open": len(held),
             "gross_notional": sum(
                 notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
@@ -200,6 +255,24 @@ class SignalStore(Store):
             ),
             "day_loss": 0.0 - float(row["profit"]) if row else 0.0,
         }
+
+    def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
+        """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
+        rows = self._rows(
+            "SELECT side, wins, trades FROM win_rates WHERE instance = ? AND timeframe = ?",
+            instance, timeframe,
+        )  # fmt: skip
+        return {row["side"]: [row["wins"], row["trades"]] for row in rows}
+
+    def set_win_rate(
+        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
+    ) -> None:
+        """Keep what a replay found for the openings of one side; `source` names the replay."""
+        self._change(
+            "INSERT OR REPLACE INTO win_rates (instance, timeframe, side, wins, trades, source, at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            instance, timeframe, side, wins, trades, source, self._moment(),
+        )  # fmt: skip
 
     # --- latches, paper -------------------------------------------------------------------------
 
@@ -230,20 +303,17 @@ class SignalStore(Store):
         self._change(sql, instance, stamp(bar_time))
 
     def paper_orders(self, instance: str) -> list[dict[str, Any]]:
-        """Return the orders that the paper bridge has, in the fields of its PaperOrder."""
+        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
         rows = self.signals(("PUBLISHED", "WAITING"), instance)
+        names = ("sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes", "atr")
         return [
-            {
-                **{name: row[name] for name in ("sid", "kind", "side", "lots", "stop", "target")},
-                "decided_at": parse(row["decided_at"]),
-                "after": row["after"],
-            }
+            {**{name: row[name] for name in names}, "decided_at": parse(row["decided_at"])}
             for row in reversed(rows)
         ]
 
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
-        rows = self._live(("FILLED",), instance, "open")
+        rows = self._live(EXECUTED, instance, "open")
         return as_position(rows[0], set()) if rows else None
 
     # --- details --------------------------------------------------------------------------------
@@ -273,6 +343,15 @@ class SignalStore(Store):
         rows = [*self._live(HELD, None, "open"), *late]
         return [_as_known(row, stamp(as_of)) for row in rows if row["decided_at"] <= stamp(as_of)]
 
+    def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
+        rows = self._rows(
+            "SELECT side, max(closed_at) AS closed_at FROM signals WHERE kind = 'open' "
+            "AND state = 'CLOSED' AND instance = ? AND profit < 0 AND closed_at < ? GROUP BY side",
+            instance, stamp(as_of),
+        )  # fmt: skip
+        step = duration(timeframe)
+        return {row["side"]: (as_of - parse(row["closed_at"])) / step for row in rows}
+
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
         row = self._row(
             "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
@@ -300,7 +379,7 @@ def as_position(row: Mapping[str, Any], closing: set[str]) -> Position:
         instance=row["instance"],
         symbol=row["symbol"],
         side=OPENS[row["side"]],
-        lots=row["lots"],
+        lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
         entry=row["entry"] if row["price"] is None else row["price"],
         stop=row["stop"],
         target=row["target"],

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 import sqlite_utils
 
 from torra.clock import System, iso
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing a database waits for other threads to end what they are doing with it."""
@@ -44,8 +44,9 @@ SYNCHRONOUS_FULL: Final = 2
 BACKUP_FOLDER: Final = "backups"
 """Beside the database."""
 
+LOCKED: Final = "locked"
 REMEDIES: Final = {
-    "locked": "another program is writing to it; close that program or wait until it has finished",
+    LOCKED: "another program is writing to it; close that program or wait until it has finished",
     "full": "free some space on its volume; nothing was damaged",
     "readonly": "make the file and its folder writable for this user",
     "disk I/O": "check its volume; nothing of the last transaction was kept",
@@ -283,7 +284,7 @@ class Store:
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise
         except sqlite3.DatabaseError as error:
-            raise StoreUnavailable(explain(self.path, error)) from error
+            raise unavailable(self.path, error) from error
 
 
 def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
@@ -348,6 +349,12 @@ def copy(db: sqlite_utils.Database, target: Path) -> Path:
     if found != "ok":
         raise StoreUnavailable(f"the copy {partial} is damaged: {found}; check the volume")
     return partial.replace(target)
+
+
+def unavailable(path: Path, error: Exception) -> StoreUnavailable:
+    """Return what to raise: a lock passes by itself, everything else wants a person."""
+    kind = StoreUnavailable if LOCKED in str(error) else StoreBroken
+    return kind(explain(path, error))
 
 
 def explain(path: Path, error: Exception) -> str:

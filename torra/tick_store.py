@@ -13,10 +13,11 @@ is torra.schedule's part.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from torra.clock import closes, duration, iso, parse
 from torra.errors import StoreUnavailable
+from torra.risk_engine import TradingState
 from torra.store_connection import Store, TickKey, stamp
 
 RELEASED: Final = -1
@@ -256,16 +257,32 @@ class TickStore(Store):
 
     # --- the desk -------------------------------------------------------------------------------
 
-    def trading_state(self) -> str:
+    def trading_state(self) -> TradingState:
         """Return ACTIVE, REDUCING or HALTED."""
         row = self._row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
-        return str(row["state"]) if row else TRADING_STATES[0]
+        return cast(TradingState, row["state"]) if row else "ACTIVE"
 
     def set_trading_state(self, state: str, reason: str) -> None:
         """Enter a trading state, with its history; ValueError for a word that is none."""
         if state not in TRADING_STATES:
             raise ValueError(f"{state} is no trading state; use {', '.join(TRADING_STATES)}")
         self._add("desk_state", {"state": state, "reason": reason, "at": self._moment()})
+
+    def reduce(self, reason: str) -> bool:
+        """Let nothing open any more; False when that is so already."""
+        with self.transaction():
+            if self.trading_state() != "ACTIVE":
+                return False
+            self.set_trading_state("REDUCING", reason)
+            return True
+
+    def halt(self, reason: str) -> bool:
+        """Let nothing happen any more; False when that is so already."""
+        with self.transaction():
+            if self.trading_state() == "HALTED":
+                return False
+            self.set_trading_state("HALTED", reason)
+            return True
 
     def trading_states(self, limit: int = 20) -> list[dict[str, Any]]:
         """Return the newest changes of the trading state: state, reason, at."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,13 +18,24 @@ from typing import Any, Final
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
-from torra import chart_file, chart_renderer
+from torra import channels, chart_file, chart_renderer
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
-from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
+from torra.config import (
+    MT5_FEEDS,
+    ROOT,
+    Channel,
+    DeskSettings,
+    Instance,
+    Profile,
+    load_desk,
+    load_profile,
+)
+from torra.courier import Addressee, Courier
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
+from torra.kill_switch import KillSwitch, halt_files
 from torra.outlook import Outlook, currencies_of
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
@@ -133,15 +144,25 @@ def open_desk(
         models = open_models(folder, database)
         stations = _stations(settings, profiles, database, models, outlook)
         make_clock = clock_maker(station.feed for station in stations)
+        kill_switch = KillSwitch(halt_files(folder, settings), database)
+        courier = Courier(
+            database,
+            addressees(settings.instances, profiles),
+            channels.open_bridges(folder, settings, dict(os.environ)),
+            kill_switch,
+            lambda: found[0].clock,
+        )
         desk = Desk(
             database,
             stations,
             make_clock,
             notify=notify,
-            at_close=partial(_close, outlook, models),
+            way=courier,
+            kill_switch=kill_switch,
+            at_close=partial(_each, courier.close, outlook.close, models.close),
             at_takeover=models.heed,
-            at_start=outlook.start,
-            at_stand_by=outlook.rest,
+            at_start=partial(_each, outlook.start, courier.start),
+            at_stand_by=partial(_each, courier.rest, outlook.rest),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
         found.append(desk)
@@ -151,9 +172,19 @@ def open_desk(
     return desk, settings
 
 
-def _close(outlook: Outlook, models: Models) -> None:
-    outlook.close()
-    models.close()
+def _each(*steps: Callable[[], None]) -> None:
+    for step in steps:
+        step()
+
+
+def addressees(
+    instances: Iterable[Instance], profiles: Mapping[str, Profile]
+) -> list[Addressee]:
+    """Return the instances as the courier knows them."""
+    return [
+        Addressee(item, profiles[item.id], None if item.bridge == "paper" else item.channel)
+        for item in instances
+    ]
 
 
 def _stations(
@@ -163,7 +194,7 @@ def _stations(
     models: Models,
     outlook: Outlook,
 ) -> list[Station]:
-    feeds = open_feeds(settings.instances, database)
+    feeds = open_feeds(settings.instances, settings.channels, database)
     return [
         Station(
             instance=instance,
@@ -194,7 +225,6 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
             )
     if profile.events.calendar:
         currencies_of(instance, profile)
-    _refuse_what_is_not_built(profile, name)
     try:
         desk = seated(profile.agents)
     except ValueError as error:
@@ -212,23 +242,19 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
     return profile
 
 
-def _refuse_what_is_not_built(profile: Profile, name: str) -> None:
-    """Refuse settings that this version would silently ignore."""
-    asked = {
-        "execution approve": profile.execution == "approve",
-    }
-    for setting, wanted in asked.items():
-        if wanted:
-            raise ConfigError(f"profile {name}: {setting} is not in this version; take it out")
-
-
-def open_feeds(instances: Iterable[Instance], database: Database) -> dict[str, Feed]:
+def open_feeds(
+    instances: Sequence[Instance], ways: Mapping[str, Channel], database: Database
+) -> dict[str, Feed]:
     """Return the feed of every instance by its name; sample instances share one."""
     sample = SampleFeed(ROOT / "sample_data")
+    live = channels.open_feeds(instances, ways, dict(os.environ))
     feeds: dict[str, Feed] = {}
     for item in instances:
         if item.feed == "store":
             feeds[item.id] = StoredFeed(partial(database.load_bars, item.id))
+            continue
+        if item.feed in MT5_FEEDS:
+            feeds[item.id] = live[item.id]
             continue
         feeds[item.id] = sample
         for timeframe in item.timeframes:  # ConfigError for a stream that is not shipped

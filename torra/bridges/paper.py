@@ -2,8 +2,11 @@
 
 Pure functions over values: orders, a position and one bar go in, what is left of them and the
 events come out; the same input gives the same output, so a bar that is computed twice by mistake
-harms nobody who keeps the first answer. Booking the events is left to `signal_bridge`, fetching
-bars and remembering the last one to the caller.
+harms nobody who keeps the first answer. An order that a guard of `torra.bridges.guards` objects to
+is refused with that guard's reason, as the Expert Advisor would refuse it: the guards of the
+message, the clock and the connection are asked by `acceptance` when the order is published, those
+of symbol, quote and account by `advance` at the open that would fill it. Booking the events is left
+to `signal_bridge`, fetching bars and remembering the last one to the caller.
 
 How a bar is read. Its prices are bid. A long enters at open + spread and leaves at the bid; a short
 enters at the open and leaves at the ask, bid + spread, which is also what its stop and target are
@@ -13,22 +16,47 @@ ends the position at the open; after that the stop comes before the target where
 Stop and target keep the prices of the signal, so they lie at their planned distance from the
 decided entry, not from the fill: that is what a terminal does with them, and the spread and a gap
 at the open are a cost of the trade. One R is that planned distance.
+
+Entries, closes and stops slip by the symbol's slippage against the trader, targets do not: they are
+limit orders. An opening fills `fill_lots` at most and the rest is cancelled; what ends a position
+ends all of it. docs/paper.md says what this cannot know.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
+from torra.bridges.guards import REASONS, Ask, View, first_objection
 from torra.config import SymbolSpec
-from torra.risk_engine import OPENS, TARGET_R, Kind, Position, PositionSide, Side
+from torra.risk_engine import CLOSES, OPENS, TARGET_R, Kind, Position, PositionSide, Side
 
-EventKind = Literal["FILLED", "STOPPED", "TARGET", "CLOSED", "CANCELLED"]
+EventKind = Literal["FILLED", "PARTIAL", "REJECTED", "CANCELLED", "STOPPED", "TARGET", "CLOSED"]
 
 MONEY_DECIMALS: Final = 8
 """Profits, prices and R multiples are rounded to this many decimals."""
+
+STEP_TOLERANCE: Final = 1e-6
+"""Share of a lot step that binary fractions may be off, as in the guards."""
+
+AT_FILL: Final = REASONS[REASONS.index("symbol") :]
+"""Guards that need the quote of the fill."""
+
+AT_ACCEPTANCE: Final = REASONS[: REASONS.index("symbol")]
+"""Guards that are asked when an order is published: an accepted one waits for its bar and does not
+expire meanwhile.
+"""
+
+BROKERS_NO: Final = "retcode"
+"""Reason of an opening that passes the guards and that a broker still refuses, as the advisor says
+it: its stop lies between bid and ask, or the market takes nothing of it.
+"""
+
+FREE: Final = View(now=0, bid=0.0, ask=0.0, digits=0)
+"""Conditions that restrict nothing."""
 
 
 class Bar(NamedTuple):
@@ -46,7 +74,9 @@ class PaperOrder:
     """A signal that waits for its bar.
 
     `decided_at` is the close time of the tick that decided it. An opening with `after` waits until
-    the close of that id is no longer among the orders.
+    the close of that id is no longer among the orders. `entry` is the decided price; the limits are
+    in points (10 ** -digits), None = no limit. `closes` names the opening whose position a close
+    ends, None = whichever is open.
     """
 
     sid: str
@@ -57,11 +87,15 @@ class PaperOrder:
     target: float | None
     decided_at: datetime
     after: str | None = None
+    entry: float | None = None
+    max_spread_pts: int | None = None
+    max_dev_pts: int | None = None
+    closes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PaperPosition:
-    """An open position; `sid` is its opening's, `entry` the price of the fill."""
+    """An open position; `sid` is its opening's, `entry` and `lots` those of the fill."""
 
     sid: str
     side: PositionSide
@@ -89,9 +123,11 @@ class PaperPosition:
 class PaperEvent:
     """What happened to a signal.
 
-    FILLED: the signal of an opening or of a close was executed. STOPPED, TARGET, CLOSED: the
-    position that `sid` opened has ended, with its profit in account currency and in R. CANCELLED:
-    a close that found no position, or an opening that found one. `time` is the bar's open time.
+    FILLED: the signal of an opening or of a close was executed. PARTIAL: an opening, with `volume`
+    lots of it; the rest is gone. REJECTED: a guard objected, `reason` says which. CANCELLED: an
+    opening whose close was refused. STOPPED, TARGET, CLOSED: the position that `sid` opened has
+    ended, with its profit in account currency and in R. `volume` is what was executed, in lots;
+    `time` is the bar's open time.
     """
 
     kind: EventKind
@@ -100,6 +136,8 @@ class PaperEvent:
     time: datetime
     profit: float = 0.0
     r_multiple: float = 0.0
+    volume: float = 0.0
+    reason: str = ""
 
 
 class Advanced(NamedTuple):
@@ -110,27 +148,50 @@ class Advanced(NamedTuple):
     events: tuple[PaperEvent, ...]
 
 
+def acceptance(ask: Ask, now: datetime, conditions: View = FREE) -> str:
+    """Return why an order is not accepted at `now`, "" when it is.
+
+    "stale" means that it has expired, every other reason that it is refused. Of `conditions` only
+    channel, account, halt and connection are looked at.
+    """
+    view = replace(conditions, now=int(now.timestamp()))
+    return first_objection(ask, view, only=AT_ACCEPTANCE)
+
+
 def advance(
     orders: Sequence[PaperOrder],
     position: PaperPosition | None,
     bar: Bar,
     spread: float,
     spec: SymbolSpec,
+    conditions: View = FREE,
 ) -> Advanced:
-    """Live through one bar; `spread` is in price units."""
+    """Live through one bar; `spread` is in price units.
+
+    `conditions` tell what neither bar nor symbol do: trade mode, session, the account's limits,
+    and the positions and trades of today that are not among these orders. Raises ValueError for an
+    opening without stop or target.
+    """
     market = _Market(bar, spread, spec)
     left = [order for order in orders if order.decided_at > bar.time]
     later = {order.sid for order in left}
+    refused: set[str] = set()
     events: list[PaperEvent] = []
     for order in _due(orders, position, bar.time):
         if order.after in later:
             left.append(order)
-        elif order.kind == "close":
+            continue
+        objection = market.refusal(order, position, conditions, refused)
+        if objection:
+            refused.add(order.sid)
+            events.append(objection)
+        elif order.kind == "close" and position:
             events += market.close(order, position)
             position = None
         else:
-            events.append(market.open(order, position))
-            position = position or market.position(order)
+            position, filled = market.open(order)
+            events.append(filled)
+            conditions = replace(conditions, trades_today=conditions.trades_today + 1)
     ended = market.end(position) if position and position.opened_at <= bar.time else None
     if ended:
         return Advanced(tuple(left), None, (*events, ended))
@@ -178,32 +239,42 @@ class _Market(NamedTuple):
     spread: float
     spec: SymbolSpec
 
-    def close(self, order: PaperOrder, position: PaperPosition | None) -> list[PaperEvent]:
+    def refusal(
+        self,
+        order: PaperOrder,
+        position: PaperPosition | None,
+        conditions: View,
+        refused: set[str],
+    ) -> PaperEvent | None:
+        """Return the event of an order that is not executed; None when nothing stands against it.
+
+        An opening goes with its close: where that was refused, the position is still there.
+        """
+        if order.after in refused:
+            return PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time, reason="close REJECTED")
+        view = self._view(order, position, conditions)
+        reason = first_objection(_ask(order), view, only=_asked(order))
+        if not reason and order.kind == "open" and not self._taken(order):
+            reason = BROKERS_NO
+        return (
+            PaperEvent("REJECTED", order.sid, 0.0, self.bar.time, reason=reason) if reason else None
+        )
+
+    def close(self, order: PaperOrder, position: PaperPosition) -> list[PaperEvent]:
         """Close the position at the open."""
-        if position is None:
-            return [PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time)]
-        price = self._exit_side(position.side, self.bar.open)
-        filled = PaperEvent("FILLED", order.sid, price, self.bar.time)
+        price = self._worse(CLOSES[position.side], self._exit_side(position.side, self.bar.open))
+        filled = PaperEvent("FILLED", order.sid, price, self.bar.time, volume=position.lots)
         return [filled, self._ended("CLOSED", position, price)]
 
-    def open(self, order: PaperOrder, position: PaperPosition | None) -> PaperEvent:
-        """Open at the open, unless a position is in the way."""
-        if position is not None:
-            return PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time)
-        return PaperEvent("FILLED", order.sid, self._entry(order.side), self.bar.time)
-
-    def position(self, order: PaperOrder) -> PaperPosition:
-        """Return the position that an opening makes."""
-        if order.stop is None or order.target is None:
-            raise ValueError(f"the opening {order.sid} has no stop or no target")
-        return PaperPosition(
-            order.sid,
-            OPENS[order.side],
-            order.lots,
-            self._entry(order.side),
-            order.stop,
-            order.target,
-            self.bar.time,
+    def open(self, order: PaperOrder) -> tuple[PaperPosition, PaperEvent]:
+        """Open at the open, as many lots as the market takes."""
+        stop, target = _levels(order)
+        price = self._worse(order.side, self._quote(order.side))
+        lots = self._volume(order)
+        kind: EventKind = "PARTIAL" if lots < order.lots else "FILLED"
+        return (
+            PaperPosition(order.sid, OPENS[order.side], lots, price, stop, target, self.bar.time),
+            PaperEvent(kind, order.sid, price, self.bar.time, volume=lots),
         )
 
     def end(self, position: PaperPosition) -> PaperEvent | None:
@@ -214,16 +285,48 @@ class _Market(NamedTuple):
         )
         worst, best = (low, high) if position.side == "LONG" else (high, low)
         if _beyond(position.side, opened, position.stop):
-            return self._ended("STOPPED", position, opened)
+            return self._stopped(position, opened)
         if _beyond(position.side, position.target, opened):
             return self._ended("TARGET", position, opened)
         if _beyond(position.side, worst, position.stop):
-            return self._ended("STOPPED", position, position.stop)
+            return self._stopped(position, position.stop)
         if _beyond(position.side, position.target, best):
             return self._ended("TARGET", position, position.target)
         return None
 
-    def _entry(self, side: Side) -> float:
+    def _view(self, order: PaperOrder, position: PaperPosition | None, conditions: View) -> View:
+        """Return what the guards may know at the open."""
+        found = position if position and order.closes in (None, position.sid) else None
+        return replace(
+            conditions,
+            bid=self.bar.open,
+            ask=self._ask(self.bar.open),
+            digits=self.spec.digits,
+            stops_level=self.spec.stops_level,
+            lot_min=self.spec.lot_min,
+            lot_step=self.spec.lot_step,
+            lot_max=self.spec.lot_max,
+            positions=conditions.positions + (1 if position else 0),
+            held=conditions.held or position is not None,
+            found=found is not None,
+            found_lots=found.lots if found else 0.0,
+        )
+
+    def _taken(self, order: PaperOrder) -> bool:
+        stop, _ = _levels(order)
+        side = OPENS[order.side]
+        return self._volume(order) > 0 and not _beyond(
+            side, self._exit_side(side, self.bar.open), stop
+        )
+
+    def _volume(self, order: PaperOrder) -> float:
+        """Return how many lots of an opening are filled, in whole steps."""
+        if not 0 < self.spec.fill_lots < order.lots:
+            return order.lots
+        steps = math.floor(self.spec.fill_lots / self.spec.lot_step + STEP_TOLERANCE)
+        return round(steps * self.spec.lot_step, MONEY_DECIMALS)
+
+    def _quote(self, side: Side) -> float:
         return self._ask(self.bar.open) if side == "BUY" else self.bar.open
 
     def _exit_side(self, side: PositionSide, bid: float) -> float:
@@ -231,6 +334,14 @@ class _Market(NamedTuple):
 
     def _ask(self, bid: float) -> float:
         return round(bid + self.spread, MONEY_DECIMALS)
+
+    def _worse(self, side: Side, price: float) -> float:
+        """Return what an order of this side gets at a price, after slippage."""
+        slip = self.spec.slippage if side == "BUY" else -self.spec.slippage
+        return round(price + slip, MONEY_DECIMALS)
+
+    def _stopped(self, position: PaperPosition, price: float) -> PaperEvent:
+        return self._ended("STOPPED", position, self._worse(CLOSES[position.side], price))
 
     def _ended(self, kind: EventKind, position: PaperPosition, price: float) -> PaperEvent:
         gain = price - position.entry if position.side == "LONG" else position.entry - price
@@ -243,7 +354,37 @@ class _Market(NamedTuple):
             self.bar.time,
             round(money, MONEY_DECIMALS),
             round(gain / risk, MONEY_DECIMALS) if risk else 0.0,
+            position.lots,
         )
+
+
+def _asked(order: PaperOrder) -> tuple[str, ...]:
+    """Return the guards of the fill, without those that this order sets no limit for."""
+    free = set() if order.max_spread_pts is not None else {"spread"}
+    if order.max_dev_pts is None or order.entry is None:
+        free.add("deviation")
+    return tuple(reason for reason in AT_FILL if reason not in free)
+
+
+def _ask(order: PaperOrder) -> Ask:
+    """Return the order as the guards see it."""
+    stop, target = _levels(order) if order.kind == "open" else (0.0, 0.0)
+    return Ask(
+        order.kind,
+        order.side,
+        order.lots,
+        order.entry or 0.0,
+        stop,
+        target,
+        max_spread_pts=order.max_spread_pts or 0,
+        max_dev_pts=order.max_dev_pts or 0,
+    )
+
+
+def _levels(order: PaperOrder) -> tuple[float, float]:
+    if order.stop is None or order.target is None:
+        raise ValueError(f"the opening {order.sid} has no stop or no target")
+    return order.stop, order.target
 
 
 def _beyond(side: PositionSide, price: float, border: float) -> bool:

@@ -14,10 +14,12 @@ Sunday:
 - In spring 09:00 to 10:00 does not exist on the server; a bar there means that the clock is wrong,
   and is refused.
 - In autumn 08:00 to 09:00 comes twice. A time that stands twice in the file is read as summer time
-  first and winter time second; one that stands there once is read as the first.
+  first and winter time second; one that stands there once is read as the first, unless a later time
+  of that hour stands above it.
 
-Both fall on a Sunday morning, when only round-the-clock markets trade. The offsets that were used
-are kept in `frame.attrs["utc_offsets"]`, the clock in `frame.attrs["clock"]`.
+Both fall on a Sunday morning, when only round-the-clock markets trade. The arithmetic is
+torra.broker_clock's. The offsets that were used are kept in `frame.attrs["utc_offsets"]`, the clock
+in `frame.attrs["clock"]`.
 """
 
 from __future__ import annotations
@@ -27,23 +29,18 @@ import csv
 import io
 import re
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC
 from pathlib import Path
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from torra.broker_clock import ServerClock, ahead_of, offsets_used
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
 
-NEW_YORK: Final = ZoneInfo("America/New_York")
-SERVER_AHEAD: Final = timedelta(hours=7)
-"""Server time minus New York's at most brokers, so that the trading day ends at midnight."""
-
-OFFSET: Final = re.compile(r"([+-])(0\d|1[0-4]):([0-5]\d)")
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
 """A time: date, time of day, zone; the latter two may be missing."""
 
@@ -78,16 +75,16 @@ def read_bars(path: Path, *, clock: str) -> pd.DataFrame:
     `clock` is "utc", "new_york+7" or an offset such as "+03:00". Times that carry a zone of their
     own are taken at their word and want "utc". Raises ConfigError.
     """
-    offset = _offset(clock)
+    server = ServerClock.parse(clock, zones=False)
     sheet = _sheet(path)
     volume = next((name for name in VOLUMES if name in sheet.cells), VOLUMES[1])
     sources = dict(zip(COLUMNS, (*COLUMNS[:-1], volume), strict=True))
     naive, zones = _times(sheet)
-    index = _to_utc(sheet, naive, zones, clock, offset)
+    index = _to_utc(sheet, naive, zones, server)
     columns = {name: _numbers(sheet, source) for name, source in sources.items()}
     frame = pd.DataFrame(columns, index=index.rename("time"))
     frame.attrs["clock"] = clock
-    frame.attrs["utc_offsets"] = _offsets(naive, index)
+    frame.attrs["utc_offsets"] = offsets_used(naive, index)
     return frame
 
 
@@ -236,60 +233,24 @@ def _times(sheet: _Sheet) -> tuple[pd.DatetimeIndex, pd.Series[str]]:
 # --- clocks ---------------------------------------------------------------------------------------
 
 
-def _offset(clock: str) -> timedelta | None:
-    """Return what a fixed clock is ahead of UTC; None for New York's."""
-    if clock in ("utc", "new_york+7"):
-        return timedelta(0) if clock == "utc" else None
-    found = OFFSET.fullmatch(clock)
-    if found is None:
-        raise ConfigError(
-            f"unknown clock {clock!r}: use utc, new_york+7 or an offset such as +03:00"
-        )
-    return _ahead(found.group())
-
-
-def _ahead(zone: str) -> timedelta:
-    if zone in ("Z", ""):
-        return timedelta(0)
-    sign = -1 if zone[0] == "-" else 1
-    return sign * timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
-
-
 def _to_utc(
-    sheet: _Sheet,
-    naive: pd.DatetimeIndex,
-    zones: pd.Series[str],
-    clock: str,
-    offset: timedelta | None,
+    sheet: _Sheet, naive: pd.DatetimeIndex, zones: pd.Series[str], server: ServerClock
 ) -> pd.DatetimeIndex:
     zoned = zones != ""
     if zoned.any():
-        if clock != "utc":
+        if server.name != "utc":
             raise sheet.fault(
                 zoned, f"the time carries the zone {zones[zoned].iloc[0]}; use clock utc"
             )
         if not zoned.all():
             raise sheet.fault(~zoned, "the time has no zone, others have; mend the line")
-        return (naive - pd.TimedeltaIndex(zones.map(_ahead))).tz_localize(UTC)
-    if offset is not None:
-        return (naive - offset).tz_localize(UTC)
-    return _from_new_york(sheet, naive)
-
-
-def _from_new_york(sheet: _Sheet, naive: pd.DatetimeIndex) -> pd.DatetimeIndex:
-    wall = naive - SERVER_AHEAD
-    local = wall.tz_localize(NEW_YORK, ambiguous=~wall.duplicated(), nonexistent="NaT")
-    if local.hasnans:
-        missing = local.isna()
+        return (naive - pd.TimedeltaIndex(zones.map(ahead_of))).tz_localize(UTC)
+    index = server.to_utc_index(naive.asi8 // 1_000_000)
+    if index.hasnans:
+        missing = index.isna()
         raise sheet.fault(
             missing,
             f"{naive[missing][0]} does not exist on a server of New York + 7 h, whose clock went"
             " forward then; say which clock the file has",
         )
-    return local.tz_convert(UTC)
-
-
-def _offsets(naive: pd.DatetimeIndex, index: pd.DatetimeIndex) -> tuple[str, ...]:
-    """Return what the file's clock was ahead of UTC, as text, each value once."""
-    minutes = sorted(set(((naive.asi8 - index.as_unit("us").asi8) // 60_000_000).tolist()))
-    return tuple(f"{'-' if m < 0 else '+'}{abs(m) // 60:02}:{abs(m) % 60:02}" for m in minutes)
+    return index

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import pandas as pd
 
 from torra.clock import duration, iso
+from torra.errors import DataUnavailable
 
 FRESH_BARS: Final = 2
 """A bar that closed more than this many bars ago is too old for a tick."""
@@ -40,7 +41,10 @@ class Feed(Protocol):
 
 def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime) -> str:
     """Say in one sentence what keeps a stream from being ticked now; empty when nothing does."""
-    newest = feed.bars(symbol, timeframe, now, 1)
+    try:
+        newest = feed.bars(symbol, timeframe, now, 1)
+    except DataUnavailable as error:
+        return error.detail
     if not len(newest):
         return f"no bars; bring some: torra import FILE --symbol {symbol} --timeframe {timeframe}"
     close = newest.index[-1].to_pydatetime() + duration(timeframe)

@@ -1,0 +1,83 @@
+"""The bars file of the Expert Advisor, written here from its description alone."""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+KEY = "correct horse battery staple"
+HEADER = "time,open,high,low,close,tick_volume,spread"
+
+Row = tuple[int, float, float, float, float, int, int]
+Wall = Callable[[datetime], int]
+
+
+def new_york_plus_7(moment: datetime) -> int:
+    """The server's wall seconds, by New York's clock."""
+    local = moment.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)
+    return calendar.timegm((local + timedelta(hours=7)).timetuple())
+
+
+def athens(moment: datetime) -> int:
+    return calendar.timegm(moment.astimezone(ZoneInfo("Europe/Athens")).timetuple())
+
+
+def plus_3(moment: datetime) -> int:
+    return calendar.timegm((moment + timedelta(hours=3)).timetuple())
+
+
+WALLS: dict[str, Wall] = {
+    "new_york+7": new_york_plus_7,
+    "Europe/Athens": athens,
+    "+03:00": plus_3,
+}
+
+
+def offset(wall: Wall, moment: datetime) -> int:
+    return wall(moment) - calendar.timegm(moment.timetuple())
+
+
+def row(wall: int, close: float = 2000.5, volume: int = 412) -> Row:
+    return (wall, 2000.0, 2001.25, 1999.75, close, volume, 28)
+
+
+def rows(opens: Iterable[datetime], wall: Wall = new_york_plus_7) -> list[Row]:
+    return [row(wall(time), 2000.0 + at % 100 / 100) for at, time in enumerate(opens)]
+
+
+def quarters(first: datetime, count: int, minutes: int = 15) -> list[datetime]:
+    return [first + at * timedelta(minutes=minutes) for at in range(count)]
+
+
+def text(
+    bars: Sequence[Row],
+    server_offset: int,
+    *,
+    key: str = KEY,
+    count: int | None = None,
+    header: str = HEADER,
+    newline: str = "\n",
+) -> str:
+    lines = [header, *(",".join(map(str, bar)) for bar in bars)]
+    body = "".join(line + newline for line in lines)
+    mac = hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()
+    return f"{body}end,{len(bars) if count is None else count},{server_offset},{mac}{newline}"
+
+
+def put(path: Path, content: str | bytes, written: datetime | None = None) -> None:
+    """Put a file in place as the Expert Advisor does, by renaming; `written` is when."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name("draft")
+    draft.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if written is not None:
+        os.utime(draft, (written.timestamp(), written.timestamp()))
+    draft.replace(path)
+
+
+NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)

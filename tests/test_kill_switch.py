@@ -1,0 +1,168 @@
+"""Whatever halts the desk first, everything follows, and only a person lets it go on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.stores import open_database
+from torra.config import Channel, DeskSettings, Instance
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.kill_switch import HALT, KillSwitch, halt_files
+from torra.store_connection import unavailable
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = open_database(tmp_path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    return {"desk": tmp_path / HALT, "main": tmp_path / "Common" / "Torra" / "main" / HALT}
+
+
+@pytest.fixture
+def switch(files: dict[str, Path], database: Database) -> KillSwitch:
+    return KillSwitch(files, database)
+
+
+def test_nothing_is_halted_at_first(switch: KillSwitch, files: dict[str, Path]) -> None:
+    switch.keep()
+    assert switch.engaged() == ""
+    assert not any(path.exists() for path in files.values())
+
+
+@pytest.mark.parametrize("name", ["desk", "main"])
+def test_a_file_halts_database_and_every_channel(
+    name: str, switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    files[name].parent.mkdir(parents=True)
+    files[name].touch()
+    assert name in switch.engaged(), "at once, before anything was written down"
+    assert database.trading_state() == "ACTIVE"
+    switch.keep()
+    assert database.trading_state() == "HALTED"
+    assert all(path.exists() for path in files.values())
+    assert database.trading_states(1)[0]["reason"] == f"the file HALT of {name} is there"
+
+
+def test_taking_the_file_away_does_not_resume(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+    for path in files.values():
+        path.unlink()
+    assert switch.engaged() == "halted"
+    switch.keep()
+    assert all(path.exists() for path in files.values()), "the halt is put down again"
+    assert database.trading_state() == "HALTED"
+
+
+def test_only_resume_lets_trading_go_on(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+    database.raise_alarm("k", "EXTERNAL", "told")
+    switch.resume("a person")
+    switch.keep()
+    assert switch.engaged() == ""
+    assert database.trading_state() == "ACTIVE"
+    assert database.alarms() == []
+    assert not any(path.exists() for path in files.values())
+
+
+def test_a_halt_survives_a_restart(files: dict[str, Path], database: Database) -> None:
+    KillSwitch(files, database).halt("a person")
+    assert KillSwitch(files, database).engaged()
+
+
+def test_a_fault_halts_before_it_can_be_written_down(
+    switch: KillSwitch, files: dict[str, Path], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full: neither the database nor a file takes it, and yet nothing goes out."""
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreBroken("database or disk is full")
+
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "halt", full)
+        patch.setattr(Path, "write_text", no_room)
+        switch.fault("store: database or disk is full")
+        assert switch.engaged() == "store: database or disk is full"
+        switch.keep()
+        assert switch.engaged()
+    switch.keep()  # there is room again
+    assert database.trading_state() == "HALTED"
+    assert files["main"].read_text(encoding="utf-8") == "store: database or disk is full\n"
+    assert switch.engaged(), "room alone does not resume"
+
+
+def test_a_halt_reaches_what_it_can(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    files["main"].parent.parent.mkdir(parents=True)
+    files["main"].parent.write_text("a file where the folder should be", encoding="utf-8")
+    (failed,) = switch.halt("a person")
+    assert failed.startswith("main: ")
+    assert files["desk"].exists()
+    assert database.trading_state() == "HALTED"
+
+
+def test_resuming_stops_at_a_file_that_cannot_go(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+    files["main"].unlink()
+    files["main"].mkdir()
+    with pytest.raises(OSError, match="HALT"):
+        switch.resume("a person")
+    assert database.trading_state() == "HALTED"
+
+
+@pytest.mark.parametrize(
+    ("said", "broken"),
+    [
+        ("database is locked", False),
+        ("database table is locked", False),
+        ("database or disk is full", True),
+        ("disk I/O error", True),
+        ("attempt to write a readonly database", True),
+        ("database disk image is malformed", True),
+    ],
+)
+def test_a_lock_passes_by_and_everything_else_halts(
+    said: str, broken: bool, tmp_path: Path
+) -> None:
+    error = unavailable(tmp_path / "torra.db", sqlite3.OperationalError(said))
+    assert isinstance(error, StoreUnavailable)
+    assert isinstance(error, StoreBroken) is broken
+
+
+def test_every_channel_has_a_file_where_its_other_side_looks(tmp_path: Path) -> None:
+    live = {"feed": "store", "timeframes": ("H1",)}
+    settings = DeskSettings(
+        instances=(
+            Instance(symbol="XAUUSD", bridge="torra_files", channel="gold", **live),
+            Instance(symbol="EURUSD", bridge="dwx", channel="old", **live),
+            Instance(symbol="BTCUSD", bridge="paper", **live),
+        ),
+        channels={
+            "gold": Channel(folder=str(tmp_path / "gold"), account=1),
+            "old": Channel(folder=str(tmp_path / "DWX"), account=2, live=True),
+        },
+    )
+    assert halt_files(tmp_path / "home", settings) == {
+        "desk": tmp_path / "home" / "control" / "HALT",
+        "gold": tmp_path / "gold" / "control" / "HALT",
+        "old": tmp_path / "home" / "channels" / "old" / "control" / "HALT",
+    }

@@ -1,0 +1,324 @@
+"""The paper bridge refuses what the Expert Advisor would, with the same reason.
+
+The table of guards is one (torra.bridges.guards). Here: that paper asks each of them, with the
+quote of the open, the symbol's conditions and the account's; that the first objection is the one
+that is told; and that an order without limits is filled as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torra.bridges.guards import GUARDS, REASONS, Ask, View, first_objection
+from torra.bridges.paper import (
+    AT_ACCEPTANCE,
+    AT_FILL,
+    FREE,
+    Advanced,
+    Bar,
+    PaperOrder,
+    PaperPosition,
+    acceptance,
+    advance,
+    advance_all,
+)
+from torra.config import SYMBOLS
+
+SPREAD = 0.5
+T = datetime(2021, 12, 3, 12, tzinfo=UTC)
+STEP = timedelta(minutes=15)
+GOLD = SYMBOLS["XAUUSD"].model_copy(update={"lot_max": 5.0, "stops_level": 300})
+OPEN = PaperOrder(
+    "TOPEN", "open", "BUY", 0.1, 1990.0, 2020.0, T,
+    entry=2000.0, max_spread_pts=60, max_dev_pts=100,
+)  # fmt: skip
+CLOSE = PaperOrder("TCLOSE", "close", "SELL", 0.1, None, None, T, closes="THELD")
+HELD = PaperPosition("THELD", "LONG", 0.1, 2000.0, 1990.0, 2020.0, T - STEP)
+
+
+def selling(order: PaperOrder) -> PaperOrder:
+    return replace(order, side="SELL", stop=2010.0, target=1980.0)
+
+
+def meet(
+    order: PaperOrder,
+    opened: float = 2000.0,
+    *,
+    spread: float = SPREAD,
+    position: PaperPosition | None = None,
+    conditions: View = FREE,
+) -> Advanced:
+    bar = Bar(T, opened, opened, opened, opened)
+    return advance([order], position, bar, spread, GOLD, conditions)
+
+
+def answer(*args, **rest) -> str:
+    """Return the reason that an order was refused, "" when it was executed."""
+    (first, *_) = meet(*args, **rest).events
+    assert first.kind == ("REJECTED" if first.reason else "FILLED")
+    return first.reason
+
+
+def test_every_guard_is_asked_at_one_of_the_two_moments() -> None:
+    assert AT_ACCEPTANCE + AT_FILL == REASONS
+    assert AT_ACCEPTANCE[-1] == "autotrading_off"
+
+
+def test_a_good_order_meets_no_objection() -> None:
+    assert answer(OPEN) == answer(selling(OPEN)) == answer(CLOSE, position=HELD) == ""
+
+
+@pytest.mark.parametrize(
+    ("order", "opened", "spread", "reason"),
+    [
+        # The spread: 60 points at most, a point is 0.01.
+        (OPEN, 2000.0, 0.60, ""),
+        (OPEN, 2000.0, 0.61, "spread"),
+        (selling(OPEN), 2000.0, 0.61, "spread"),
+        # 100 points from the entry at most: a BUY's ask, a SELL's bid.
+        (OPEN, 2000.5, 0.5, ""),
+        (OPEN, 2000.51, 0.5, "deviation"),
+        (OPEN, 1998.5, 0.5, ""),
+        (OPEN, 1998.49, 0.5, "deviation"),
+        (selling(OPEN), 2001.0, 0.5, ""),
+        (selling(OPEN), 2001.01, 0.5, "deviation"),
+        (selling(OPEN), 1998.99, 0.5, "deviation"),
+        # The stop 300 points from a BUY's bid and from a SELL's ask, no nearer.
+        (replace(OPEN, stop=1997.0), 2000.0, 0.5, ""),
+        (replace(OPEN, stop=1997.01), 2000.0, 0.5, "stops"),
+        (replace(OPEN, target=2003.0), 2000.0, 0.5, ""),
+        (replace(OPEN, target=2002.99), 2000.0, 0.5, "stops"),
+        (replace(selling(OPEN), stop=2003.5), 2000.0, 0.5, ""),
+        (replace(selling(OPEN), stop=2003.49), 2000.0, 0.5, "stops"),
+        # Stop and target on the wrong side of what is paid.
+        (replace(OPEN, stop=2000.49), 2000.0, 0.5, "stops"),
+        (replace(OPEN, stop=2000.5), 2000.0, 0.5, "side"),
+        (replace(OPEN, target=2000.5), 2000.0, 0.5, "side"),
+        (replace(selling(OPEN), target=2000.0), 2000.0, 0.5, "side"),
+        # No quote.
+        (OPEN, 0.0, 0.5, "quote"),
+        (OPEN, 2000.0, -0.01, "quote"),
+        # Lots: 0.01 to 5 in steps of 0.01.
+        (replace(OPEN, lots=5.0), 2000.0, 0.5, ""),
+        (replace(OPEN, lots=5.01), 2000.0, 0.5, "volume"),
+        (replace(OPEN, lots=0.01), 2000.0, 0.5, ""),
+        (replace(OPEN, lots=0.0), 2000.0, 0.5, "volume"),
+        (replace(OPEN, lots=0.105), 2000.0, 0.5, "volume"),
+    ],
+)
+def test_an_opening_meets_the_quote_and_the_symbol(order, opened, spread, reason) -> None:
+    assert answer(order, opened, spread=spread) == reason
+
+
+@pytest.mark.parametrize(
+    ("conditions", "order", "position", "reason"),
+    [
+        ({"trade_mode": "disabled"}, OPEN, None, "symbol"),
+        ({"trade_mode": "disabled"}, CLOSE, HELD, "symbol"),
+        ({"trade_mode": "close_only"}, OPEN, None, "symbol"),
+        ({"trade_mode": "close_only"}, CLOSE, HELD, ""),
+        ({"trade_mode": "long_only"}, OPEN, None, ""),
+        ({"trade_mode": "long_only"}, selling(OPEN), None, "symbol"),
+        ({"trade_mode": "short_only"}, OPEN, None, "symbol"),
+        ({"session_open": False}, OPEN, None, "session"),
+        ({"session_open": False}, CLOSE, HELD, "session"),
+        ({"max_lots": 0.1}, OPEN, None, ""),
+        ({"max_lots": 0.09}, OPEN, None, "max_lots"),
+        ({"positions": 1, "max_positions": 2}, OPEN, None, ""),
+        ({"positions": 2, "max_positions": 2}, OPEN, None, "max_positions"),
+        # Its own position counts too.
+        ({"positions": 1, "max_positions": 2}, OPEN, HELD, "max_positions"),
+        ({"positions": 1, "max_positions": 3}, OPEN, HELD, "policy"),
+        ({"trades_today": 1, "max_trades_per_day": 2}, OPEN, None, ""),
+        ({"trades_today": 2, "max_trades_per_day": 2}, OPEN, None, "max_trades"),
+        ({"max_trades_per_day": 1, "trades_today": 1}, CLOSE, HELD, ""),
+        ({"held": True}, OPEN, None, "policy"),
+        ({}, OPEN, HELD, "policy"),
+        ({}, CLOSE, None, "no_position"),
+        ({}, replace(CLOSE, closes="TOTHER"), HELD, "no_position"),
+        ({}, replace(CLOSE, closes=None), HELD, ""),
+        ({}, replace(CLOSE, lots=0.11), HELD, "volume"),
+        ({}, replace(CLOSE, lots=0.0), HELD, "volume"),
+        ({}, replace(CLOSE, lots=0.055), HELD, "volume"),
+    ],
+)
+def test_an_order_meets_the_account(conditions, order, position, reason) -> None:
+    told = replace(FREE, **conditions)
+    assert answer(order, position=position, conditions=told) == reason
+
+
+@pytest.mark.parametrize(
+    ("order", "stop", "reason"),
+    [
+        # Bid 2000, ask 2000.5, and no stops level.
+        (OPEN, 1999.99, ""),
+        (OPEN, 2000.0, "retcode"),
+        (OPEN, 2000.49, "retcode"),
+        (OPEN, 2000.5, "side"),
+        (selling(OPEN), 2000.51, ""),
+        (selling(OPEN), 2000.5, "retcode"),
+        (selling(OPEN), 2000.01, "retcode"),
+        (selling(OPEN), 2000.0, "side"),
+    ],
+)
+def test_a_stop_between_bid_and_ask_is_no_brokers(order, stop, reason) -> None:
+    free = GOLD.model_copy(update={"stops_level": 0})
+    bar = Bar(T, 2000.0, 2000.0, 2000.0, 2000.0)
+    (event,) = advance([replace(order, stop=stop)], None, bar, SPREAD, free).events
+    assert event.reason == reason
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    for order, position in ((OPEN, HELD), (replace(CLOSE, closes="TOTHER"), HELD)):
+        advanced = meet(order, position=position)
+        (event,) = advanced.events
+        assert (advanced.orders, advanced.position) == ((), HELD)
+        assert (event.sid, event.price, event.time, event.volume) == (order.sid, 0.0, T, 0.0)
+        assert (event.profit, event.r_multiple) == (0.0, 0.0)
+
+
+def test_the_second_opening_of_a_bar_meets_the_first() -> None:
+    """The trades of a bar count for the orders after them."""
+    one = replace(FREE, max_trades_per_day=1)
+    again = replace(OPEN, sid="TAGAIN", after="TCLOSE")
+    bar = Bar(T, 2000.0, 2000.0, 2000.0, 2000.0)
+    closing = replace(CLOSE, closes="TOPEN")
+    for conditions, last in ((FREE, ("FILLED", "")), (one, ("REJECTED", "max_trades"))):
+        advanced = advance([OPEN, closing, again], None, bar, SPREAD, GOLD, conditions)
+        assert [event.kind for event in advanced.events[:3]] == ["FILLED", "FILLED", "CLOSED"]
+        assert (advanced.events[3].kind, advanced.events[3].reason) == last
+
+
+def test_a_gap_beyond_the_deviation_is_refused_and_one_within_it_is_filled() -> None:
+    friday, sunday = T, T + timedelta(hours=59)
+    for opened, kind, reason in ((2006.0, "REJECTED", "deviation"), (2000.4, "FILLED", "")):
+        bars = [
+            Bar(friday - STEP, 2000.0, 2000.0, 2000.0, 2000.0),
+            Bar(sunday, opened, opened, opened, opened),
+        ]
+        advanced, _ = advance_all([OPEN], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
+        assert [(e.kind, e.reason, e.time) for e in advanced.events] == [(kind, reason, sunday)]
+
+
+@pytest.mark.parametrize("missing", ["entry", "max_dev_pts", "max_spread_pts"])
+def test_no_limit_means_no_question(missing) -> None:
+    """Signals that were stored without limits are filled as they always were."""
+    order = replace(OPEN, **{missing: None})
+    wide = missing == "max_spread_pts"
+    met = {"opened": 2000.0, "spread": 0.9} if wide else {"opened": 2006.0, "spread": 0.5}
+    assert answer(order, met["opened"], spread=met["spread"]) == ""
+    assert answer(OPEN, met["opened"], spread=met["spread"]) == ("spread" if wide else "deviation")
+    zero = replace(OPEN, max_spread_pts=0, max_dev_pts=0)
+    assert answer(zero) == "spread"
+    assert answer(zero, spread=0.0) == ""
+    assert answer(zero, 2000.01, spread=0.0) == "deviation"
+
+
+NOW = T + timedelta(seconds=10)
+MESSAGE = Ask(
+    "open", "BUY", 0.1, created=int(T.timestamp()), expires=int(T.timestamp()) + 180,
+    channel="main", account=7,
+)  # fmt: skip
+HERE = replace(FREE, channel="main", account=7)
+
+
+@pytest.mark.parametrize(
+    ("order", "around", "reason"),
+    [
+        ({}, {}, ""),
+        ({"authentic": False}, {}, "auth"),
+        ({"version": 2}, {}, "version"),
+        ({"whole": False}, {}, "schema"),
+        ({"kind": "buy"}, {}, "schema"),
+        ({"channel": "other"}, {}, "channel"),
+        ({"account": 8}, {}, "account"),
+        ({}, {"real_account": True}, "live"),
+        ({}, {"real_account": True, "demo_only": False}, ""),
+        ({}, {"halted": True}, "kill"),
+        ({"created": int(NOW.timestamp()) + 5}, {}, ""),
+        ({"created": int(NOW.timestamp()) + 6}, {}, "clock"),
+        ({"expires": int(NOW.timestamp()) + 1}, {}, ""),
+        ({"expires": int(NOW.timestamp())}, {}, "stale"),
+        ({}, {"connected": False}, "not_connected"),
+        ({}, {"algo_allowed": False}, "autotrading_off"),
+        # What belongs to the fill is not asked yet.
+        ({"lots": 0.0}, {"trade_mode": "disabled", "session_open": False, "held": True}, ""),
+    ],
+)
+def test_acceptance_asks_what_needs_no_quote(order, around, reason) -> None:
+    assert acceptance(replace(MESSAGE, **order), NOW, replace(HERE, **around)) == reason
+
+
+def test_acceptance_needs_no_conditions() -> None:
+    """What publishing on paper asks: halt, clock and expiry."""
+    plain = Ask("close", "SELL", 0.1, created=MESSAGE.created, expires=MESSAGE.expires)
+    assert acceptance(plain, NOW) == ""
+    assert acceptance(plain, NOW + timedelta(minutes=3)) == "stale"
+    assert acceptance(plain, T - timedelta(seconds=6)) == "clock"
+    assert acceptance(plain, NOW, replace(FREE, halted=True)) == "kill"
+
+
+ASKS = st.builds(
+    Ask,
+    kind=st.sampled_from(("open", "close")),
+    side=st.sampled_from(("BUY", "SELL")),
+    lots=st.sampled_from((0.0, 0.05, 0.1, 0.105, 6.0)),
+    entry=st.sampled_from((2000.0, 2002.0)),
+    stop=st.sampled_from((1990.0, 1999.5, 2010.0)),
+    target=st.sampled_from((1980.0, 2001.0, 2020.0)),
+    created=st.just(MESSAGE.created),
+    expires=st.just(MESSAGE.expires),
+    max_spread_pts=st.sampled_from((40, 60)),
+    max_dev_pts=st.sampled_from((50, 300)),
+    authentic=st.booleans(),
+    channel=st.sampled_from(("main", "main", "other")),
+    account=st.just(7),
+)
+AROUND = st.fixed_dictionaries(
+    {
+        "halted": st.booleans(),
+        "connected": st.booleans(),
+        "trade_mode": st.sampled_from(("full", "full", "long_only", "disabled")),
+        "session_open": st.booleans(),
+        "max_lots": st.sampled_from((0.0, 0.09)),
+        "positions": st.integers(0, 2),
+        "max_positions": st.sampled_from((0, 2)),
+        "trades_today": st.integers(0, 2),
+        "max_trades_per_day": st.sampled_from((0, 2)),
+    }
+)
+
+
+@given(ASKS, AROUND, st.sampled_from((None, HELD)))
+def test_acceptance_and_fill_together_ask_what_the_table_asks(order, around, position) -> None:
+    """One look at everything, as the Expert Advisor takes it, and paper's two looks agree."""
+    conditions = replace(HERE, **around)
+    spread = 0.5
+    view = replace(
+        conditions, now=int(NOW.timestamp()), bid=2000.0, ask=2000.0 + spread, digits=2,
+        stops_level=300, lot_max=5.0, positions=conditions.positions + (position is not None),
+        held=position is not None, found=position is not None,
+        found_lots=position.lots if position else 0.0,
+    )  # fmt: skip
+    waiting = PaperOrder(
+        "TNEW", order.kind, order.side, order.lots, order.stop, order.target, T,
+        entry=order.entry, max_spread_pts=order.max_spread_pts, max_dev_pts=order.max_dev_pts,
+    )  # fmt: skip
+    told = acceptance(order, NOW, conditions) or answer(
+        waiting, spread=spread, position=position, conditions=conditions
+    )
+    assert told == first_objection(order, view)
+
+
+def test_each_guard_of_the_table_is_met_here() -> None:
+    """A guard that is added needs a case above."""
+    fill = test_an_opening_meets_the_quote_and_the_symbol.pytestmark[0].args[1]
+    account = test_an_order_meets_the_account.pytestmark[0].args[1]
+    accepted = test_acceptance_asks_what_needs_no_quote.pytestmark[0].args[1]
+    met = {case[-1] for case in (*fill, *account, *accepted)} - {""}
+    assert met == {guard.reason for guard in GUARDS}

@@ -1,0 +1,352 @@
+"""Every check of a ticket below, at and above its limit, and what a broken number does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torra import risk_engine
+from torra.bridges.protocol import Health
+from torra.config import SYMBOLS, GateSettings, Profile, Risk
+from torra.deny_reasons import DenyReason
+from torra.risk_engine import HALTING, Account, Levels, Ticket, check
+
+BTC = SYMBOLS["BTCUSD"]
+PLAIN = Profile()
+R = DenyReason
+
+ELSEWHERE = {R.BRIDGE_DEAD, R.VERSION_MISMATCH, R.SIGNAL_EXPIRED}
+"""Reasons that no ticket has: they are about handing it over."""
+
+
+class Case(NamedTuple):
+    """What `check` is handed."""
+
+    ticket: Ticket
+    account: Account
+    spec: Any
+    profile: Profile
+
+    def denied(self) -> tuple[DenyReason, ...]:
+        return check(*self)
+
+
+def case(side: str = "BUY", **changes: Any) -> Case:
+    """A ticket of 0.1 bitcoin that nothing speaks against, with changes by field name.
+
+    It loses 40 at its stop (50 are allowed) and is worth 4,800. A price is given as its distance
+    from the entry, 48,000, positive towards the target, so that both sides run through one table.
+    """
+    towards = 1 if side == "BUY" else -1
+    entry = changes.pop("entry", 48_000.0)
+    away = {"stop": -400.0, "target": 800.0, "price": 0.0}
+    at = {name: entry + towards * changes.pop(name, far) for name, far in away.items()}
+    levels = Levels(entry, at["stop"], at["target"], changes.pop("atr", 200.0))
+    ticket = Ticket(side, changes.pop("lots", 0.1), levels, at["price"])
+    account, spec, profile = Account(), BTC, PLAIN
+    risk, gate = {}, {}
+    for name, value in changes.items():
+        if name in Ticket.__slots__:
+            ticket = replace(ticket, **{name: value})
+        elif name in Account.__slots__:
+            by_side = isinstance(getattr(account, name), dict)
+            account = replace(account, **{name: {side: value} if by_side else value})
+        elif name in type(spec).model_fields:
+            spec = spec.model_copy(update={name: value})
+        elif name in Risk.model_fields:
+            risk[name] = value
+        else:
+            assert name in GateSettings.model_fields, name
+            gate[name] = value
+    update = {"risk": Risk(**risk), "gate": GateSettings(**gate)}
+    return Case(ticket, account, spec, profile.model_copy(update=update))
+
+
+Edge = tuple[DenyReason, Callable[[int], dict[str, Any]], tuple[bool, bool, bool], set[DenyReason]]
+"""A reason, what is changed one step below, at and above its limit, where it applies, and what else
+may then apply."""
+
+ABOVE, FROM, BELOW, UPTO = (
+    (False, False, True), (False, True, True), (True, False, False), (True, True, False),
+)  # fmt: skip
+TICK = 0.01
+
+EDGES: list[Edge] = [
+    (R.COOLDOWN, lambda s: {"cooldown_bars": 3, "bars_since_loss": 3 + s * 0.001}, BELOW, set()),
+    (R.COOLDOWN, lambda s: {"cooldown_bars": 3 - s, "bars_since_loss": 3.0}, BELOW, set()),
+    (R.STALE_BAR, lambda s: {"bar_age": 2 + s * 0.001}, ABOVE, set()),
+    (R.STALE_BAR, lambda s: {"bar_age": 3.0, "max_bar_age": 3 - s * 0.001}, ABOVE, set()),
+    (R.STALE_SCORE, lambda s: {"score_age": 1 + s * 0.001}, FROM, set()),
+    (R.BAD_NUMBER, lambda s: {"gross_notional": -s * 5e-324}, ABOVE, set()),
+    (R.BAD_NUMBER, lambda s: {"live_spread": -s * 5e-324}, ABOVE, set()),
+    (R.BAD_NUMBER, lambda s: {"leverage": -s * 5e-324}, FROM, set()),
+    (R.BAD_NUMBER, lambda s: {"win_rates": (10 + s, 10), "min_trades_for_ev": 99}, ABOVE, set()),
+    (R.BAD_NUMBER, lambda s: {"win_rates": (-s, 10), "min_trades_for_ev": 99}, ABOVE, set()),
+    (R.PRICE_COLLAR, lambda s: {"price": 200 + s * TICK}, ABOVE, set()),
+    (R.PRICE_COLLAR, lambda s: {"price": -200 - s * TICK}, ABOVE, set()),
+    (R.PRICE_COLLAR, lambda s: {"price": 100.0, "price_collar_atr": 0.5 - s * 0.001}, ABOVE, set()),
+    (R.STOP_WRONG_SIDE, lambda s: {"stop": s * TICK}, FROM, {R.STOP_TOO_CLOSE}),
+    (R.STOP_WRONG_SIDE, lambda s: {"stop": s * 100.0}, FROM, {R.STOP_TOO_CLOSE}),
+    (R.STOP_TOO_CLOSE, lambda s: {"stop": -15.01 - s * TICK}, BELOW, set()),
+    (R.STOP_TOO_CLOSE, lambda s: {"stop": 15.01 + s * TICK}, BELOW, {R.STOP_WRONG_SIDE}),
+    (R.STOP_TOO_CLOSE, lambda s: {"live_spread": 20.0, "stop": -20.01 - s * TICK}, BELOW, set()),
+    (R.STOP_TOO_CLOSE, lambda s: {"live_spread": 1.0, "stop": -15.01 - s * TICK}, BELOW, set()),
+    (R.STOP_TOO_CLOSE, lambda s: {"stops_level": 500, "stop": -20.0 - s * TICK}, BELOW, set()),
+    (R.STOP_TOO_CLOSE, lambda s: {"stops_level": 1, "stop": -15.01 - s * TICK}, BELOW, set()),
+    (
+        R.STOP_TOO_CLOSE,
+        lambda s: {"spread": 0.0, "atr": 0.01 + s * 0.001, "stop": -0.01},
+        BELOW,
+        set(),
+    ),
+    (R.STOP_TOO_FAR, lambda s: {"stop": -800 - s * TICK, "lots": 0.01}, ABOVE, set()),
+    (R.STOP_TOO_FAR, lambda s: {"stop": 800 + s * TICK, "lots": 0.01}, ABOVE, {R.STOP_WRONG_SIDE}),
+    (R.STOP_TOO_FAR, lambda s: {"atr": 100 - s * 0.001}, ABOVE, set()),
+    (R.TARGET_WRONG_SIDE, lambda s: {"target": -s * TICK}, FROM, set()),
+    (R.SIZE_ZERO, lambda s: {"lots": -s * 0.01, "lot_min": 0.01}, FROM, set()),
+    (R.LOT_BELOW_MIN, lambda s: {"lots": round(0.1 + s * 0.01, 2), "lot_min": 0.1}, BELOW, set()),
+    (R.LOT_ABOVE_MAX, lambda s: {"lots": round(0.1 + s * 0.01, 2), "lot_max": 0.1}, ABOVE, set()),
+    (R.RISK_PER_TRADE, lambda s: {"stop": -500 - s * TICK}, ABOVE, set()),
+    (R.RISK_PER_TRADE, lambda s: {"stop": 500 + s * TICK}, ABOVE, {R.STOP_WRONG_SIDE}),
+    (R.RISK_PER_TRADE, lambda s: {"risk_per_trade_pct": 0.4 - s * 1e-9}, ABOVE, set()),
+    (R.RISK_PER_TRADE, lambda s: {"tick_value": 0.0125 + s * 1e-9}, ABOVE, set()),
+    (R.RISK_PER_TRADE, lambda s: {"capital": 8_000 - s * TICK}, ABOVE, set()),
+    (R.MAX_NOTIONAL, lambda s: {"max_notional_pct": 48 - s * 1e-9}, ABOVE, set()),
+    (R.EXPOSURE_CAP, lambda s: {"gross_notional": 15_200 + s * TICK}, ABOVE, {R.MARGIN}),
+    (R.EXPOSURE_CAP, lambda s: {"exposure_cap_pct": 48 - s * 1e-9}, ABOVE, set()),
+    (R.MARGIN, lambda s: {"gross_notional": 15_200 + s * TICK}, ABOVE, {R.EXPOSURE_CAP}),
+    (R.MARGIN, lambda s: {"account_leverage_cap": 0.48 - s * 1e-9}, ABOVE, set()),
+    (R.MARGIN, lambda s: {"free_margin": 48 - s * TICK, "leverage": 100.0}, ABOVE, set()),
+    (R.MARGIN, lambda s: {"free_margin": 48.0, "leverage": 100 - s * TICK}, ABOVE, set()),
+    (R.MAX_POSITIONS, lambda s: {"positions_open": 3 + s}, FROM, set()),
+    (R.DAILY_LOSS_CAP, lambda s: {"day_loss": 200 + s * TICK}, FROM, set()),
+    (R.DAILY_LOSS_CAP, lambda s: {"daily_loss_cap_pct": 0.4 - s * 1e-9}, ABOVE, set()),
+    (R.MESSAGE_RATE, lambda s: {"signals_last_hour": 6 + s}, FROM, set()),
+    (R.REPEATED_EXECUTION, lambda s: {"same_side_last_hour": 3 + s}, FROM, set()),
+    (R.NEGATIVE_EV, lambda s: {"spread": 0.0, "win_rates": (10 + s, 30)}, UPTO, set()),
+    # with a spread of 40: win 760, lose 440, even at 11 wins of 30
+    (R.NEGATIVE_EV, lambda s: {"spread": 40.0, "win_rates": (11 + s, 30)}, UPTO, set()),
+    (
+        R.NEGATIVE_EV,
+        lambda s: {"live_spread": 40.0, "max_spread_atr": 0.5, "win_rates": (11 + s, 30)},
+        UPTO,
+        set(),
+    ),
+    (R.NEGATIVE_EV, lambda s: {"win_rates": (0, 30 + s)}, FROM, set()),
+    (R.SPREAD, lambda s: {"live_spread": 30 + s * TICK}, ABOVE, set()),
+]
+
+
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+@pytest.mark.parametrize(
+    "edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)]
+)
+def test_a_limit_below_at_and_above(edge, side) -> None:
+    reason, change, applies, also = edge
+    for step, expected in zip((-1, 0, 1), applies, strict=True):
+        found = set(case(side, **change(step)).denied())
+        assert (reason in found) is expected, (step, found)
+        assert found <= {reason, *also}, step
+
+
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"trading_state": "REDUCING"}, R.TRADING_REDUCING),
+        ({"trading_state": "HALTED"}, R.TRADING_HALTED),
+        ({"trading_state": ""}, R.TRADING_HALTED),
+        ({"trading_state": "active"}, R.TRADING_HALTED),
+        ({"veto": True}, R.GATE_VETO),
+        ({"opening_stands": False}, R.GATE_CANNOT_OPEN),
+        ({"duplicate": True}, R.DUPLICATE_SIGNAL),
+        ({"clock_ok": False}, R.CLOCK_SKEW),
+        ({"market_open": False}, R.MARKET_CLOSED),
+        ({"lots": 0.105}, R.LOT_STEP),
+        ({"lots": 0.0999999999}, R.LOT_STEP),
+        ({"lots": -1.0}, R.SIZE_ZERO),
+    ],
+)
+def test_what_is_so_or_not(change, reason, side) -> None:
+    assert case(side).denied() == ()
+    assert case(side, **change).denied() == (reason,)
+
+
+def test_every_reason_is_asked_for_here() -> None:
+    flags = {
+        R.TRADING_HALTED, R.TRADING_REDUCING, R.GATE_VETO, R.GATE_CANNOT_OPEN, R.DUPLICATE_SIGNAL,
+        R.CLOCK_SKEW, R.MARKET_CLOSED, R.LOT_STEP,
+    }  # fmt: skip
+    assert {edge[0] for edge in EDGES} | flags == set(DenyReason) - ELSEWHERE
+
+
+def test_what_is_not_known_denies_nothing() -> None:
+    assert case(free_margin=0.001).denied() == ()
+    assert case(leverage=0.001).denied() == ()
+    for name, value in [
+        ("win_rates", (0, 99)),
+        ("bars_since_loss", 0.0),
+        ("same_side_last_hour", 9),
+    ]:
+        elsewhere = replace(Account(), **{name: {"SELL": value}})
+        assert check(case("BUY").ticket, elsewhere, BTC, PLAIN) == ()
+    assert case(max_same_openings_per_hour=1, min_trades_for_ev=1, cooldown_bars=9).denied() == ()
+    assert case(cooldown_bars=0, bars_since_loss=-5.0).denied() == ()
+    assert case(cooldown_bars=1, bars_since_loss=-5.0).denied() == (R.COOLDOWN,)
+    assert case(day_loss=-1e9, free_margin=-0.0).denied() == ()
+
+
+def test_a_negative_free_margin_carries_nothing() -> None:
+    assert case(free_margin=-1.0, leverage=500.0).denied() == (R.MARGIN,)
+    assert case(free_margin=-1.0, leverage=500.0, lots=0.0).denied() == (R.SIZE_ZERO, R.MARGIN)
+
+
+def test_a_negative_size_takes_nothing_off_what_the_desk_holds() -> None:
+    found = case(lots=-1.0, gross_notional=20_001.0).denied()
+    assert found == (R.SIZE_ZERO, R.EXPOSURE_CAP, R.MARGIN)
+
+
+def test_all_reasons_are_told_in_the_order_of_the_enum() -> None:
+    everything = case(
+        trading_state="REDUCING", veto=True, opening_stands=False, duplicate=True, clock_ok=False,
+        market_open=False, bar_age=9.0, score_age=9.0, cooldown_bars=9, bars_since_loss=1.0,
+        price=999.0, stop=900.0, target=-1.0, lots=99.995, positions_open=9, gross_notional=1e6,
+        day_loss=1e6, signals_last_hour=99, same_side_last_hour=99, win_rates=(0, 99),
+        live_spread=1_000.0,
+    ).denied()  # fmt: skip
+    assert everything == tuple(
+        reason
+        for reason in DenyReason
+        if reason not in {*ELSEWHERE, R.TRADING_HALTED, R.BAD_NUMBER, R.SIZE_ZERO, R.LOT_BELOW_MIN}
+    )
+
+
+TICKET_NUMBERS = ("entry", "stop", "target", "atr", "price", "lots", "bar_age", "score_age")
+ACCOUNT_NUMBERS = (
+    "positions_open", "gross_notional", "day_loss", "signals_last_hour", "same_side_last_hour",
+    "bars_since_loss", "free_margin", "leverage", "live_spread",
+)  # fmt: skip
+WORSE = {"veto": True, "gross_notional": 1e6, "cooldown_bars": 9, "bars_since_loss": 1.0}
+
+
+def with_number(base: Case, name: str, number: float) -> Case:
+    """Return the case with one number replaced, whatever it is."""
+    if name in ("entry", "stop", "target", "atr"):
+        levels = replace(base.ticket.levels, **{name: number})
+        return base._replace(ticket=replace(base.ticket, levels=levels))
+    if name in Ticket.__slots__:
+        return base._replace(ticket=replace(base.ticket, **{name: number}))
+    value = {base.ticket.side: number} if name.endswith(("_hour", "_loss")) else number
+    value = number if name in ("signals_last_hour", "day_loss") else value
+    return base._replace(account=replace(base.account, **{name: value}))
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", [*TICKET_NUMBERS, *ACCOUNT_NUMBERS])
+def test_a_broken_number_denies_by_itself(name, number) -> None:
+    assert R.BAD_NUMBER in with_number(case(), name, number).denied()
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, -0.0, 1e12 + 1, 1e308])
+@pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
+def test_a_price_that_cannot_be_one(name, number) -> None:
+    assert with_number(case(), name, number).denied() == (R.BAD_NUMBER,)
+
+
+def test_the_largest_price_is_one() -> None:
+    spec = BTC.model_copy(update={"tick_value": 1e-12})
+    ticket = Ticket("BUY", 0.1, Levels(1e12 - 800, 1e12 - 1_200, 1e12, 200.0), 1e12 - 800)
+    assert check(ticket, Account(), spec, PLAIN) == ()
+
+
+def test_broken_statistics_deny() -> None:
+    for pair in [(math.nan, 30), (1, math.nan), (1, math.inf), (31, 30), (-1, 30)]:
+        assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
+
+
+@pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
+def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name) -> None:
+    base = case(**WORSE, signals_last_hour=6)
+    assert with_number(base, name, math.nan).denied() == (
+        R.GATE_VETO, R.COOLDOWN, R.BAD_NUMBER, R.EXPOSURE_CAP, R.MARGIN, R.MESSAGE_RATE,
+    )  # fmt: skip
+
+
+def test_a_broken_ticket_is_worth_nothing_and_loses_nothing() -> None:
+    full = case(gross_notional=20_000.0, daily_loss_cap_pct=1e-9, day_loss=-1.0)
+    assert with_number(full, "stop", math.nan).denied() == (R.BAD_NUMBER,)
+
+
+def test_a_broken_account_hides_nothing_that_does_not_need_it() -> None:
+    base = case(veto=True, stop=500.0, lots=0.205, max_notional_pct=1.0)
+    assert with_number(base, "day_loss", math.nan).denied() == (
+        R.GATE_VETO, R.BAD_NUMBER, R.STOP_WRONG_SIDE, R.LOT_STEP, R.RISK_PER_TRADE, R.MAX_NOTIONAL,
+    )  # fmt: skip
+    broken = with_number(case(stop=-20.0, live_spread=500.0), "day_loss", math.nan)
+    assert broken.denied() == (R.BAD_NUMBER,), "a spread of a broken account is not leaned on"
+
+
+anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000.0))
+
+
+@given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 17))
+def test_no_number_makes_check_raise(side, numbers) -> None:
+    found = case(side, min_trades_for_ev=1, win_rates=(1, 2))
+    for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
+        found = with_number(found, name, number)
+    assert found.denied() == found.denied()
+
+
+WORSENED: dict[str, tuple[Any, ...]] = {
+    "positions_open": (0, 2, 3, 9),
+    "gross_notional": (0.0, 15_000.0, 15_300.0, 1e9),
+    "day_loss": (-500.0, 0.0, 199.0, 200.0, 1e9),
+    "signals_last_hour": (0, 5, 6, 60),
+    "same_side_last_hour": (0, 2, 3, 30),
+    "free_margin": (1e9, 48.0, 47.0, -5.0),
+    "leverage": (500.0, 100.0, 1.0, 0.5),
+    "live_spread": (0.0, 15.0, 29.0, 31.0, 500.0),
+    "bars_since_loss": (99.0, 3.0, 2.0, 0.0),
+    "market_open": (True, False),
+    "clock_ok": (True, False),
+    "trading_state": ("ACTIVE", "REDUCING"),
+}
+
+
+@pytest.mark.parametrize("name", WORSENED)
+def test_what_makes_the_account_worse_never_lets_an_opening_through(name) -> None:
+    """Risk only shrinks: from left to right reasons are added and none goes away."""
+    rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}
+    told = [set(case(**{**rest, name: value}).denied()) for value in WORSENED[name]]
+    assert all(before <= after for before, after in itertools.pairwise(told))
+    assert not told[0]
+    assert told[-1]
+
+
+def test_what_is_not_told_speaks_against_nothing() -> None:
+    neutral = (0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True)
+    assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
+    told = case().ticket
+    bare = Ticket(told.side, told.lots, told.levels, told.price)
+    rest = (bare.bar_age, bare.score_age, bare.veto, bare.opening_stands, bare.duplicate)
+    assert rest == (0.0, 0.0, False, True, False)
+
+
+def test_account_and_ticket_are_values() -> None:
+    for value in (case().ticket, Account()):
+        for item in fields(value):
+            with pytest.raises(AttributeError):
+                setattr(value, item.name, None)
+
+
+def test_the_halting_reasons_and_those_of_a_bridge_are_one_enum() -> None:
+    assert {*HALTING} == {R.REPEATED_EXECUTION, R.MESSAGE_RATE}
+    assert risk_engine.DenyReason is DenyReason
+    assert Health(R.BRIDGE_DEAD, "no heartbeat").deny is DenyReason.BRIDGE_DEAD

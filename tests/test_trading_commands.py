@@ -1,0 +1,198 @@
+"""`torra halt`, `resume`, `signals`, `approve` and `reject`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import Database
+from tests.stores import opening
+from torra import approval, risk_engine, trading_commands, wiring
+from torra.clock import System, floor
+from torra.command_line import main
+from torra.config import Profile
+from torra.store_connection import TickKey
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose gold is traded through a channel, after a person's yes."""
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.json").write_text('{"execution": "approve"}')
+    gold = {"symbol": "XAUUSD", "profile": "mine", "feed": "store", "bridge": "torra_files"}
+    main_ = {"folder": str(tmp_path / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": main_}}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    return tmp_path
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def document(home: Path, *words: str) -> Any:
+    result = torra(home, *words, "--json")
+    return json.loads(result.stdout)
+
+
+def files(home: Path) -> list[bool]:
+    return [
+        (home / "control" / "HALT").exists(),
+        (home / "shared" / "control" / "HALT").exists(),
+    ]
+
+
+def propose(database: Database, price: float = 2000.0) -> str:
+    now = System().now()
+    bar_time = floor(now, "M15") - 15 * MINUTE
+    profile = Profile(execution="approve")
+    action = risk_engine.review(
+        verdict="BUY", position=None, price=price, atr=5.0, spec=profile.symbol("XAUUSD"),
+        profile=profile, trading_state="ACTIVE", veto=False, opening_stands=True, multiplier=1.0,
+        **database.exposure("XAUUSD", "M15", as_of=now),
+    )  # fmt: skip
+    return approval.propose(
+        database, action, key=TickKey("XAUUSD", "M15", bar_time), symbol="XAUUSD", verdict="BUY",
+        price=price, atr=5.0, multiplier=1.0, created=now, expires=now + 15 * MINUTE,
+    )  # fmt: skip
+
+
+def test_halting_needs_no_key_no_desk_and_no_database(home: Path) -> None:
+    result = torra(home, "halt", "--reason", "the news")
+    assert result.exit_code == 0
+    assert "Trading is HALTED" in result.stdout
+    assert "by a person: the news" in result.stdout
+    assert files(home) == [True, True]
+    told = document(home, "signals")
+    assert told["trading_state"] == "HALTED"
+
+
+def test_halting_works_beside_a_broken_desk_file(home: Path) -> None:
+    (home / "desk.json").write_text("{")
+    assert torra(home, "halt").exit_code == 0
+    assert files(home) == [True, False]
+
+
+def test_halting_twice_is_halting_once(home: Path) -> None:
+    torra(home, "halt", "--reason", "first")
+    assert "first" in torra(home, "halt", "--reason", "second").stdout
+
+
+def test_a_halt_that_did_not_reach_everything_says_so(home: Path) -> None:
+    (home / "shared").write_text("a file where the folder should be")
+    result = torra(home, "halt")
+    assert result.exit_code == 1
+    assert "halted, but not everywhere: main: " in result.stderr
+    assert document(home, "signals")["trading_state"] == "HALTED"
+
+
+def test_resuming_takes_the_files_away_and_ends_the_alarms(home: Path) -> None:
+    torra(home, "halt")
+    database = wiring.open_database(home)
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+    database.close()
+    result = torra(home, "resume", "--reason", "looked at it")
+    assert result.exit_code == 0
+    assert "alarm ended: EXTERNAL position 7" in result.stdout
+    assert "Trading is ACTIVE" in result.stdout
+    assert files(home) == [False, False]
+    assert document(home, "signals")["alarms"] == []
+
+
+def test_resuming_what_is_not_halted_is_a_mistake(home: Path) -> None:
+    result = torra(home, "resume")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "nothing to resume" in result.stderr
+
+
+def test_reducing_stops_openings_only(home: Path) -> None:
+    assert "Trading is REDUCING" in torra(home, "halt", "--reduce").stdout
+    assert files(home) == [False, False]
+    torra(home, "halt")
+    assert torra(home, "halt", "--reduce").exit_code == 2
+    torra(home, "resume")
+    assert document(home, "signals")["trading_state"] == "ACTIVE"
+
+
+def test_before_the_first_signal_there_is_something_to_read(home: Path) -> None:
+    result = torra(home, "signals")
+    assert "No signal has been written yet." in result.stdout
+    assert not (home / "torra.db").exists(), "looking makes no database"
+    assert torra(home, "signals", "--instance", "DOGE").exit_code == 2
+
+
+def test_signals_tell_what_waits_and_why(home: Path) -> None:
+    database = wiring.open_database(home)
+    gold = {"instance": "XAUUSD", "symbol": "XAUUSD"}
+    database.enqueue_signal(opening("T1", **gold))
+    database.note_signal("T1", "BRIDGE_DEAD: no heartbeat")
+    database.note_bridge("torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={})
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+    sid = propose(database)
+    database.close()
+    text = torra(home, "signals").stdout
+    for words in (
+        "bridge torra_files main: BRIDGE_DEAD: no heartbeat (books compared never)",
+        "EXTERNAL: position 7",
+        f"PROPOSAL {sid} OPEN_BUY XAUUSD M15 at 2000.0",
+        f"torra approve {sid}",
+        "PENDING",
+        "BRIDGE_DEAD: no heartbeat",
+    ):
+        assert words in text
+    told = document(home, "signals", "--instance", "XAUUSD")
+    assert [row["sid"] for row in told["signals"]] == ["T1"]
+    assert [row["sid"] for row in told["proposals"]] == [sid]
+
+
+def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trading_commands, "price_now", lambda *_: 2001.0)
+    database = wiring.open_database(home)
+    sid = propose(database)
+    result = torra(home, "approve", sid)
+    assert result.exit_code == 0
+    assert f"{sid} is APPROVED" in result.stdout
+    assert "open BUY" in result.stdout
+    assert database.signal(sid)["entry"] == 2001.0  # type: ignore[index]
+    again = torra(home, "approve", sid)
+    assert again.exit_code == 2
+    assert "is APPROVED since" in again.stderr
+    assert torra(home, "reject", sid).exit_code == 2
+    database.close()
+
+
+def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
+    database = wiring.open_database(home)
+    sid = propose(database)
+    assert document(home, "reject", sid, "--reason", "no")["state"] == "REJECTED"
+    assert torra(home, "approve", sid).exit_code == 2
+    assert database.signals() == []
+    database.close()
+
+
+def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
+    database = wiring.open_database(home)
+    sid = propose(database)
+    assert torra(home, "approve", sid).exit_code == 2, "no price is known yet"
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    torra(home, "halt")
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(trading_commands, "price_now", lambda *_: 2000.0)
+        result = torra(home, "approve", sid)
+    assert result.exit_code == 1
+    assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout
+    database.close()
+
+
+def test_an_unknown_proposal_is_a_mistake(home: Path) -> None:
+    result = torra(home, "approve", "TNOBODY")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "torra signals" in result.stderr

@@ -1,0 +1,419 @@
+"""The folder that DWX Connect's Expert Advisor and this side share: what lies in it, read warily.
+
+The Expert Advisor writes its files in place, so that any reading may be empty, cut or older than
+the last; its texts are in an unknown Windows code page, and comments are not escaped. A reading
+that is not whole changes nothing: the last good one stands, with the time at which its file was
+written. Nothing here raises for what it finds, but for a folder that cannot be written to.
+
+Towards the Expert Advisor there is one file, DWX_Commands_0.txt. It appears whole, by a name given
+to a finished file that refuses to replace another, and only when the one before it is gone: the
+Expert Advisor looks at index 0 first and stops at the first index that is missing, so that nothing
+else keeps commands in order. Each command carries a number that was never used before; the newest
+is kept in a small file of this side, replaced as a whole before the command is handed over.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from torra.bridges.order_journal import sync_folder
+from torra.clock import Clock
+from torra.errors import BridgeUnavailable
+from torra.failpoints import reach
+
+ORDERS: Final = "DWX_Orders.txt"
+MESSAGES: Final = "DWX_Messages.txt"
+QUOTES: Final = "DWX_Market_Data.txt"
+TRADES: Final = "DWX_Historic_Trades.txt"
+COMMANDS: Final = "DWX_Commands_0.txt"
+NUMBER: Final = "dwx_command_number.txt"
+"""Ours: the number of the newest command."""
+
+COMMAND: Final = re.compile(r"<:(\d+)\|([A-Z_]+)\|(.*):>", re.DOTALL)
+LARGEST_NUMBER: Final = 2**31 - 1
+"""The Expert Advisor reads numbers into an int."""
+
+MAX_BYTES: Final = 16_000_000
+LOOSE_TEXT: Final = re.compile(
+    r'("(?:comment|name|message|description)": ")(.*?)("(?:\}|, "number":))', re.DOTALL
+)
+"""Texts that the Expert Advisor does not escape, with what follows them."""
+
+SHARING: Final = 10
+SHARING_PAUSE: Final = 0.05
+"""How often, and after how many seconds, a name that Windows keeps busy is tried again."""
+
+NOT_DONE: Final = frozenset(
+    {
+        errno.EPERM,
+        errno.EACCES,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.ENOSYS,
+        errno.EXDEV,
+        errno.EMLINK,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EROFS,
+        errno.ENOSPC,
+    }
+)
+"""Errors after which a file surely has no second name."""
+
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """One position or pending order.
+
+    `kind` is buy, sell, buylimit and so on, `time` the server's wall clock as text.
+    """
+
+    ticket: str
+    magic: int
+    symbol: str
+    lots: float
+    kind: str
+    price: float
+    time: str
+    stop: float
+    target: float
+    profit: float
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What DWX_Orders.txt says of the account, and every position and pending order in it."""
+
+    number: int
+    currency: str
+    balance: float
+    equity: float
+    free_margin: float
+    leverage: int
+    rows: tuple[OrderRow, ...]
+
+    @property
+    def positions(self) -> tuple[OrderRow, ...]:
+        """The rows that are positions."""
+        return tuple(row for row in self.rows if row.kind in ("buy", "sell"))
+
+
+@dataclass(frozen=True, slots=True)
+class DealRow:
+    """One deal of the account's history; it does not say which position it belongs to."""
+
+    deal: str
+    magic: int
+    symbol: str
+    lots: float
+    kind: str
+    entry: str
+    time: str
+    price: float
+    profit: float
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the Expert Advisor said; `error` is its kind of error, "" for an information."""
+
+    error: str
+    text: str
+
+
+@dataclass(slots=True)
+class LastGood(Generic[Parsed]):
+    """A file of the Expert Advisor's and the newest reading of it that was whole.
+
+    `at` is when the file of that reading was written, seconds since 1970 by the clock of the disk.
+    """
+
+    path: Path
+    parse: Callable[[Any], Parsed]
+    value: Parsed | None = None
+    at: float = 0.0
+    _seen: tuple[int, int] = field(default=(0, 0))
+
+    def read(self) -> Parsed | None:
+        """Return the newest whole reading, None while there is none or the file is not there."""
+        try:
+            found = self.path.stat()
+            seen = (found.st_mtime_ns, found.st_size)
+            if seen == self._seen and self.value is not None:
+                return self.value
+            with self.path.open("rb") as file:
+                value = self.parse(_json(_text(file.read(MAX_BYTES))))
+        except FileNotFoundError:
+            self.value, self._seen = None, (0, 0)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            pass
+        else:
+            self.value, self.at, self._seen = value, found.st_mtime, seen
+        return self.value
+
+
+class DwxFolder:
+    """The folder, and the numbers of our commands."""
+
+    def __init__(self, folder: Path, state: Path, clock: Clock) -> None:
+        self._folder = folder
+        self._number_file = state / NUMBER
+        self._clock = clock
+        self.account: LastGood[Account] = LastGood(folder / ORDERS, parse_account)
+        self.messages: LastGood[dict[str, Message]] = LastGood(folder / MESSAGES, parse_messages)
+        self.quotes: LastGood[dict[str, tuple[float, float]]] = LastGood(
+            folder / QUOTES, parse_quotes
+        )
+        self.trades: LastGood[tuple[DealRow, ...]] = LastGood(folder / TRADES, parse_trades)
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    def age(self) -> float | None:
+        """Return seconds since the Expert Advisor wrote its orders, which it does every second.
+
+        None: the file is not there. Negative: the disk's clock is ahead of this side's.
+        """
+        try:
+            written = (self._folder / ORDERS).stat().st_mtime
+        except OSError:
+            return None
+        return self._clock.real_now().timestamp() - written
+
+    def account_age(self) -> float:
+        """Return the same of the newest whole reading; what is half-written does not count."""
+        return self._clock.real_now().timestamp() - self.account.at
+
+    def waiting(self) -> str | None:
+        """Return the command that nobody has taken yet, "" when it cannot be read; None: none."""
+        try:
+            return _text((self._folder / COMMANDS).read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return ""
+
+    def next_command(self, name: str, content: str) -> str:
+        """Return the text of a command under a number of its own, which is used up by that.
+
+        Raises BridgeUnavailable when the number cannot be kept.
+        """
+        number = max(self._newest(), 0) % LARGEST_NUMBER + 1
+        temporary = self._number_file.with_suffix(".tmp")
+        try:
+            self._number_file.parent.mkdir(parents=True, exist_ok=True)
+            _write(temporary, str(number).encode())
+            temporary.replace(self._number_file)
+            sync_folder(self._number_file.parent)
+        except OSError as error:
+            raise BridgeUnavailable(f"cannot keep {self._number_file}: {error}") from error
+        return f"<:{number}|{name}|{content}:>"
+
+    def publish(self, text: str) -> None:
+        """Lay a command down; raises BridgeUnavailable when that was surely not done.
+
+        An error that leaves it open, as on a share, passes for done: nothing is sent twice.
+        """
+        body = text.encode("ascii")
+        temporary = self._folder / f"torra_{os.getpid()}.tmp"
+        try:
+            with temporary.open("wb") as file:
+                file.write(body[: len(body) // 2])
+                reach("tmp_half")
+                file.write(body[len(body) // 2 :])
+                file.flush()
+                os.fsync(file.fileno())
+            reach("tmp_done")
+        except OSError as error:
+            self._discard(temporary)
+            raise BridgeUnavailable(f"cannot write into {self._folder}: {error}") from error
+        try:
+            self._place(temporary)
+        except OSError as error:
+            self._judge(error, text)
+        finally:
+            self._discard(temporary)
+        reach("renamed")
+
+    def withdraw(self, text: str) -> bool:
+        """Remove a command that still waits. That is no proof that it was not read before."""
+        if self.waiting() != text:
+            return False
+        try:
+            (self._folder / COMMANDS).unlink()
+        except OSError:
+            return False
+        return True
+
+    def forget_trades(self) -> bool:
+        """Remove the answer to an earlier question; False when it stays."""
+        self._discard(self._folder / TRADES)
+        return self.trades.read() is None
+
+    def tidy(self) -> None:
+        """Remove what an earlier life left unfinished."""
+        for left in self._folder.glob("torra_*.tmp"):
+            self._discard(left)
+
+    def _newest(self) -> int:
+        """Return the newest number; where there is none the time, which is beyond any used."""
+        now = int(self._clock.real_now().timestamp())
+        try:
+            return int(self._number_file.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return now
+
+    def _place(self, temporary: Path) -> None:
+        """Give a finished file its name, unless the name is taken; the name alone may be busy."""
+        for turn in range(SHARING):
+            try:
+                place(temporary, self._folder / COMMANDS)
+            except PermissionError:
+                if turn == SHARING - 1:
+                    raise
+                self._clock.sleep(SHARING_PAUSE)
+            else:
+                return
+
+    def _judge(self, error: OSError, text: str) -> None:
+        """Raise BridgeUnavailable when an error proves that the command has not got its name."""
+        if error.errno == errno.EEXIST and self.waiting() not in (None, text):
+            raise BridgeUnavailable("the command before this one has not been taken yet") from error
+        if error.errno in NOT_DONE:
+            raise BridgeUnavailable(
+                f"cannot lay commands into {self._folder}: {error}; the folder must be on a disk "
+                "that can give a file a second name (hard links)"
+            ) from error
+
+    def _discard(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+def place(temporary: Path, target: Path) -> None:
+    """Give a file its name in one step; raises FileExistsError where the name is taken."""
+    if os.name == "nt":
+        temporary.rename(target)  # refuses to replace, unlike elsewhere
+    else:
+        os.link(temporary, target)
+
+
+def parse_account(told: Any) -> Account:
+    """Return what DWX_Orders.txt says; raises on anything that is missing or of another kind."""
+    info, orders = told["account_info"], told["orders"]
+    return Account(
+        number=int(info["number"]),
+        currency=str(info["currency"]),
+        balance=_number(info["balance"]),
+        equity=_number(info["equity"]),
+        free_margin=_number(info["free_margin"]),
+        leverage=int(info["leverage"]),
+        rows=tuple(_order_row(str(ticket), row) for ticket, row in orders.items()),
+    )
+
+
+def parse_quotes(told: Any) -> dict[str, tuple[float, float]]:
+    """Return bid and ask of each symbol of DWX_Market_Data.txt."""
+    return {str(name): (_number(row["bid"]), _number(row["ask"])) for name, row in told.items()}
+
+
+def parse_messages(told: Any) -> dict[str, Message]:
+    """Return the messages of DWX_Messages.txt by their number."""
+    return {
+        str(key): Message(
+            str(row["error_type"]) if row["type"] == "ERROR" else "",
+            str(row["description"] if row["type"] == "ERROR" else row["message"]),
+        )
+        for key, row in told.items()
+    }
+
+
+def parse_trades(told: Any) -> tuple[DealRow, ...]:
+    """Return the deals of DWX_Historic_Trades.txt that are trades, the oldest first."""
+    rows = [_deal_row(str(deal), row) for deal, row in told.items()]
+    trades = [row for row in rows if row.kind in ("buy", "sell")]
+    return tuple(sorted(trades, key=lambda row: (row.time, int(row.deal))))
+
+
+def _order_row(ticket: str, row: Mapping[str, Any]) -> OrderRow:
+    return OrderRow(
+        ticket=ticket,
+        magic=int(row["magic"]),
+        symbol=str(row["symbol"]),
+        lots=_number(row["lots"]),
+        kind=str(row["type"]),
+        price=_number(row["open_price"]),
+        time=str(row["open_time"]),
+        stop=_number(row["SL"]),
+        target=_number(row["TP"]),
+        profit=_number(row["pnl"]) + _number(row["swap"]),
+        comment=str(row["comment"]),
+    )
+
+
+def _deal_row(deal: str, row: Mapping[str, Any]) -> DealRow:
+    return DealRow(
+        deal=deal,
+        magic=int(row["magic"]),
+        symbol=str(row["symbol"]),
+        lots=_number(row["lots"]),
+        kind=str(row["type"]),
+        entry=str(row["entry"]),
+        time=str(row["deal_time"]),
+        price=_number(row["deal_price"]),
+        profit=_number(row["pnl"]) + _number(row["commission"]) + _number(row["swap"]),
+        comment=str(row["comment"]),
+    )
+
+
+def _number(told: Any) -> float:
+    number = float(told)
+    if not math.isfinite(number):
+        raise ValueError(f"{told} is no number")
+    return number
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(LOOSE_TEXT.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    before, inner, after = found.groups()
+    return before + json.dumps(inner)[1:-1] + after
+
+
+def _text(raw: bytes) -> str:
+    """Decode what may be in any Windows code page: only ASCII parts of it are ever used."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace").strip()
+    try:
+        return raw.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", "replace").strip()
+
+
+def _write(path: Path, body: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())

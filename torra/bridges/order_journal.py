@@ -1,0 +1,257 @@
+"""What a bridge without an Expert Advisor of Torra's must remember: which orders may have gone out.
+
+One file for a channel, under this side's own folder. An order is written here, durably, before
+anything is handed to the market; whoever finds it here never sends it again, in this life or the
+next. Every line is the whole record of one order, the newest line counts, so that a reader needs no
+history. A line that was being written when the machine stopped is cut off: what it announced had
+not happened yet. Any other damage is a ConfigError, because an order may be missing then.
+
+`put` raises OSError and keeps nothing when the disk does not take the line; `learn` is for what is
+found out afterwards and keeps it in memory at least: after a restart the bridge finds it out again.
+Not for two processes at a time (the desk's lease sees to that); threads are the caller's business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from torra.bridges.protocol import Order, Report, Status
+from torra.clock import iso, parse
+from torra.errors import ConfigError
+
+HALT: Final = Path("control") / "HALT"
+"""The kill switch of a channel, below this side's folder of it: presence is enough."""
+
+KEEP: Final = timedelta(days=30)
+"""An order whose end is settled is forgotten this long after its expiry. It could not be sent by
+then anyhow: the guards refuse what has expired.
+"""
+
+INTERIM: Final = ("CLAIMED", "PLACED", "UNKNOWN")
+"""Reports that a later one may replace."""
+
+Value = TypeVar("Value", Order, Report)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One order and what is known of it.
+
+    `intent` is the moment from which on it may have reached the market, None: it never has. `notes`
+    are the bridge's own. `settled` is the status of the newest report that was settled. `loaded`
+    says that the entry comes from an earlier life of the bridge.
+    """
+
+    order: Order
+    intent: datetime | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    report: Report | None = None
+    settled: str = ""
+    loaded: bool = False
+
+    @property
+    def status(self) -> Status | None:
+        """The newest report's, None while there is none."""
+        return self.report.status if self.report else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be found out."""
+        return self.report is not None and self.report.status not in INTERIM
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it may be in the market and nobody has said what became of it."""
+        return self.intent is not None and self.report is None
+
+
+class OrderJournal:
+    """The orders of one channel, by id, the oldest first."""
+
+    def __init__(self, path: Path, now: datetime) -> None:
+        self._path = path
+        self._entries: dict[str, Entry] = {}
+        self._size = 0
+        self._unwritten: dict[str, None] = {}
+        self.fault = ""
+        """Why what was learned is not on disk; empty when all of it is."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._load(now)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot keep the journal of orders {path}: {error}; give its folder room and the "
+                "right to write"
+            ) from error
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every order that is remembered."""
+        return tuple(self._entries.values())
+
+    def get(self, sid: str) -> Entry | None:
+        """Return one order's entry; None when it was never handed over."""
+        entry = self._entries.get(sid)
+        return entry if entry and (entry.intent or entry.report) else None
+
+    def unsettled(self) -> list[Report]:
+        """Return the newest report of each order as long as it is not settled."""
+        found = [item for item in self.entries if item.report and item.settled != item.status]
+        return [item.report for item in found if item.report]
+
+    def put(self, entry: Entry) -> None:
+        """Remember an entry on disk, then in memory; raises OSError, with nothing kept."""
+        self._append(_line(entry))
+        self._entries[entry.order.sid] = entry
+        self._unwritten.pop(entry.order.sid, None)
+
+    def learn(self, entry: Entry) -> None:
+        """Remember an entry in memory and, if the disk takes it, there too; never raises."""
+        self._entries[entry.order.sid] = entry
+        self._unwritten[entry.order.sid] = None
+        self.mend()
+
+    def mend(self) -> None:
+        """Write down what the disk did not take before; never raises."""
+        try:
+            for sid in list(self._unwritten):
+                self._append(_line(self._entries[sid]))
+                del self._unwritten[sid]
+        except OSError as error:
+            self.fault = f"cannot write the journal of orders {self._path}: {error}"
+        else:
+            self.fault = ""
+
+    def withdraw(self, sid: str) -> None:
+        """Take an intent back: the order has surely not been handed over. Never raises.
+
+        If the disk does not take that, the next life finds out that nothing became of it.
+        """
+        self.learn(replace(self._entries[sid], intent=None))
+
+    def report(self, report: Report) -> None:
+        """Remember what became of an order that is known; never raises."""
+        self.learn(replace(self._entries[report.sid], report=report))
+
+    def settle(self, report: Report) -> None:
+        """Remember that a report is committed; one that was overtaken changes nothing."""
+        entry = self._entries.get(report.sid)
+        if entry is not None and entry.status == report.status != entry.settled:
+            self.learn(replace(entry, settled=report.status))
+
+    def _load(self, now: datetime) -> None:
+        raw = self._path.read_bytes() if self._path.exists() else b""
+        *lines, _torn = raw.split(b"\n")
+        whole = [len(line) + 1 for line in lines]
+        for number, line in enumerate(lines, start=1):
+            try:
+                entry = _entry(json.loads(line.decode("ascii")))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                if number == len(lines):
+                    whole.pop()
+                    break
+                raise ConfigError(
+                    f"the journal of orders {self._path} is damaged in line {number}: compare the "
+                    "account's positions and orders with torra signals, then move the file away"
+                ) from None
+            self._entries[entry.order.sid] = entry
+        self._size = sum(whole)
+        self._forget(now)
+
+    def _forget(self, now: datetime) -> None:
+        """Write the file anew without what is over; it is nobody else's."""
+        kept = {sid: entry for sid, entry in self._entries.items() if not _over(entry, now)}
+        if len(kept) == len(self._entries):
+            return
+        body = b"".join(map(_line, kept.values()))
+        temporary = self._path.with_suffix(".tmp")
+        with temporary.open("wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        sync_folder(self._path.parent)
+        self._entries, self._size = kept, len(body)
+
+    def _append(self, line: bytes) -> None:
+        """Write one line behind the last whole one, and wait until it is on the disk."""
+        fresh = not self._path.exists()
+        if fresh:  # the first order, or somebody took the file away
+            line, self._size = b"".join(map(_line, self.entries)) + line, 0
+        with self._path.open("xb" if fresh else "r+b", buffering=0) as file:
+            file.seek(self._size)
+            file.truncate()
+            if file.write(line) != len(line):
+                raise OSError(f"no room for a line in {self._path}")
+            os.fsync(file.fileno())
+        if fresh:
+            sync_folder(self._path.parent)
+        self._size += len(line)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder last, where the system has a way to ask for it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def halted(state: Path) -> bool:
+    """Return whether a channel's kill switch is set; one that cannot be looked at counts as set."""
+    try:
+        return (state / HALT).exists()
+    except OSError:
+        return True
+
+
+def _over(entry: Entry, now: datetime) -> bool:
+    settled = entry.ended and entry.settled == entry.status
+    never = entry.intent is None and entry.report is None
+    return (settled or never) and entry.order.expires < now - KEEP
+
+
+def _line(entry: Entry) -> bytes:
+    told = {
+        "order": _told(entry.order),
+        "intent": iso(entry.intent) if entry.intent else "",
+        "notes": dict(entry.notes),
+        "report": _told(entry.report) if entry.report else None,
+        "settled": entry.settled,
+    }
+    return json.dumps(told, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _entry(told: dict[str, Any]) -> Entry:
+    return Entry(
+        order=_read(Order, told["order"]),
+        intent=parse(told["intent"]) if told["intent"] else None,
+        notes={str(name): str(value) for name, value in told["notes"].items()},
+        report=_read(Report, told["report"]) if told["report"] else None,
+        settled=str(told["settled"]),
+        loaded=True,
+    )
+
+
+def _told(value: Order | Report) -> dict[str, Any]:
+    return {
+        name: iso(item) if isinstance(item, datetime) else item
+        for name, item in asdict(value).items()
+    }
+
+
+def _read(kind: type[Value], told: Mapping[str, Any]) -> Value:
+    times = {item.name for item in fields(kind) if item.type in ("datetime", datetime)}
+    values: dict[str, Any] = {
+        name: parse(item) if name in times else item for name, item in told.items()
+    }
+    return kind(**values)

@@ -1,0 +1,232 @@
+"""What every bridge honours: orders go in, reports come out, and nothing is guessed.
+
+A bridge is the way to one market account. `submit` may be called again with the same order after
+any crash and leads to one order at most; what became of it comes out of `poll` as reports, each
+again and again until it is settled. A bridge that cannot reach its market raises
+BridgeUnavailable; one that cannot know answers None or UNKNOWN, never "flat" and never "rejected".
+The books (positions and deals) are the broker's truth as of a moment; `torra.reconciliation`
+compares them with the database. States are those of torra.signal_states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Literal, Protocol
+
+from torra.risk_engine import DenyReason, Kind, PositionSide, Side, TradingState
+
+OFFSET_TOLERANCE: Final = 5.0
+"""Seconds by which the clocks of the two sides may differ."""
+
+ALIVE_SECONDS: Final = 5.0
+"""A peer whose heartbeat has not advanced for this long is dead."""
+
+
+class Recall(StrEnum):
+    """What became of taking an order back."""
+
+    RECALLED = "RECALLED"
+    """The other side can not execute it any more."""
+    NEVER_SENT = "NEVER_SENT"
+    """It has never been handed over."""
+    TAKEN = "TAKEN"
+    """The other side has it, or may have it: its report decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A signal as a bridge sends it. Prices are whole ticks, lots whole steps, times UTC.
+
+    `closes` is the id of the opening whose position a close ends, `ticket` that position's number
+    at the broker ("" when it is not known). Distances are in points (10 ** -digits).
+    """
+
+    sid: str
+    seq: int
+    kind: Kind
+    instance: str
+    symbol: str
+    broker_symbol: str
+    timeframe: str
+    bar_time: datetime
+    side: Side
+    lots: float
+    entry: float
+    stop: float
+    target: float
+    created: datetime
+    expires: datetime
+    magic: int
+    max_spread_pts: int
+    max_dev_pts: int
+    digits: int
+    closes: str = ""
+    ticket: str = ""
+
+
+Status = Literal[
+    "CLAIMED", "PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNKNOWN", "UNKNOWN_NOT_SENT"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the other side says of one order.
+
+    `reason` is the guard that refused it (torra.bridges.guards) or "retcode"; `price` and `volume`
+    are what was executed; `position` is the broker's number of the position; `adopted` says that
+    the order was found at the broker rather than sent now.
+    """
+
+    sid: str
+    status: Status
+    at: datetime
+    reason: str = ""
+    retcode: int = 0
+    ticket: str = ""
+    deal: str = ""
+    position: str = ""
+    price: float = 0.0
+    volume: float = 0.0
+    adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether orders may be handed over now; `deny` and a sentence say why not.
+
+    `facts` are shown as they are: account, offset, version, age of the heartbeat and the like.
+    """
+
+    deny: DenyReason | None
+    detail: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing stands in the way."""
+        return self.deny is None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPosition:
+    """One open position as the broker tells it; `comment` may have been changed by the broker."""
+
+    ticket: str
+    broker_symbol: str
+    side: PositionSide
+    lots: float
+    entry: float
+    stop: float
+    target: float
+    magic: int
+    comment: str
+    profit: float
+    opened_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDeal:
+    """One execution of the account's history; `entry` says whether it opened or closed.
+
+    `profit` includes swap and commission, in account currency; `reason` is the broker's word for
+    it: sl, tp, stop_out, expert, client (by hand) or "".
+    """
+
+    deal: str
+    position: str
+    broker_symbol: str
+    entry: Literal["in", "out"]
+    side: Side
+    lots: float
+    price: float
+    profit: float
+    magic: int
+    comment: str
+    time: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The broker's truth as of `at`: every open position, and the deals since `since`."""
+
+    positions: tuple[BrokerPosition, ...]
+    deals: tuple[BrokerDeal, ...]
+    at: datetime
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The prices of now; `at` is when they were read, UTC."""
+
+    bid: float
+    ask: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolTerms:
+    """How the broker quotes and trades one symbol, in its own words."""
+
+    broker_symbol: str
+    digits: int
+    tick_size: float
+    tick_value: float
+    contract_size: float
+    lot_min: float
+    lot_step: float
+    lot_max: float
+    stops_level: int
+    trade_mode: Literal["disabled", "long_only", "short_only", "close_only", "full"]
+    currency: str = ""
+    quote: Quote | None = None
+
+
+class Bridge(Protocol):
+    """The way to one account."""
+
+    @property
+    def name(self) -> str:
+        """What pages and messages call it, such as "torra_files main"."""
+        ...
+
+    def submit(self, order: Order) -> None:
+        """Hand an order over; the same id again changes nothing. Raises BridgeUnavailable."""
+        ...
+
+    def recall(self, sid: str, seq: int) -> Recall:
+        """Take an order back; raises BridgeUnavailable when that cannot even be tried."""
+        ...
+
+    def poll(self) -> Sequence[Report]:
+        """Return every report that is not settled yet, oldest first; never raises."""
+        ...
+
+    def settle(self, report: Report) -> None:
+        """Forget a report: it is committed. Safe to repeat; never raises."""
+        ...
+
+    def health(self) -> Health:
+        """Return whether orders may be handed over now; never raises."""
+        ...
+
+    def books(self) -> Books | None:
+        """Return positions and deals; None when they are not known. Never raises."""
+        ...
+
+    def terms(self) -> Mapping[str, SymbolTerms]:
+        """Return what the broker trades, by broker symbol; empty when it is not known."""
+        ...
+
+    def heartbeat(self, state: TradingState) -> None:
+        """Tell the other side that this one lives, and its trading state. Never raises."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held; orders and reports stay where they are."""
+        ...

@@ -1,0 +1,116 @@
+"""Opens what leads to MetaTrader 5: the bridge and the bar feed of each channel of a desk.
+
+Everything that can be wrong with a channel's settings (a folder that is not there, a key that is
+not set, a package that is not installed) is a ConfigError with the remedy. Keys come from the
+environment alone. What a bridge or feed does is its own part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from torra.bridges.book_rows import read_symbol
+from torra.bridges.dwx import Dwx
+from torra.bridges.messages import MessageError, Symbols, decode
+from torra.bridges.mt5_direct import Mt5Direct
+from torra.bridges.mt5_terminal import Terminal, load_package
+from torra.bridges.protocol import Bridge, Quote
+from torra.bridges.torra_files import TorraFiles, folder_of, key_of
+from torra.broker_clock import ServerClock
+from torra.clock import System
+from torra.config import MT5_FEEDS, Channel, DeskSettings, Instance
+from torra.errors import ConfigError
+from torra.feeds.mt5_direct import Mt5DirectFeed
+from torra.feeds.mt5_files import Mt5FilesFeed
+from torra.feeds.protocol import Feed
+from torra.kill_switch import state_folder
+
+SYMBOLS: Final = Path("state") / "symbols.json"
+
+QUOTE_SECONDS: Final = 30.0
+"""An older quote is not the price of now."""
+
+
+def open_bridges(
+    home: Path, settings: DeskSettings, environment: Mapping[str, str]
+) -> dict[str, Bridge]:
+    """Return the bridge of every channel that an instance sends to, by channel; ConfigError."""
+    kinds: dict[str, str] = {}
+    for item in settings.instances:
+        if item.bridge != "paper" and kinds.setdefault(item.channel, item.bridge) != item.bridge:
+            raise ConfigError(
+                f"channel {item.channel} is used as {kinds[item.channel]} and as {item.bridge}; "
+                "give each bridge a channel of its own"
+            )
+    direct = [name for name, kind in kinds.items() if kind == "mt5_direct"]
+    if len(direct) > 1:
+        raise ConfigError(
+            f"channels {' and '.join(direct)} are both mt5_direct: the MetaTrader5 package speaks "
+            "to one terminal; use torra_files for the others, or a second desk"
+        )
+    return {name: _bridge(home, name, kind, settings, environment) for name, kind in kinds.items()}
+
+
+def _bridge(
+    home: Path, name: str, kind: str, settings: DeskSettings, environment: Mapping[str, str]
+) -> Bridge:
+    channel, clock = settings.channels[name], System()
+    symbols = [item.broker_name for item in settings.instances if item.channel == name]
+    if kind == "torra_files":
+        return TorraFiles(name, channel, clock, environment=environment)
+    if kind == "dwx":
+        return Dwx(name, channel, state_folder(home, name), symbols, clock)
+    return Mt5Direct(name, channel, state_folder(home, name), symbols, clock, _terminal())
+
+
+def open_feeds(
+    instances: Sequence[Instance],
+    ways: Mapping[str, Channel],
+    environment: Mapping[str, str],
+) -> dict[str, Feed]:
+    """Return the feed of every instance whose bars come from MetaTrader 5; raises ConfigError."""
+    live = [item for item in instances if item.feed in MT5_FEEDS]
+    return {item.id: _feed(item, ways[item.channel], environment) for item in live}
+
+
+def _feed(instance: Instance, channel: Channel, environment: Mapping[str, str]) -> Feed:
+    symbols = {instance.symbol: instance.broker_name}
+    clock = ServerClock.parse(channel.server_clock)
+    if instance.feed == "mt5_direct":
+        return Mt5DirectFeed(_terminal(), symbols, clock, System())
+    folder = folder_of(instance.channel, channel, environment)
+    return Mt5FilesFeed(folder, symbols, clock, key_of(channel, environment))
+
+
+def quote(
+    settings: DeskSettings, instance: Instance, environment: Mapping[str, str], now: datetime
+) -> Quote | None:
+    """Return the broker's prices of now, as the Expert Advisor last wrote them down.
+
+    None where nobody writes them, and where they are older than QUOTE_SECONDS. Only reads: a desk
+    may be at work in the same folder.
+    """
+    if instance.bridge != "torra_files":
+        return None
+    channel = settings.channels[instance.channel]
+    path = folder_of(instance.channel, channel, environment) / SYMBOLS
+    try:
+        told = decode(path.read_bytes(), Symbols, key_of(channel, environment))
+        terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
+    except (OSError, MessageError):
+        return None
+    found = terms.get(instance.broker_name)
+    if found is None or found.quote is None:
+        return None
+    age = abs((now - found.quote.at).total_seconds())
+    return found.quote if age <= QUOTE_SECONDS else None
+
+
+@cache
+def _terminal() -> Terminal:
+    """Return the one terminal that the MetaTrader5 package of a process can speak to."""
+    return Terminal(load_package())

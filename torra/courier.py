@@ -1,0 +1,282 @@
+"""The courier walks between the outbox and the bridges, a few times a second, for a whole desk.
+
+Each turn it looks at the kill switch, books what the bridges report, compares books, sends what may
+be sent and lets proposals expire. Ticks send for themselves too; whoever comes first does it, under
+one lock for each bridge. A bridge whose books were never compared since the desk began is sent
+nothing: start-up is recovery. Nothing that fails here ends the courier: it is logged, the signal
+waits, the next turn tries again. A database that is broken halts the desk.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import signal_bridge
+from instance_database import Database
+from torra import settlement
+from torra.bridges.guards import limits
+from torra.bridges.protocol import Bridge, Order
+from torra.clock import Clock, parse
+from torra.config import Instance, Profile
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.kill_switch import KillSwitch
+from torra.reconciliation import SETTLE_SECONDS
+from torra.risk_engine import DenyReason
+
+TURN_SECONDS: Final = 0.25
+"""Real seconds between two turns: the Expert Advisor looks as often."""
+
+RECONCILE_SECONDS: Final = 60.0
+"""Real seconds between two comparisons of the books, when nothing happens."""
+
+SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
+"""Real seconds after a report until the books must show what it told."""
+
+BEAT_SECONDS: Final = 1.0
+"""Real seconds between two signs of life towards a bridge."""
+
+NOTE_SECONDS: Final = 60.0
+"""Real seconds after which an unchanged bridge is noted in the database again."""
+
+ROWS: Final = 1000
+"""Waiting signals that one turn looks at; an instance has two at most."""
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """An instance as the courier knows it; `channel` is None for the paper bridge."""
+
+    instance: Instance
+    profile: Profile
+    channel: str | None
+
+
+@dataclass(slots=True)
+class _Line:
+    """One bridge with what the courier remembers of it (monotonic seconds)."""
+
+    bridge: Bridge
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    reconciled: float = -math.inf
+    soon: float = math.inf
+    beaten: float = -math.inf
+    noted: float = -math.inf
+    told: tuple[str, str] = ("", "")
+
+    @property
+    def ready(self) -> bool:
+        """Whether its books were compared since the desk began."""
+        return self.reconciled > -math.inf
+
+
+class Courier:
+    """Everything of a desk that goes to a market or comes from it."""
+
+    def __init__(
+        self,
+        database: Database,
+        addressees: Sequence[Addressee],
+        bridges: Mapping[str, Bridge],
+        kill_switch: KillSwitch,
+        clock: Callable[[], Clock],
+    ) -> None:
+        self._database = database
+        self._addressees = {item.instance.id: item for item in addressees}
+        self._lines = {name: _Line(bridge) for name, bridge in bridges.items()}
+        self._kill_switch = kill_switch
+        self._clock = clock
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Walk from now on; every bridge's books are compared anew before it is sent anything."""
+        self.rest()
+        for line in self._lines.values():
+            line.reconciled = -math.inf
+        self._ended = threading.Event()
+        self._thread = threading.Thread(
+            target=self._walk, args=(self._ended,), name="courier", daemon=True
+        )
+        self._thread.start()
+
+    def rest(self) -> None:
+        """Stop walking: another desk holds the lease, or this one closes."""
+        self._ended.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=2.0)
+
+    def close(self) -> None:
+        """Stop walking and let the bridges go."""
+        self.rest()
+        for line in self._lines.values():
+            line.bridge.close()
+
+    def _walk(self, ended: threading.Event) -> None:
+        while not ended.wait(TURN_SECONDS):
+            self.turn()
+
+    # --- a turn -----------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Do everything once; never raises."""
+        self._try("kill switch", self._kill_switch.keep)
+        for name, line in self._lines.items():
+            self._try(f"bridge {name}", partial(self._visit, name, line))
+        self._try("paper", self._paper)
+        self._try("proposals", self._expire)
+
+    def send(self, instance: str) -> None:
+        """Send what an instance has to send now; its tick calls this. May raise."""
+        item = self._addressees[instance]
+        if item.channel is None:
+            self._mark(instance, halted=bool(self._kill_switch.engaged()))
+            return
+        line = self._lines[item.channel]
+        with line.lock:
+            if line.ready:
+                self._send(line, instance)
+
+    def settle(self, instance: str) -> None:
+        """Book what has been reported for an instance; its tick calls this. May raise."""
+        item = self._addressees[instance]
+        if item.channel is not None:
+            line = self._lines[item.channel]
+            with line.lock:
+                self._take(line)
+
+    def _try(self, what: str, step: Callable[[], Any]) -> None:
+        try:
+            step()
+        except StoreBroken as error:
+            self._kill_switch.fault(f"store: {error}")
+        except StoreUnavailable as error:
+            log.warning("%s: %s", what, error)
+        except Exception:
+            log.exception("%s: the next turn tries again", what)
+
+    def _visit(self, name: str, line: _Line) -> None:
+        with line.lock:
+            taken = self._take(line)
+            now = self._clock().monotonic()
+            if taken:
+                line.soon = min(line.soon, now + SHOWN_SECONDS)
+            if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
+                line.soon = math.inf
+                self._compare(line, name)
+            if line.ready:
+                for item in self._on(name):
+                    self._send(line, item.instance.id)
+            self._note(line, now)
+            if now - line.beaten >= BEAT_SECONDS:
+                line.bridge.heartbeat(self._database.trading_state())
+                line.beaten = now
+
+    def _take(self, line: _Line) -> bool:
+        return bool(signal_bridge.take_reports(self._database, line.bridge))
+
+    def _compare(self, line: _Line, name: str) -> None:
+        books = line.bridge.books()
+        if books is None:
+            return
+        settlement.settle(
+            self._database,
+            {item.instance.id: item.instance.magic for item in self._on(name)},
+            books,
+            now=self._clock().real_now(),
+        )
+        line.reconciled = self._clock().monotonic()
+
+    def _send(self, line: _Line, instance: str) -> None:
+        signal_bridge.send_pending(
+            self._database,
+            line.bridge,
+            self._order,
+            now=self._clock().now,
+            halted=self._kill_switch.engaged,
+            instance=instance,
+        )
+
+    def _note(self, line: _Line, now: float) -> None:
+        health = line.bridge.health()
+        told = (str(health.deny or ""), health.detail if health.deny else "")
+        if told == line.told and now - line.noted < NOTE_SECONDS:
+            return
+        line.told, line.noted = told, now
+        self._database.note_bridge(
+            line.bridge.name,
+            deny=told[0],
+            detail=health.detail,
+            facts=health.facts,
+            reconciled_at=self._clock().real_now() if line.ready else None,
+        )
+
+    def _paper(self) -> None:
+        halted = bool(self._kill_switch.engaged())
+        states = ("PENDING", "PUBLISHED", "WAITING") if halted else ("PENDING",)
+        waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
+        for item in self._on(None):
+            if item.instance.id in waiting:
+                self._mark(item.instance.id, halted=halted)
+
+    def _mark(self, instance: str, *, halted: bool) -> None:
+        signal_bridge.publish_pending(
+            self._database, now=self._clock().now(), halted=halted, instance=instance
+        )
+
+    def _expire(self) -> None:
+        self._database.expire_proposals(self._clock().now(), DenyReason.SIGNAL_EXPIRED.value)
+
+    def _on(self, channel: str | None) -> list[Addressee]:
+        return [item for item in self._addressees.values() if item.channel == channel]
+
+    def _order(self, row: Mapping[str, Any]) -> Order:
+        item = self._addressees[row["instance"]]
+        opening = self._database.signal(row["closes"]) if row["kind"] == "close" else None
+        return order_of(row, item.instance, item.profile, (opening or {}).get("ticket") or "")
+
+
+def order_of(
+    row: Mapping[str, Any], instance: Instance, profile: Profile, ticket: str = ""
+) -> Order:
+    """Return a signal as a bridge sends it; `ticket` is the position's that a close ends."""
+    spec = profile.symbol(instance.symbol)
+    allowed = limits(
+        row["atr"] or 0.0,
+        spec.digits,
+        spread_share=profile.gate.max_spread_atr,
+        deviation_share=profile.risk.max_deviation_atr,
+    )
+    return Order(
+        sid=row["sid"],
+        seq=row["seq"],
+        kind=row["kind"],
+        instance=instance.id,
+        symbol=instance.symbol,
+        broker_symbol=instance.broker_name,
+        timeframe=row["timeframe"],
+        bar_time=parse(row["bar_time"]),
+        side=row["side"],
+        lots=row["lots"],
+        entry=row["entry"] or 0.0,
+        stop=row["stop"] or 0.0,
+        target=row["target"] or 0.0,
+        created=parse(row["decided_at"]),
+        expires=parse(row["expires"]),
+        magic=instance.magic,
+        max_spread_pts=allowed.max_spread_pts,
+        max_dev_pts=allowed.max_dev_pts,
+        digits=spec.digits,
+        closes=row["closes"] or "" if row["kind"] == "close" else "",
+        ticket=ticket,
+    )

@@ -1,0 +1,170 @@
+"""Bars that the MetaTrader5 package hands over, as a feed.
+
+The way to the terminal comes in as a value (torra.bridges.mt5_terminal.Terminal fits, which a
+bridge to the same terminal shares). The package stamps bars with the server's wall clock; they
+become UTC by the channel's clock. Position 0 of its bars is the one that is still forming. A bar
+counts as closed when its time is over and either a later bar has begun or SETTLE has passed: what
+trades in its last second arrives a little later, and in a quiet market nothing follows.
+
+What the package does not tell is DataUnavailable (`no_bars`), with the words of its last_error; a
+time that the server never shows too (`server_clock`), because no hour can be trusted then. Nothing
+is repaired and no gap is filled: the door checks the bars. The volume is the tick volume: the real
+one is 0 for currencies and metals. Threads may share a feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pandas as pd
+
+from torra.broker_clock import Seconds, ServerClock, offsets_used, shown
+from torra.clock import Clock, duration
+from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
+from torra.feeds.protocol import COLUMNS
+
+NO_BARS: Final = "no_bars"
+SERVER_CLOCK: Final = "server_clock"
+"""Reasons of DataUnavailable."""
+
+SETTLE: Final = timedelta(seconds=5)
+"""How long after its time a bar without a follower may still change."""
+
+MOST_BARS: Final = 50_000
+"""More are asked for by time, not by number: terminals keep 100,000 by default."""
+
+WEEKENDS: Final = 2
+"""Bars that are asked for by time: this many times the wanted length, and a fortnight."""
+
+FORTNIGHT: Final = timedelta(days=14)
+HEAD: Final = timedelta(hours=2)
+"""More than is wanted is asked for: the first bars may lie in an hour that the server shows twice,
+where only what came before tells which of the two it is.
+"""
+
+FIRST_SECOND: Final = 86_400
+"""Wall seconds of the oldest bar that is asked for: the second day of 1970."""
+
+SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
+
+
+class Answer(Protocol):
+    """What a call of the package gave."""
+
+    @property
+    def value(self) -> Any:
+        """The package's answer, None for none."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """The words of last_error for None."""
+        ...
+
+
+class Terminal(Protocol):
+    """The package behind a time limit."""
+
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+        """Call a function of the package; raises BridgeUnavailable when it does not return."""
+        ...
+
+    def number(self, name: str) -> int:
+        """Return a constant of the package."""
+        ...
+
+
+class Mt5DirectFeed:
+    """The bars of one terminal; `symbols` gives the broker's name of each canonical symbol."""
+
+    def __init__(
+        self, terminal: Terminal, symbols: Mapping[str, str], server: ServerClock, clock: Clock
+    ) -> None:
+        self._terminal = terminal
+        self._symbols = dict(symbols)
+        self._server = server
+        self._clock = clock
+        self._selected: set[str] = set()
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the newest `limit` bars closed at `as_of`, oldest first; all when it is None.
+
+        Raises ConfigError for a symbol without a broker's name, and DataUnavailable.
+        """
+        step = duration(timeframe)
+        if symbol not in self._symbols:
+            known = ", ".join(self._symbols)
+            raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
+        name = self._symbols[symbol]
+        period = self._terminal.number(f"TIMEFRAME_{timeframe}")
+        self._select(name)
+        rates = self._rates(name, period, step, as_of, limit)
+        frame = self._frame(rates, name)
+        settled = min(as_of, self._clock.now() - SETTLE)
+        closed = frame.index <= pd.Timestamp(as_of - step)
+        if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
+            closed[-1] = False
+        kept = frame[closed]
+        return kept if limit is None else kept.iloc[max(0, len(kept) - limit) :]
+
+    def period(self) -> None:
+        """Return None: the feed lives in real time."""
+        return
+
+    def _select(self, name: str) -> None:
+        """Put a symbol into Market Watch: the terminal keeps bars of no others up to date."""
+        if name in self._selected:
+            return
+        if not self._ask(name, "symbol_select", name, True):
+            raise DataUnavailable(
+                NO_BARS, f"the broker has no symbol {name}: name it as Market Watch does"
+            )
+        self._selected.add(name)
+
+    def _rates(
+        self, name: str, period: int, step: timedelta, as_of: datetime, limit: int | None
+    ) -> Any:
+        """Ask by number from the newest bar backwards where that is few, else by time."""
+        since_then = max(timedelta(0), self._clock.now() - as_of)
+        count = (limit or 0) + (since_then + HEAD) // step + 2
+        if limit is not None and count <= MOST_BARS:
+            return self._ask(name, "copy_rates_from_pos", name, period, 0, count)
+        start = FIRST_SECOND
+        if limit is not None:
+            start = self._server.from_utc(as_of - WEEKENDS * limit * step - FORTNIGHT)
+        end = self._server.from_utc(as_of)
+        return self._ask(name, "copy_rates_range", name, period, max(start, FIRST_SECOND), end)
+
+    def _ask(self, name: str, function: str, *args: Any) -> Any:
+        try:
+            answer = self._terminal.ask(function, *args)
+        except BridgeUnavailable as error:
+            raise DataUnavailable(NO_BARS, str(error)) from error
+        if answer.value is None:
+            raise DataUnavailable(
+                NO_BARS, f"MetaTrader 5 gives no bars of {name}: {function}: {answer.fault}"
+            )
+        return answer.value
+
+    def _frame(self, rates: Any, name: str) -> pd.DataFrame:
+        """Return what the package gave as bars in UTC."""
+        wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
+        index = self._server.to_utc_index(wall)
+        if index.hasnans:
+            first = shown(int(wall[index.isna()][0]))
+            raise DataUnavailable(
+                SERVER_CLOCK,
+                f"{name}: {first} does not exist on a server of {self._server.name}: set "
+                "server_clock",
+            )
+        values = np.column_stack([np.asarray(rates[source], np.float64) for source in SOURCES])
+        frame = pd.DataFrame(values, index=index.rename("time"), columns=list(COLUMNS))
+        stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
+        frame.attrs["clock"] = self._server.name
+        frame.attrs["utc_offsets"] = offsets_used(stamps, index)
+        return frame

@@ -1,0 +1,220 @@
+"""Bars that the Expert Advisor writes into the channel's folder, as a feed.
+
+bars/<BROKER_SYMBOL>_<TIMEFRAME>.csv holds the newest closed bars, oldest first, stamped with the
+server's wall clock; its last line tells how many they are, what the server is ahead of UTC, and the
+HMAC of all lines above it under the channel key. A file counts when all of that is right. One that
+is missing, half-written, cut or forged changes nothing: the last good copy stands, which is logged
+once, and grows too old for the door if nothing better comes. DataUnavailable (`no_file`,
+`bad_file`) is raised while there has never been a good one.
+
+Times become UTC by the channel's clock. Where that clock is not what the Expert Advisor says of its
+server, no hour can be trusted: DataUnavailable (`server_clock`). Of a server that shows an hour
+twice in autumn the bars at the file's head may belong to either; those are left out. Nothing else
+is repaired: the door checks the bars, and the store keeps one that was rewritten as a revision.
+
+A file is read again when its time, size or number has changed. Threads may share a feed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import hmac
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from torra.broker_clock import Seconds, ServerClock, check, offsets_used, shown
+from torra.clock import EPOCH, duration
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds.protocol import COLUMNS
+
+NO_FILE: Final = "no_file"
+BAD_FILE: Final = "bad_file"
+SERVER_CLOCK: Final = "server_clock"
+"""Reasons of DataUnavailable."""
+
+FOLDER: Final = "bars"
+HEADER: Final = "time,open,high,low,close,tick_volume,spread"
+ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{1,9}", re.ASCII)
+END: Final = re.compile(r"end,(\d{1,7}),(-?\d{1,6}),([0-9a-f]{64})", re.ASCII)
+MAX_BYTES: Final = 4_000_000
+"""What is longer is cut and so refused; a thousand bars have a fiftieth of it."""
+
+MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What a file says: each bar's wall seconds, its open to tick volume, the server's offset."""
+
+    wall: Seconds
+    bars: npt.NDArray[np.float64]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A good file: what told it from others, its bars, and what is wrong with its clock if any."""
+
+    seen: tuple[int, int, int]
+    frame: pd.DataFrame
+    fault: str
+
+
+class Mt5FilesFeed:
+    """The bars of one channel; `symbols` gives the broker's name of each canonical symbol."""
+
+    def __init__(
+        self, folder: Path, symbols: Mapping[str, str], clock: ServerClock, key: str
+    ) -> None:
+        if not key:
+            raise ConfigError(
+                f"bars in {folder} are signed and no channel key is set: put the key of the "
+                "Expert Advisor into the environment"
+            )
+        self._folder = folder / FOLDER
+        self._symbols = dict(symbols)
+        self._clock = clock
+        self._key = key
+        self._copies: dict[Path, _Copy] = {}
+        self._troubles: dict[Path, str] = {}
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the newest `limit` bars closed at `as_of`, oldest first; all when it is None.
+
+        Raises ConfigError for a symbol without a broker's name, and DataUnavailable.
+        """
+        step = duration(timeframe)
+        if symbol not in self._symbols:
+            known = ", ".join(self._symbols)
+            raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
+        copy = self._copy(self._folder / f"{self._symbols[symbol]}_{timeframe}.csv", step)
+        if copy.fault:
+            raise DataUnavailable(SERVER_CLOCK, copy.fault)
+        closed = copy.frame[copy.frame.index <= pd.Timestamp(as_of - step)]
+        return closed if limit is None else closed.iloc[max(0, len(closed) - limit) :]
+
+    def period(self) -> None:
+        """Return None: the feed lives in real time."""
+        return
+
+    def _copy(self, path: Path, step: timedelta) -> _Copy:
+        """Return the file as it is now, or the last good copy of it."""
+        held = self._copies.get(path)
+        try:
+            found = path.stat()
+            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if held is not None and held.seen == seen:
+                return held
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES)
+            copy = self._judge(read_sheet(raw, self._key), seen, step)
+        except FileNotFoundError:
+            return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(path)}")
+        except OSError as error:
+            return self._last_good(path, BAD_FILE, f"cannot read {path}: {error.strerror}")
+        except ValueError as error:
+            return self._last_good(path, BAD_FILE, f"{path} cannot be used: {error}")
+        self._copies[path] = copy
+        self._troubles.pop(path, None)
+        return copy
+
+    def _last_good(self, path: Path, reason: str, trouble: str) -> _Copy:
+        held = self._copies.get(path)
+        if held is None:
+            raise DataUnavailable(reason, trouble)
+        if self._troubles.get(path) != trouble:
+            log.warning("bars: %s; the last good copy stands", trouble)
+        self._troubles[path] = trouble
+        return held
+
+    def _judge(self, sheet: Sheet, seen: tuple[int, int, int], step: timedelta) -> _Copy:
+        """Convert the times of a good file, and hold its offset against the clock."""
+        start = _doubtful(self._clock, sheet.wall)
+        wall, bars = sheet.wall[start:], sheet.bars[start:]
+        index = self._clock.to_utc_index(wall)
+        fault = self._clock_fault(sheet, seen[0], step)
+        if index.hasnans and not fault:
+            first = shown(int(wall[index.isna()][0]))
+            fault = f"{first} does not exist on a server of {self._clock.name}: set server_clock"
+        frame = pd.DataFrame(bars, index=index.rename("time"), columns=list(COLUMNS))
+        if not fault:
+            stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
+            frame.attrs["clock"] = self._clock.name
+            frame.attrs["utc_offsets"] = offsets_used(stamps, index)
+        return _Copy(seen, frame, fault)
+
+    def _clock_fault(self, sheet: Sheet, modified: int, step: timedelta) -> str:
+        """Say how the clock differs from the server's; empty when it fits.
+
+        The offset is of the moment of writing. That is when the file changed last or, for a file
+        that was copied since, soon after the newest bar's close.
+        """
+        moments = [EPOCH + timedelta(microseconds=modified // 1_000)]
+        if len(sheet.wall):
+            moments.append(EPOCH + timedelta(seconds=int(sheet.wall[-1]) - sheet.offset) + step)
+        faults = [check(self._clock, sheet.offset, moment) for moment in moments]
+        return faults[-1] if all(faults) else ""
+
+
+def read_sheet(raw: bytes, key: str) -> Sheet:
+    """Return what the bytes of a file say; raises ValueError when anything about it is wrong."""
+    body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
+    found = END.fullmatch(last.rstrip("\r"))
+    if found is None:
+        raise ValueError("its last line is missing; it may be half-written")
+    count, offset, mac = found.groups()
+    told = hmac.new(key.encode(), (body + newline).encode("ascii"), hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(told, mac):
+        raise ValueError("its signature is wrong: do both sides have the same channel key?")
+    lines = (body + newline).replace("\r\n", "\n").split("\n")[:-1]
+    if lines[:1] != [HEADER]:
+        raise ValueError(f"its columns are not {HEADER}: update the Expert Advisor")
+    rows = lines[1:]
+    if len(rows) != int(count):
+        raise ValueError(f"it has {len(rows)} bars and says {count}")
+    for number, row in enumerate(rows, start=2):
+        if not ROW.fullmatch(row):
+            raise ValueError(f"line {number} is not a bar")
+    cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
+    return Sheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
+
+
+def _text(raw: bytes) -> str:
+    encoding = next((name for mark, name in MARKS if raw.startswith(mark)), "ascii")
+    return raw.decode(encoding)
+
+
+def _doubtful(clock: ServerClock, wall: Seconds) -> int:
+    """Return how many bars at the file's head may be of either hour of an hour shown twice."""
+    for count, time in enumerate(wall.tolist()):
+        if not clock.shown_twice(time):
+            return count
+        if count and time <= wall[count - 1]:
+            return 0
+    return len(wall)
+
+
+def _remedy(path: Path) -> str:
+    broker, _, timeframe = path.stem.rpartition("_")
+    return (
+        f"does the Expert Advisor run, with {broker} in its input bar_symbols and {timeframe} in "
+        "bar_timeframes?"
+    )

@@ -1,0 +1,131 @@
+"""The kill switch: one answer to "may anything go out now", asked right before it does.
+
+Trading is halted when the database says so, when a file named HALT lies in the control folder of
+the desk's home or of a channel, or when this process has met a fault that leaves it in doubt (a
+disk that is full). Whichever comes first, the others follow: a file is noted in the database, and a
+halt in the database is put down as files, which the other side obeys by itself. A halt works before
+it can be written down anywhere. Nothing here lets trading go on but `resume`, which a person calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from instance_database import Database
+from torra.bridges.torra_files import folder_of
+from torra.config import DeskSettings
+from torra.errors import StoreUnavailable
+
+HALT: Final = Path("control") / "HALT"
+"""The file, below the home of the desk as below the folder of a channel."""
+
+STATE_FOLDER: Final = "channels"
+"""Below the home: what this side keeps of a channel whose folder is not ours."""
+
+log = logging.getLogger("torra")
+
+
+def state_folder(home: Path, channel: str) -> Path:
+    """Return where this side keeps what it must remember of a channel."""
+    return home / STATE_FOLDER / channel
+
+
+def halt_files(home: Path, settings: DeskSettings) -> dict[str, Path]:
+    """Return the kill switch of the desk and of every channel that it sends to, by name."""
+    files = {"desk": home / HALT}
+    for item in settings.instances:
+        if item.bridge == "torra_files":
+            files[item.channel] = folder_of(item.channel, settings.channels[item.channel]) / HALT
+        elif item.bridge != "paper":
+            files[item.channel] = state_folder(home, item.channel) / HALT
+    return files
+
+
+class KillSwitch:
+    """The halt of one desk. Any thread may ask."""
+
+    def __init__(self, files: Mapping[str, Path], database: Database) -> None:
+        self._files = files
+        self._database = database
+        self._fault = ""
+
+    def engaged(self) -> str:
+        """Return why nothing may go out, "" when it may. A database that fails is a reason."""
+        if reason := self._fault or self._found():
+            return reason
+        try:
+            halted = self._database.trading_state() == "HALTED"
+        except StoreUnavailable as error:
+            return f"store: {error}"
+        return "halted" if halted else ""
+
+    def fault(self, reason: str) -> None:
+        """Halt at once, in this process first; the database and the files follow as they can."""
+        if not self._fault:
+            log.error("trading is halted: %s", reason)
+        self._fault = self._fault or reason
+        self.keep()
+
+    def halt(self, reason: str) -> list[str]:
+        """Halt as a person wants it, wherever that can be written; return what could not be."""
+        self._fault = reason
+        failed = [
+            f"{name}: {error.strerror or error}"
+            for name, error in self._put_down_all(reason).items()
+        ]
+        try:
+            self._database.halt(reason)
+            self._fault = ""
+        except StoreUnavailable as error:
+            failed.append(str(error))
+        return failed
+
+    def keep(self) -> None:
+        """Bring database and files into line: one that is halted halts the others. Never raises."""
+        reason = self._fault or self._found()
+        try:
+            if reason:
+                self._database.halt(reason)
+                self._fault = ""  # the database has it now, and it outlives this process
+            elif self._database.trading_state() == "HALTED":
+                reason = str(self._database.trading_states(1)[0]["reason"])
+        except StoreUnavailable as error:
+            log.error("kill switch: %s", error)
+        if reason:
+            for name, failure in self._put_down_all(reason).items():
+                log.error("kill switch of %s: %s", name, failure)
+
+    def resume(self, reason: str) -> None:
+        """Let trading go on, as a person wants it; raises OSError when a file cannot go.
+
+        The files go first: while one is left, the desk halts itself again.
+        """
+        for path in self._files.values():
+            path.unlink(missing_ok=True)
+        self._fault = ""
+        self._database.set_trading_state("ACTIVE", reason)
+        self._database.end_alarms()
+
+    def _put_down_all(self, reason: str) -> dict[str, OSError]:
+        failed = {}
+        for name, path in self._files.items():
+            try:
+                _put_down(path, reason)
+            except OSError as error:
+                failed[name] = error
+        return failed
+
+    def _found(self) -> str:
+        for name, path in self._files.items():
+            if path.exists():
+                return f"the file HALT of {name} is there"
+        return ""
+
+
+def _put_down(path: Path, reason: str) -> None:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(reason + "\n", encoding="utf-8")

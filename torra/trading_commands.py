@@ -1,0 +1,240 @@
+"""`torra halt`, `resume`, `signals`, `approve` and `reject`: a person's hand on the desk.
+
+They work on the desk's database and on the HALT files, whether or not a desk runs: a running one
+sees the files at its next step, and the signals of an approval within a second. Halting works as
+far as it can, says what it could not reach, and needs no key. Only `resume` lets trading go on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from instance_database import Database
+from torra import approval, channels, wiring
+from torra.clock import System, iso
+from torra.config import DeskSettings, Instance, load_desk, load_profile
+from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.kill_switch import HALT, KillSwitch, halt_files
+from torra_trader import signal_life
+
+BY_A_PERSON: Final = "by a person"
+
+ROWS: Final = 30
+"""Signals that `torra signals` shows unless it is asked for more."""
+
+TOLD: Final = (
+    "sid", "instance", "timeframe", "bar_time", "kind", "side", "lots", "entry", "stop", "target",
+    "state", "detail", "decided_at", "expires", "bridge", "ticket", "price", "opened_at",
+    "close_price", "closed_at", "profit", "r_multiple", "close_reason", "outcome", "evolution",
+)  # fmt: skip
+
+
+def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
+    """Stop everything, or with `reduce` every opening; raises TorraError when a part failed."""
+    told = f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON
+    with _database(home) as database:
+        if reduce:
+            if database.trading_state() == "HALTED":
+                raise ConfigError("trading is HALTED already, which is more: see torra resume")
+            database.reduce(told)
+            return _state(database)
+        failed = KillSwitch(_halt_files(home), database).halt(told)
+        if failed:
+            raise TorraError(f"halted, but not everywhere: {'; '.join(failed)}")
+        return _state(database)
+
+
+def resume(home: Path, reason: str) -> dict[str, Any]:
+    """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
+    with _database(home) as database:
+        switch = KillSwitch(_halt_files(home), database)
+        if not switch.engaged() and database.trading_state() == "ACTIVE":
+            raise ConfigError("trading is ACTIVE already: there is nothing to resume")
+        ended = database.alarms()
+        try:
+            switch.resume(f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON)
+        except OSError as error:
+            raise TorraError(f"{error.filename} cannot be removed: {error.strerror}") from error
+        return {**_state(database), "alarms_ended": ended}
+
+
+def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
+    """Return state, bridges, alarms, proposals and the newest signals; changes nothing."""
+    empty: dict[str, Any] = {"signals": [], "proposals": [], "bridges": [], "alarms": []}
+    if instance is not None:
+        instance = load_desk(home).instance(instance).id
+    if not (home / wiring.DATABASE).exists():
+        return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
+    with _database(home) as database:
+        rows = database.signals(instance=instance, limit=limit)
+        return {
+            **_state(database),
+            "bridges": database.bridges(),
+            "alarms": database.alarms(),
+            "proposals": [
+                approval.told(row)
+                for row in database.proposals()
+                if instance in (None, row["instance"])
+            ],
+            "signals": [{name: row[name] for name in TOLD} for row in rows],
+        }
+
+
+def approve(home: Path, sid: str) -> dict[str, Any]:
+    """Send what a proposal holds, if every check still agrees; raises ConfigError."""
+    settings = load_desk(home)
+    with _database(home) as database:
+        row = database.proposal(sid)
+        if row is None:
+            raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
+        instance = settings.instance(row["instance"])
+        profile = load_profile(instance.profile, home)
+        now = desk_now(settings, database)
+        decided = approval.approve(
+            database,
+            sid,
+            instance=instance,
+            profile=profile,
+            now=now,
+            price=price_now(settings, database, instance, now),
+            halted=KillSwitch(_halt_files(home), database).engaged(),
+            life=signal_life(row["timeframe"]),
+        )
+    return asdict(decided)
+
+
+def reject(home: Path, sid: str, reason: str) -> dict[str, Any]:
+    """Take a proposal off the table; raises ConfigError."""
+    with _database(home) as database:
+        return asdict(approval.reject(database, sid, reason or BY_A_PERSON))
+
+
+def desk_now(settings: DeskSettings, database: Database) -> datetime:
+    """Return the desk's time: the clock's, or where a desk that replays the past stands."""
+    stood = database.desk_time()
+    if stood is not None and any(item.feed == "sample" for item in settings.instances):
+        return stood
+    return System().now()
+
+
+def price_now(
+    settings: DeskSettings,
+    database: Database,
+    instance: Instance,
+    now: datetime,
+) -> float:
+    """Return the bid of now: the broker's quote where there is one, else the newest bar's close."""
+    quote = channels.quote(settings, instance, dict(os.environ), now)
+    if quote is not None:
+        return quote.bid
+    bars = database.load_bars(instance.id, instance.shortest, as_of=now, limit=1)
+    if not len(bars):
+        raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
+    return float(bars["close"].iloc[-1])
+
+
+# --- a terminal -----------------------------------------------------------------------------------
+
+
+def state_line(document: Mapping[str, Any]) -> str:
+    """Return the trading state as a sentence."""
+    why = f" ({document['reason']})" if document["reason"] else ""
+    since = f" since {document['at']}" if document["at"] else ""
+    return f"Trading is {document['trading_state']}{since}{why}."
+
+
+def resumed(document: Mapping[str, Any]) -> str:
+    """Return what resuming did, with the alarms that it ended."""
+    lines = [f"alarm ended: {row['kind']} {row['detail']}" for row in document["alarms_ended"]]
+    return "\n".join([*lines, state_line(document)])
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """Return `torra signals` for a terminal."""
+    lines = [state_line(document)]
+    lines += [_bridge_line(row) for row in document["bridges"]]
+    lines += [f"ALARM {row['at']} {row['kind']}: {row['detail']}" for row in document["alarms"]]
+    lines += [_proposal_line(row) for row in document["proposals"]]
+    if not document["signals"]:
+        return "\n".join([*lines, "No signal has been written yet."])
+    heading = (
+        f"{'id':<14}{'instance':<12}{'tf':<5}{'decided':<18}{'order':<11}{'lots':>7}"
+        f"  {'state':<17}what came of it"
+    )
+    return "\n".join([*lines, "", heading, *(_signal_line(row) for row in document["signals"])])
+
+
+def decided_line(document: Mapping[str, Any]) -> str:
+    """Return what became of a proposal."""
+    why = f": {document['reason']}" if document["reason"] else ""
+    sent = [
+        f"  {row['kind']} {row['side']} {row['lots']} {row['symbol']}, {row['state']} until "
+        f"{row['expires']}"
+        for row in document["signals"]
+    ]
+    return "\n".join([f"{document['sid']} is {document['state']}{why}", *sent])
+
+
+def _bridge_line(row: Mapping[str, Any]) -> str:
+    told = f"{row['deny']}: {row['detail']}" if row["deny"] else row["detail"] or "ready"
+    return f"bridge {row['name']}: {told} (books compared {row['reconciled_at'] or 'never'})"
+
+
+def _proposal_line(row: Mapping[str, Any]) -> str:
+    return (
+        f"PROPOSAL {row['sid']} {row['action']} {row['instance']} {row['timeframe']} at "
+        f"{row['price']}, until {row['expires']}: torra approve {row['sid']}"
+    )
+
+
+def _signal_line(row: Mapping[str, Any]) -> str:
+    moment = row["decided_at"].replace("T", " ")[:16]
+    return (
+        f"{row['sid']:<14}{row['instance']:<12}{row['timeframe']:<5}{moment:<18}"
+        f"{row['kind'] + ' ' + row['side']:<11}{row['lots']:>7g}  {row['state']:<17}{_end_of(row)}"
+    )
+
+
+def _end_of(row: Mapping[str, Any]) -> str:
+    if row["state"] == "CLOSED":
+        return f"{row['profit']:+.2f} ({row['r_multiple']:+.2f} R, {row['close_reason']})"
+    if row["price"] is not None:
+        return f"at {row['price']:g}"
+    return str(row["detail"])
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _database(home: Path) -> Iterator[Database]:
+    database = wiring.open_database(home)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _state(database: Database) -> dict[str, Any]:
+    newest: Sequence[Mapping[str, Any]] = database.trading_states(1)
+    row = newest[0] if newest else {"reason": "", "at": None}
+    return {
+        "trading_state": database.trading_state(),
+        "reason": row["reason"],
+        "at": row["at"],
+        "now": iso(System().real_now().replace(microsecond=0)),
+    }
+
+
+def _halt_files(home: Path) -> dict[str, Path]:
+    """Return the HALT files; a desk.json that is broken keeps nobody from halting the desk."""
+    files = {"desk": home / HALT}
+    with suppress(ConfigError):
+        files = halt_files(home, load_desk(home))
+    return files

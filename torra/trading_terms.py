@@ -1,0 +1,167 @@
+"""Trading conditions: what may be risked, and how a symbol is quoted and traded.
+
+Part of a profile (torra.config); the values here are the shipped defaults. A number outside its
+limits is refused by pydantic with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from pydantic import Field, field_validator
+
+from agent_config import Section
+
+CURRENCY: Final = re.compile(r"[A-Z]{3}")
+TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.:_-]{0,23}")
+
+
+class Risk(Section):
+    """How much may be lost, held and sent. Percentages are of `capital`."""
+
+    capital: float = Field(10_000.0, gt=0, description="account capital in account currency")
+    risk_per_trade_pct: float = Field(
+        0.5, gt=0, le=10, description="loss at the stop, percent of capital"
+    )
+    max_positions: int = Field(3, ge=0, description="open positions of the whole desk")
+    max_notional_pct: float = Field(
+        100.0, gt=0, description="one position's notional value, percent of capital"
+    )
+    exposure_cap_pct: float = Field(
+        200.0, gt=0, description="gross notional of the desk, percent of capital"
+    )
+    daily_loss_cap_pct: float = Field(
+        2.0, gt=0, description="loss of a UTC day after which nothing opens"
+    )
+    account_leverage_cap: float = Field(2.0, gt=0, description="gross notional over capital")
+    max_signals_per_hour: int = Field(
+        6,
+        ge=1,
+        description="signals an instance may send in a sliding hour; one more halts the desk",
+    )
+    max_same_openings_per_hour: int = Field(
+        3,
+        ge=1,
+        description="openings of one side that an instance may send in a sliding hour; one more "
+        "halts the desk",
+    )
+    cooldown_bars: int = Field(
+        0, ge=0, le=100, description="bars after a losing trade in which its side stays closed"
+    )
+    price_collar_atr: float = Field(
+        1.0, gt=0, description="farthest entry from the last price, ATRs"
+    )
+    max_deviation_atr: float = Field(
+        0.25,
+        gt=0,
+        le=2,
+        description="how far the price may have moved when the order is sent, ATRs",
+    )
+    min_trades_for_ev: int = Field(
+        30, ge=1, description="replayed trades from which a win rate counts"
+    )
+
+
+class SymbolSpec(Section):
+    """How a symbol is quoted and traded; `spread` is in price units."""
+
+    digits: int = Field(ge=0, le=10, description="decimals of a price")
+    tick_size: float = Field(gt=0, description="smallest price step")
+    tick_value: float = Field(gt=0, description="value of one tick for one lot, account currency")
+    contract_size: float = Field(gt=0, description="units of the symbol in one lot")
+    lot_min: float = Field(gt=0, description="smallest order")
+    lot_step: float = Field(gt=0, description="order sizes are multiples of this")
+    lot_max: float = Field(gt=0, description="largest order")
+    spread: float = Field(ge=0, description="assumed ask minus bid, price units")
+    slippage: float = Field(
+        0.0, ge=0, description="paper only: how much worse than the quote a fill is, price units"
+    )
+    fill_lots: float = Field(
+        0.0, ge=0, description="paper only: most lots that are filled at once; 0 = all"
+    )
+    stops_level: int = Field(
+        0, ge=0, description="points that stop and target keep from the price at least"
+    )
+    asset: Literal["", "gold", "index", "oil", "fx", "crypto", "stock"] = Field(
+        "", description="asset class: what the agents are told about its kind in general"
+    )
+    currencies: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=8,
+        description="currencies whose scheduled events concern it, such as USD",
+    )
+    news_terms: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=40,
+        description="words of which one must stand in a headline about it; empty = by asset class",
+    )
+    ticker: str = Field(
+        "",
+        description="what news vendors call it, such as AAPL; company news needs it",
+    )
+
+    @field_validator("currencies")
+    @classmethod
+    def _currency(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not CURRENCY.fullmatch(name):
+                raise ValueError(f"{name!r} is no currency; write three capitals, such as USD")
+        return value
+
+    @field_validator("ticker")
+    @classmethod
+    def _vendors_ticker(cls, value: str) -> str:
+        if value and not TICKER.fullmatch(value):
+            raise ValueError("use capitals, digits, dot, colon, dash and underscore, 24 at most")
+        return value
+
+    @field_validator("news_terms")
+    @classmethod
+    def _terms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for term in value:
+            if not (term.strip() and len(term) <= 40):
+                raise ValueError("a term has 1 to 40 characters")
+        return value
+
+
+SYMBOLS: Final = {
+    "BTCUSD": SymbolSpec(
+        digits=2,
+        tick_size=0.01,
+        tick_value=0.01,
+        contract_size=1.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=10.0,
+        spread=15.0,
+        asset="crypto",
+        currencies=("USD",),
+    ),
+    "EURUSD": SymbolSpec(
+        digits=5,
+        tick_size=0.00001,
+        tick_value=1.0,
+        contract_size=100_000.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=50.0,
+        spread=0.00012,
+        asset="fx",
+        currencies=("EUR", "USD"),
+    ),
+    "XAUUSD": SymbolSpec(
+        digits=2,
+        tick_size=0.01,
+        tick_value=1.0,
+        contract_size=100.0,
+        lot_min=0.01,
+        lot_step=0.01,
+        lot_max=50.0,
+        spread=0.25,
+        asset="gold",
+        currencies=("USD",),
+    ),
+}
