@@ -285,13 +285,15 @@ class Database(
                 self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
         self._change(
             "UPDATE signals SET state = 'FILLED', closed_at = NULL, close_price = NULL, "
-            "profit = NULL, r_multiple = NULL, close_reason = NULL "
+            "profit = NULL, r_multiple = NULL, close_reason = NULL, "
+            "outcome = NULL, evolution = NULL, thesis = NULL "
             "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
             now,
         )
         self._change(
-            "UPDATE signals SET state = 'PUBLISHED', opened_at = NULL, price = NULL "
-            "WHERE state = 'FILLED' AND opened_at >= ?",
+            "UPDATE signals SET state = 'PUBLISHED', opened_at = NULL, price = NULL, "
+            "filled_lots = NULL, deal = NULL "
+            "WHERE state IN ('FILLED', 'PARTIAL') AND opened_at >= ?",
             now,
         )
         self._change("DELETE FROM paper_cursor WHERE bar_time >= ?", now)

@@ -385,9 +385,10 @@ def apply_event(store: Store, event: Event) -> None:
         if event.kind in EXECUTED:
             _fill(store, event)
         elif event.kind == "REJECTED":
+            _release(store, event.sid)
             store.move_signal(event.sid, "REJECTED", detail=event.reason)
         elif event.kind == "CANCELLED":
-            store.move_signal(event.sid, "CANCELLED", detail="position")
+            store.move_signal(event.sid, "CANCELLED", detail=event.reason or "position")
         elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
             store.close_position(
                 event.sid,
@@ -403,12 +404,18 @@ def apply_event(store: Store, event: Event) -> None:
 
 def _fill(store: Store, event: Event) -> None:
     """Move a signal to its fill; one that waited for its close is released on the way."""
-    row = store.signal(event.sid)
-    if row and row["state"] == "WAITING":
-        store.move_signal(event.sid, "PENDING", detail="close filled")
-        store.move_signal(event.sid, "PUBLISHED")
+    row = _release(store, event.sid)
     moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
     fields: dict[str, Any] = {"price": event.price, moment: event.time}
     if event.kind == "PARTIAL":
         fields["filled_lots"] = event.volume
     store.move_signal(event.sid, event.kind, fields=fields)
+
+
+def _release(store: Store, sid: str) -> dict[str, Any] | None:
+    """Let an opening go that waited for its close; return its row."""
+    row = store.signal(sid)
+    if row and row["state"] == "WAITING":
+        store.move_signal(sid, "PENDING", detail="close filled")
+        store.move_signal(sid, "PUBLISHED")
+    return row

@@ -70,6 +70,13 @@ class Way(Protocol):
         """Send what may be sent."""
         ...
 
+    def figures(self, instance: str) -> Mapping[str, Any]:
+        """Return what the broker says of account and symbol now, as `risk_engine.review` takes it.
+
+        What is not known is left out.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Edges:
@@ -301,14 +308,17 @@ def _advance_paper(
 
 
 def _paper_order(row: Mapping[str, Any], profile: Profile, spec: SymbolSpec) -> paper.PaperOrder:
-    """Return a stored signal as the paper bridge takes it, with the limits of its moment."""
+    """Return a stored signal as the paper bridge takes it, with the limits of its moment.
+
+    It fills at the next bar's open, not now, so the price may have gone as far as the collar lets.
+    """
     known = {name: value for name, value in row.items() if name != "atr"}
     if row["kind"] == "open" and row["atr"]:
         allowed = limits(
             row["atr"],
             spec.digits,
             spread_share=profile.gate.max_spread_atr,
-            deviation_share=profile.risk.max_deviation_atr,
+            deviation_share=profile.risk.price_collar_atr,
         )
         known |= allowed._asdict()
     return paper.PaperOrder(**known)
@@ -344,7 +354,10 @@ def _decide(
         now = edges.clock.now()
         desk = {
             "trading_state": trading_state(edges),
-            "exposure": database.exposure(instance.id, key.timeframe, as_of=sight.as_of),
+            "exposure": {
+                **database.exposure(instance.id, key.timeframe, as_of=sight.as_of),
+                **(edges.way.figures(instance.id) if edges.way else {}),
+            },
         }
         action = _review(instance, sight, thought, saved, profile, database, desk)
         if action.halt is not None:
@@ -402,6 +415,8 @@ def _review(
         veto=veto,
         opening_stands=stands,
         multiplier=_multiplier(thought, saved.verdict),
+        bar_age=max(0.0, (sight.now - sight.as_of) / duration(sight.timeframe)),
+        duplicate=_sent_before(instance, sight, saved.verdict, database),
         **desk["exposure"],
     )
     position = database.position(instance.id)
@@ -417,6 +432,14 @@ def _review(
     for side, held in latched.items():
         database.set_latch(instance.id, side, held)
     return action
+
+
+def _sent_before(instance: Instance, sight: Sight, verdict: str, database: Database) -> bool:
+    """Return whether this very decision is in the outbox already."""
+    sid = signal_bridge.signal_id(
+        instance.id, instance.symbol, sight.timeframe, sight.bar_time, kind="open", side=verdict
+    )
+    return database.signal(sid) is not None
 
 
 def _multiplier(thought: Thought, verdict: str) -> float:

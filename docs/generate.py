@@ -21,7 +21,9 @@ from agent_config import MODELS, MODES
 from agents.contracts import VECTORS, Role
 from agents.registry import AGENTS
 from scoring_rubric import RUBRICS
+from torra.bridges.guards import GUARDS
 from torra.config import ROOT, SYMBOLS, DeskSettings, Instance, Profile, SymbolSpec
+from torra.deny_reasons import deny_table, guard_table
 from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
 
 HEAD = """# Profiles
@@ -137,6 +139,8 @@ def write() -> None:
         page.write_text(render(kept), encoding="utf-8")
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
+    (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
+    (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
 
 
 def keys(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:

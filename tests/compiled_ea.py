@@ -283,7 +283,10 @@ class CompiledEa:
     # --- faults
 
     def fail(self, retcode: int, executed: int = 0, volume: float = 0.0) -> None:
-        """Let the next order end with `retcode`; executed: 0 no, 1 yes, 2 left waiting."""
+        """Let the next order end with `retcode`; executed: 0 no, 1 yes, 2 left waiting.
+
+        `volume` is the part of it that is executed, 0 = all (of a waiting one nothing).
+        """
         self.command("fail", retcode, executed, repr(float(volume)))
 
     def fail_check(self, retcode: int) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 
 from tests.scripted_bridge import ScriptedBridge
 from tests.stores import NOON, closing, open_database, opening
-from torra.bridges.protocol import Books, BrokerDeal, BrokerPosition
+from torra.bridges.protocol import (
+    Books,
+    BrokerDeal,
+    BrokerPosition,
+    Health,
+    Quote,
+    SymbolTerms,
+)
 from torra.clock import Simulated
 from torra.config import Instance, Profile
 from torra.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
@@ -38,6 +46,9 @@ class Walking(Simulated):
     def monotonic(self) -> float:
         return self.ticks
 
+    def real_now(self) -> datetime:
+        return self.now()
+
 
 class World:
     """One desk's courier with everything around it."""
@@ -47,6 +58,7 @@ class World:
         self.clock = Walking()
         self.bridge = ScriptedBridge()
         self.bridge.told_books = self.books()
+        self.bridge.books = self.fresh  # type: ignore[method-assign]
         self.file = folder / HALT
         self.switch = KillSwitch({"desk": self.file}, self.database)
         people = [Addressee(GOLD, Profile(), "main"), Addressee(PAPER, Profile(), None)]
@@ -56,6 +68,11 @@ class World:
 
     def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> Books:
         return Books(held, deals, self.clock.now(), NOON - timedelta(days=7))
+
+    def fresh(self) -> Books | None:
+        """The books are written anew all the time."""
+        told = self.bridge.told_books
+        return None if told is None else replace(told, at=self.clock.now())
 
     def turn(self, seconds: float = 0.25) -> None:
         self.clock.ticks += seconds
@@ -201,6 +218,33 @@ def test_a_reversal_waits_for_the_books(world: World) -> None:
     world.turn()
     assert world.state("T1") == "CLOSED"
     assert world.state("T2") in ("PUBLISHED", "EXPIRED")
+
+
+@pytest.mark.parametrize("seconds", [-31, 31])
+def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> None:
+    told = world.books()
+    moved = replace(told, at=told.at + timedelta(seconds=seconds))
+    world.bridge.books = lambda: moved  # type: ignore[method-assign]
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    assert world.bridge.sent == []
+
+
+def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:
+    quote = Quote(2000.0, 2000.3, world.clock.now())
+    terms = SymbolTerms("XAUUSD.m", 2, 0.01, 1.0, 100.0, 0.01, 0.01, 50.0, 10, "full", "USD", quote)
+    world.bridge.terms = lambda: {"XAUUSD.m": terms}  # type: ignore[method-assign]
+    facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
+    world.bridge.told = Health(None, "", facts)
+    assert world.courier.figures("XAUUSD") == {
+        "clock_ok": True, "free_margin": 900.0, "leverage": 30.0, "market_open": True,
+        "last_price": 2000.0, "live_spread": 0.3,
+    }  # fmt: skip
+    world.clock.sleep(60)
+    world.bridge.told = Health(DenyReason.CLOCK_SKEW, "", {})
+    terms = replace(terms, trade_mode="close_only")
+    assert world.courier.figures("XAUUSD") == {"clock_ok": False, "market_open": False}
+    assert world.courier.figures("BTCUSD") == {}
 
 
 def test_a_strange_position_stops_openings_and_raises_one_alarm(world: World) -> None:

@@ -123,10 +123,11 @@ def test_an_order_that_is_at_the_broker_is_adopted(desk: AdvisorChannel, comment
 
 def test_what_only_looks_alike_is_not_adopted(desk: AdvisorChannel) -> None:
     desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC + 1, comment="TALIKE")
-    desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC + 2, comment="TALIKE2")
     ack = desk.order(sid="TALIKE")
     assert (ack["status"], ack["adopted"]) == ("FILLED", False)
     assert desk.ea.broker_state()["sends"] == 1
+    longer = desk.order(sid="TALI", seq=50)
+    assert (longer["status"], longer["reason"]) == ("REJECTED", "policy"), "TALIKE is not TALI"
 
 
 # --- kill -9 --------------------------------------------------------------------------------------
@@ -423,6 +424,21 @@ def test_an_order_left_waiting(desk: AdvisorChannel) -> None:
     assert desk.ea.broker_state()["sends"] == 2
 
 
+def test_an_order_of_which_a_part_is_executed_may_still_become_whole(desk: AdvisorChannel) -> None:
+    for settles in (True, False):
+        desk.ea.fail(10012, executed=2, volume=0.04)
+        name = desk.drop(magic=MAGIC + desk.seq)
+        desk.ea.wait(5)
+        assert not desk.answered(name)
+        if settles:
+            desk.ea.settle()
+        desk.ea.wait(PATIENCE - 3)
+        ack = desk.ack(name)
+        wanted = ("FILLED", 0.1) if settles else ("PARTIAL", 0.04)
+        assert (ack["status"], ack["volume"]) == wanted
+        assert ack["adopted"]
+
+
 @pytest.mark.parametrize("code", [10008, 10012])
 def test_a_restart_does_not_call_an_answered_order_not_sent(
     desk: AdvisorChannel, code: int
@@ -606,6 +622,17 @@ def test_the_heartbeat(desk: AdvisorChannel) -> None:
     assert shown == [False, False, False, True]
     assert (beat["margin_mode"], beat["trade_mode"]) == ("exchange", "contest")
     assert beat["last_seq"] == 1
+
+
+def test_the_heart_beats_while_a_slow_broker_is_at_work(desk: AdvisorChannel) -> None:
+    desk.ea.set(send_takes=2)
+    for number in range(3):
+        desk.drop(magic=MAGIC + number)
+    desk.ea.wait(1)
+    assert len(desk.deals()) == 3
+    beat = desk.state("ea")
+    assert beat["gmt"] >= NOW + 1 + 3 * 2, "one round of seven seconds, and still alive at its end"
+    assert beat["work"] == 0
 
 
 def test_the_offset_is_whole_quarters_whatever_the_seconds_say(desk: AdvisorChannel) -> None:

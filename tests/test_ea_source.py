@@ -6,6 +6,7 @@ Its lives and deaths are in test_ea_recovery.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
@@ -337,8 +338,10 @@ def test_a_modify_of_zero_leaves_the_level_as_it_is(desk: AdvisorChannel) -> Non
     opened = desk.order()
     desk.order(kind="modify", sl="2340.00", tp="0.00", ref=opened["sid"])
     assert [(p["sl"], p["tp"]) for p in desk.positions()] == [(2340.0, 2361.2)]
+    desk.order(kind="modify", sl="0.00", tp="2362.00", ref=opened["sid"])
+    assert [(p["sl"], p["tp"]) for p in desk.positions()] == [(2340.0, 2362.0)]
     sends = desk.ea.broker_state()["sends"]
-    same = desk.order(kind="modify", sl="2340.00", tp="2361.20", ref=opened["sid"])
+    same = desk.order(kind="modify", sl="2340.00", tp="2362.00", ref=opened["sid"])
     assert (same["status"], same["adopted"]) == ("FILLED", True)
     assert desk.ea.broker_state()["sends"] == sends, "nothing to change, nothing sent"
 
@@ -352,6 +355,32 @@ def test_close_all_takes_every_position_of_its_magic_and_no_other(desk: AdvisorC
     assert {deal["position"] for deal in desk.deals(ack["sid"])} == set(mine)
     empty = desk.order(kind="close_all", side="", symbol="", broker_symbol="")
     assert (empty["status"], empty["volume"], empty["retcode"]) == ("FILLED", 0.0, 0)
+
+
+def test_close_all_goes_on_when_one_is_refused(desk: AdvisorChannel) -> None:
+    for fault, status, left in ((10006, "PARTIAL", 1), (10012, "UNKNOWN", 1), (10004, "FILLED", 0)):
+        for _ in range(3):
+            desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC)
+        desk.ea.fail(fault)
+        name = desk.drop(kind="close_all", side="")
+        desk.ea.wait(18)
+        ack = desk.ack(name)
+        assert (ack["status"], len(desk.positions())) == (status, left), ack
+        assert ack["retcode"] == (10009 if status == "FILLED" else fault)
+        assert ack["volume"] == (0.3 if left == 0 else 0.2)
+        assert desk.ea.broker_state()["sends"] == (4 if fault == 10004 else 3)
+        desk.ea.wipe()
+
+
+def test_close_all_sends_nothing_twice_while_the_list_is_slow(desk: AdvisorChannel) -> None:
+    tickets = [desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC) for _ in range(3)]
+    desk.ea.set(visible_after=5)
+    desk.ea.fail(10004)
+    name = desk.drop(kind="close_all", side="")
+    desk.ea.run(1)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["volume"]) == ("FILLED", 0.3)
+    assert desk.ea.broker_state()["sends"] == len(tickets) + 1
 
 
 def test_ping_is_answered_and_moves_nothing(desk: AdvisorChannel) -> None:
@@ -395,14 +424,29 @@ class Case:
     version: int = 1
 
 
-def _positions(desk: AdvisorChannel) -> None:
-    for number in range(3):
+def _positions(desk: AdvisorChannel, count: int = 3) -> None:
+    for number in range(count):
         desk.ea.open_by_hand(GOLD, "BUY", 0.01, magic=MAGIC + 1 + number)
 
 
-def _trades(desk: AdvisorChannel) -> None:
-    for _ in range(10):
+def _trades(desk: AdvisorChannel, count: int = 10) -> None:
+    for _ in range(count):
         desk.ea.close_by_hand(desk.ea.open_by_hand(GOLD, "BUY", 0.01, magic=MAGIC + 7))
+
+
+def _trades_of_yesterday(desk: AdvisorChannel) -> None:
+    desk.ea.clock(NOW - NOW % 86_400 - 1)
+    _trades(desk, 11)
+    desk.ea.clock(NOW)
+
+
+def _terms(desk: AdvisorChannel, terms: dict[str, Any]) -> None:
+    desk.ea.symbol(GOLD, **terms)
+
+
+def _strangers(desk: AdvisorChannel) -> None:
+    for _ in range(11):
+        desk.ea.open_by_hand(GOLD, "BUY", 0.01, magic=219_999_999)
 
 
 CASES: dict[str, Case] = {
@@ -486,6 +530,107 @@ def test_of_two_guards_the_earlier_one_speaks(
     pairs = guard_pairs()
     for first, second in pairs[: scaled(len(pairs), least=50)]:
         assert judged(guarded, CASES[first], CASES[second])["reason"] == first, (first, second)
+
+
+# below, at and above the limit of each guard that counts: what to change, and whether it objects
+EDGES: dict[str, list[tuple[dict[str, Any], dict[str, Any], bool]]] = {
+    "clock": [({"created": NOW + seconds}, {}, seconds > 5) for seconds in (4, 5, 6)],
+    "stale": [({"expires": NOW + seconds}, {}, seconds <= 0) for seconds in (-1, 0, 1)],
+    "spread": [({"max_spread_pts": points}, {}, points < 20) for points in (19, 20, 21)],
+    "deviation": [
+        ({"entry": entry, "side": side}, {}, objects)
+        for side, entry, objects in (
+            ("BUY", "2344.89", True),
+            ("BUY", "2344.90", False),
+            ("BUY", "2345.50", False),
+            ("BUY", "2345.51", True),
+            ("SELL", "2345.30", False),
+            ("SELL", "2345.31", True),
+        )
+    ],
+    "side": [
+        ({"side": side, key: price}, {}, objects)
+        for side, key, price, objects in (
+            ("BUY", "sl", "2345.19", False),
+            ("BUY", "sl", "2345.20", True),
+            ("BUY", "sl", "0.00", True),
+            ("BUY", "tp", "2345.20", True),
+            ("BUY", "tp", "0.00", True),
+            ("SELL", "sl", "2345.01", False),
+            ("SELL", "sl", "2345.00", True),
+            ("SELL", "sl", "0.00", True),
+            ("SELL", "tp", "2345.00", True),
+            ("SELL", "tp", "0.00", True),
+        )
+    ],
+    "stops": [
+        ({"side": side, key: price}, {"stops_level": 30}, objects)
+        for side, key, price, objects in (
+            ("BUY", "sl", "2344.70", False),
+            ("BUY", "sl", "2344.71", True),
+            ("BUY", "tp", "2345.30", False),
+            ("BUY", "tp", "2345.29", True),
+            ("SELL", "sl", "2345.50", False),
+            ("SELL", "sl", "2345.49", True),
+            ("SELL", "tp", "2344.90", False),
+            ("SELL", "tp", "2344.91", True),
+        )
+    ],
+    "volume": [
+        ({"lots": lots}, {"lot_min": 0.03, "lot_step": 0.02, "lot_max": 0.08}, objects)
+        for lots, objects in (
+            ("0.02", True),
+            ("0.03", True),
+            ("0.04", False),
+            ("0.05", True),
+            ("0.08", False),
+            ("0.10", True),
+            ("0.00", True),
+        )
+    ],
+    "max_lots": [({"lots": lots}, {}, lots == "0.11") for lots in ("0.09", "0.10", "0.11")],
+}
+
+
+@pytest.mark.parametrize("reason", EDGES)
+def test_the_edge_of_each_guard(guarded: AdvisorChannel, reason: str) -> None:
+    for signal, terms, objects in EDGES[reason]:
+        ack = judged(guarded, Case(signal, functools.partial(_terms, terms=terms)))
+        guarded.ea.symbol(GOLD, lot_min=0.01, lot_step=0.01)
+        assert (ack["reason"] == reason) == objects, (signal, ack)
+        assert objects or ack["reason"] in ("", "retcode"), (signal, ack)
+
+
+COUNTS = {("max_positions", 3): _positions, ("max_trades", 10): _trades}
+
+
+def test_the_edge_of_the_counting_guards(guarded: AdvisorChannel) -> None:
+    for (reason, limit), make in COUNTS.items():
+        for count in (limit - 1, limit, limit + 1):
+            case = Case(world=functools.partial(make, count=count))
+            assert judged(guarded, case)["reason"] == (reason if count >= limit else "")
+    yesterday = judged(guarded, Case(world=_trades_of_yesterday))
+    assert yesterday["reason"] == "", "the day is that of UTC"
+    assert judged(guarded, Case(world=_strangers))["reason"] == "", "only Torra's own count"
+
+
+# NOW is a Saturday, day 6, and 13:45 at the server: second 49,500
+SESSIONS = {
+    "6:0-86400": True,
+    "6:0-49500": False,
+    "6:0-49501": True,
+    "6:49500-86400": True,
+    "6:49501-86400": False,
+    "5:0-86400,0:0-86400": False,
+    "6:0-3600,6:49499-49501,6:80000-86400": True,
+    "6:0-3600,6:80000-86400": False,
+}
+
+
+def test_sessions_are_of_the_servers_day(guarded: AdvisorChannel) -> None:
+    for session, opened in SESSIONS.items():
+        ack = judged(guarded, Case(world=functools.partial(_terms, terms={"session": session})))
+        assert ack["reason"] == ("" if opened else "session"), session
 
 
 KINDS_ASKED = {"all": guards.KINDS, "trade": guards.SCOPES["trade"], "open": ("open",)}

@@ -202,6 +202,7 @@ def test_memory_view_has_document_001s_keys() -> None:
         "recent_signals": ["HOLD", "HOLD", "BUY"],
         "losing_streak": 2,
         "open_elsewhere": 1,
+        "recent_trades": [],
     }
     assert view["next_probabilities"]["BULLISH"] == pytest.approx(3 / 7, abs=1e-8)
 

@@ -104,6 +104,12 @@ def test_a_row_from_before_there_were_outcomes_is_judged_by_its_numbers(
     assert told(bare) == [found]
 
 
+def test_what_was_said_at_the_close_is_not_judged_again() -> None:
+    """A later version may draw the lines elsewhere; the record stays."""
+    (found,) = told(trade(outcome="scratch", evolution="Unknown"))
+    assert (found["outcome"], found["evolution"]) == ("scratch", "Unknown")
+
+
 def test_a_broken_row_is_not_remembered_as_a_small_one() -> None:
     with pytest.raises(ValueError, match="r_multiple must be a finite number"):
         told(trade(r_multiple=math.nan))

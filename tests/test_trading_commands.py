@@ -153,7 +153,7 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
 
 
 def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trading_commands, "price_now", lambda *_: 2001.0)
+    monkeypatch.setattr(trading_commands, "price_now", lambda *_: (2001.0, None))
     database = wiring.open_database(home)
     sid = propose(database)
     result = torra(home, "approve", sid)
@@ -185,7 +185,7 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     torra(home, "halt")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr(trading_commands, "price_now", lambda *_: 2000.0)
+        patch.setattr(trading_commands, "price_now", lambda *_: (2000.0, None))
         result = torra(home, "approve", sid)
     assert result.exit_code == 1
     assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout

@@ -18,7 +18,7 @@ from typing import Any, Final
 import signal_bridge
 from instance_database import Database, TickKey
 from torra import risk_engine
-from torra.clock import iso, parse
+from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.risk_engine import Action, DenyReason
@@ -92,12 +92,13 @@ def approve(
     price: float,
     halted: str,
     life: timedelta,
+    spread: float | None = None,
 ) -> Decided:
     """Send what a proposal holds, if it still may be sent.
 
-    `now` is the desk's clock, `price` the price of now, `halted` why nothing may go out ("" when it
-    may), `life` how long the signals live from now. Raises ConfigError for a proposal that is not
-    there or does not wait any more.
+    `now` is the desk's clock, `price` the price of now, `spread` the live one if it is known,
+    `halted` why nothing may go out ("" when it may), `life` how long the signals live from now.
+    Raises ConfigError for a proposal that is not there or does not wait any more.
     """
     with database.transaction():
         row = _waiting(database, sid)
@@ -105,7 +106,7 @@ def approve(
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
         if abs(price - row["price"]) > DRIFT_ATR * row["atr"]:
             return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
-        action = _review(database, row, instance, profile, now, price, halted)
+        action = _review(database, row, instance, profile, now, (price, spread), halted)
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id}, by approval")
         if action.name != row["action"]:
@@ -157,10 +158,13 @@ def _review(
     instance: Instance,
     profile: Profile,
     now: datetime,
-    price: float,
+    market: tuple[float, float | None],
     halted: str,
 ) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
+    created, expires = parse(row["created_at"]), parse(row["expires"])
+    step = duration(row["timeframe"])
+    price, spread = market
     return risk_engine.review(
         verdict=row["verdict"],
         position=database.position(instance.id),
@@ -172,6 +176,10 @@ def _review(
         veto=database.latch(instance.id, row["verdict"]),
         opening_stands=True,
         multiplier=row["multiplier"],
+        live_spread=spread,
+        bar_age=max(0.0, (now - parse(row["bar_time"]) - step) / step),
+        score_age=(now - created) / (expires - created),
+        duplicate=database.signal(row["sid"]) is not None,
         **database.exposure(instance.id, row["timeframe"], as_of=now),
     )
 

@@ -14,6 +14,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -34,6 +35,9 @@ TURN_SECONDS: Final = 0.25
 
 RECONCILE_SECONDS: Final = 60.0
 """Real seconds between two comparisons of the books, when nothing happens."""
+
+BOOKS_AGE: Final = timedelta(seconds=30)
+"""Older books, or books from the future, are no comparison."""
 
 SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
 """Real seconds after a report until the books must show what it told."""
@@ -155,6 +159,27 @@ class Courier:
             with line.lock:
                 self._take(line)
 
+    def figures(self, instance: str) -> dict[str, Any]:
+        """Return what the broker says of account and symbol now; what is not known is left out."""
+        item = self._addressees[instance]
+        if item.channel is None:
+            return {}
+        bridge, now = self._lines[item.channel].bridge, self._clock().real_now()
+        health = bridge.health()
+        told: dict[str, Any] = {"clock_ok": health.clocks_agree}
+        for name in ("free_margin", "leverage"):
+            value = health.facts.get(name)
+            if isinstance(value, int | float) and value > 0:
+                told[name] = float(value)
+        terms = bridge.terms().get(item.instance.broker_name)
+        if terms is None:
+            return told
+        told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
+        if terms.quote is not None and abs(now - terms.quote.at) <= BOOKS_AGE:
+            told["last_price"] = terms.quote.bid
+            told["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
+        return told
+
     def _try(self, what: str, step: Callable[[], Any]) -> None:
         try:
             step()
@@ -187,13 +212,14 @@ class Courier:
 
     def _compare(self, line: _Line, name: str) -> None:
         books = line.bridge.books()
-        if books is None:
+        now = self._clock().real_now()
+        if books is None or abs(now - books.at) > BOOKS_AGE:
             return
         settlement.settle(
             self._database,
             {item.instance.id: item.instance.magic for item in self._on(name)},
             books,
-            now=self._clock().real_now(),
+            now=now,
         )
         line.reconciled = self._clock().monotonic()
 

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import CallRecord, Request
+from torra.signal_states import EXECUTED
 from torra.store_connection import Store, TickKey, stamp, to_json
 
 CALL_COLUMNS: Final = (
@@ -421,14 +422,28 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
     return recall
 
 
+OF_ITS_END: Final = (
+    "closed_at",
+    "close_price",
+    "profit",
+    "r_multiple",
+    "close_reason",
+    "outcome",
+    "evolution",
+    "thesis",
+)
+"""Columns of a signal that only its end fills."""
+
+
 def _signal_then(row: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a signal as it was after its step `steps[-1]`."""
     known = {**row, "state": steps[-1]["to_state"], "detail": steps[-1]["detail"]}
     reached = {step["to_state"] for step in steps}
-    if "FILLED" not in reached:
-        known |= dict.fromkeys(("opened_at", "price"))
-    if ("CLOSED" if row["kind"] == "open" else "FILLED") not in reached:
-        known |= dict.fromkeys(("closed_at", "close_price", "profit", "r_multiple", "close_reason"))
+    executed = bool(reached & set(EXECUTED))
+    if not executed:
+        known |= dict.fromkeys(("opened_at", "price", "filled_lots", "deal"))
+    if not ("CLOSED" in reached if row["kind"] == "open" else executed):
+        known |= dict.fromkeys(OF_ITS_END)
     return known
 
 

@@ -16,11 +16,14 @@ from instance_database import Database
 from torra.bridges.protocol import Books
 from torra.findings import (
     Closed,
+    CloseDone,
     External,
+    Filled,
     Finding,
     Late,
     LevelsMoved,
     Missing,
+    NotSent,
     alarm_of,
     learned,
     missing_key,
@@ -68,6 +71,7 @@ def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -
 
 
 def _close(database: Database, finding: Closed, row: Mapping[str, Any]) -> None:
+    row = database.signal(finding.sid) or row  # the same books may have told of its fill
     fill = row["entry"] if row["price"] is None else row["price"]
     database.learn(finding.sid, misses=finding.misses)
     database.close_position(
@@ -86,5 +90,8 @@ def _tell(database: Database, finding: Finding) -> None:
         new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
         if new and alarm.reduces:
             database.reduce(f"{alarm.kind}: {alarm.detail}")
-    elif finding.sid and not isinstance(finding, Missing):
+        return
+    if finding.sid and not isinstance(finding, Missing):
         database.end_alarm(missing_key(finding.sid))
+    if isinstance(finding, Filled | NotSent | CloseDone):
+        database.end_alarm(f"UNKNOWN {finding.sid}")

@@ -151,12 +151,12 @@ class SignalStore(Store):
         """
         if not instances:
             return []
-        running = (*SENT, *EXECUTED)
         return self._rows(
             "SELECT s.*, (SELECT max(at) FROM signal_events e WHERE e.sid = s.sid) AS changed_at "  # noqa: S608
             f"FROM signals s WHERE s.instance IN ({_marks(instances)}) AND "
-            f"(s.state IN ({_marks(running)}) OR s.decided_at >= ?) ORDER BY s.seq",
-            *instances, *running, stamp(ended_after),
+            f"(s.state IN ({_marks(SENT)}) OR s.decided_at >= ? "
+            f"OR (s.kind = 'open' AND s.state IN ({_marks(EXECUTED)}))) ORDER BY s.seq",
+            *instances, *SENT, stamp(ended_after), *EXECUTED,
         )  # fmt: skip
 
     def signal_events(self, sid: str) -> list[dict[str, Any]]:
@@ -393,7 +393,8 @@ def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
     """Take a fill back that was not known yet: that of a bar is known when it has closed."""
     if row["opened_at"] is None or row["opened_at"] < as_of:
         return row
-    return {**row, "state": "PUBLISHED", "opened_at": None, "price": None}
+    unknown = dict.fromkeys(("opened_at", "price", "filled_lots"))
+    return {**row, **unknown, "state": "PUBLISHED"}
 
 
 def _columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

@@ -96,13 +96,15 @@ def approve(home: Path, sid: str) -> dict[str, Any]:
         instance = settings.instance(row["instance"])
         profile = load_profile(instance.profile, home)
         now = desk_now(settings, database)
+        price, spread = price_now(settings, database, instance, now)
         decided = approval.approve(
             database,
             sid,
             instance=instance,
             profile=profile,
             now=now,
-            price=price_now(settings, database, instance, now),
+            price=price,
+            spread=spread,
             halted=KillSwitch(_halt_files(home), database).engaged(),
             life=signal_life(row["timeframe"]),
         )
@@ -124,19 +126,19 @@ def desk_now(settings: DeskSettings, database: Database) -> datetime:
 
 
 def price_now(
-    settings: DeskSettings,
-    database: Database,
-    instance: Instance,
-    now: datetime,
-) -> float:
-    """Return the bid of now: the broker's quote where there is one, else the newest bar's close."""
+    settings: DeskSettings, database: Database, instance: Instance, now: datetime
+) -> tuple[float, float | None]:
+    """Return the bid of now and the live spread, as the broker quotes them.
+
+    Where no broker does, the newest bar's close stands for the price, and no spread is known.
+    """
     quote = channels.quote(settings, instance, dict(os.environ), now)
     if quote is not None:
-        return quote.bid
+        return quote.bid, quote.ask - quote.bid
     bars = database.load_bars(instance.id, instance.shortest, as_of=now, limit=1)
     if not len(bars):
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
-    return float(bars["close"].iloc[-1])
+    return float(bars["close"].iloc[-1]), None
 
 
 # --- a terminal -----------------------------------------------------------------------------------

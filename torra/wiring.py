@@ -177,9 +177,7 @@ def _each(*steps: Callable[[], None]) -> None:
         step()
 
 
-def addressees(
-    instances: Iterable[Instance], profiles: Mapping[str, Profile]
-) -> list[Addressee]:
+def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -> list[Addressee]:
     """Return the instances as the courier knows them."""
     return [
         Addressee(item, profiles[item.id], None if item.bridge == "paper" else item.channel)

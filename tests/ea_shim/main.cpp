@@ -14,7 +14,8 @@
 //   set <name> <value>           broker and account settings, see DEFAULTS in simulated_broker.hpp
 //   symbol <name> [term value]…  make or change a symbol, see TERMS there
 //   quote <symbol> <bid> <ask>   a tick; stops and targets are served
-//   fail <retcode> <executed> [volume]   the next order: 0 not executed, 1 executed, 2 left waiting
+//   fail <retcode> <executed> [volume]   the next order: 0 not executed, 1 executed (or so much of
+//                                it), 2 left waiting (but for so much of it)
 //   fail_check <retcode>         the next OrderCheck
 //   file <fault> <n>             the next n: fail_writes, short_writes, fail_moves, fail_deletes,
 //                                fail_reads

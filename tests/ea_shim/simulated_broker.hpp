@@ -147,8 +147,8 @@ struct Deal {
 };
 struct Fault {
   uint retcode = 0;
-  int executed = 0;  // 0 no, 1 yes, 2 left waiting as an order
-  double volume = 0; // executed part, 0 = all
+  int executed = 0;   // 0 no, 1 yes, 2 left waiting as an order
+  double volume = 0;  // the part that is executed at once; 0 = all, of a waiting order nothing
 };
 
 const char *const DEFAULTS[][2] = {
@@ -157,7 +157,7 @@ const char *const DEFAULTS[][2] = {
     {"server_offset", "10800"}, {"leverage", "100"}, {"currency", "USD"}, {"free_margin", ""},
     {"visible_after", "0"}, {"mangle", "none"}, {"sl_magic", "zero"}, {"stop_fill", "tick"},
     {"slippage", "0"}, {"commission", "0"}, {"halt_on_check", "0"}, {"history", "1"},
-    {"result", "full"}};
+    {"result", "full"}, {"send_takes", "0"}};
 const char *const TERMS[][2] = {
     {"digits", "2"}, {"tick_size", "0.01"}, {"tick_value", "1"}, {"contract", "100"},
     {"lot_min", "0.01"}, {"lot_step", "0.01"}, {"lot_max", "100"}, {"stops_level", "0"},
@@ -189,6 +189,7 @@ class Broker {
   std::map<ulong, Order> orders;
   std::map<ulong, Deal> deals;
   std::map<std::string, std::map<long, MqlRates>> bars;
+  std::vector<Position> ghosts;  // closed, and still in the terminal's list for a while
   std::vector<Fault> faults;
   std::vector<uint> check_faults;
   double balance = 10000;
@@ -252,6 +253,7 @@ class Broker {
   }
   void wipe() {
     positions.clear();
+    ghosts.clear();
     orders.clear();
     deals.clear();
     faults.clear();
@@ -281,6 +283,8 @@ class Broker {
   bool send(const MqlTradeRequest &q, MqlTradeResult &r) {
     sends++;
     note("N");
+    program.gmt += real("send_takes");  // a server that takes seconds to answer
+    program.ticks += real("send_takes");
     Fault fault;
     if (!faults.empty()) {
       fault = faults.front();
@@ -295,7 +299,7 @@ class Broker {
     if (r.retcode) return false;
     double part = fault.volume > 0 ? fault.volume : q.volume;
     if (fault.executed == 2)
-      wait(q, r);
+      wait(q, r, fault.volume);
     else
       execute(q, r, part);
     if (fault.retcode) r.retcode = fault.retcode;
@@ -449,9 +453,11 @@ class Broker {
     return order;
   }
 
-  void wait(const MqlTradeRequest &q, MqlTradeResult &r) {
+  void wait(const MqlTradeRequest &q, MqlTradeResult &r, double part) {
     Order order = order_of(q);
     order.live = true;
+    if (part > 0) fill(order, part, DEAL_REASON_EXPERT, nullptr);
+    order.volume -= part;
     orders[order.ticket] = order;
     note_order(order);
     r.retcode = TRADE_RETCODE_PLACED;
@@ -485,7 +491,7 @@ class Broker {
     if (paid) *paid = price;
     Position *p = order.position ? find(order.position)
                   : netting()    ? find_on(order.symbol)
-                                 : nullptr;
+                                 : find(order.ticket);  // the rest of a waiting order
     if (p && p->buy != order.buy && volume <= p->volume + 1e-9)
       return leave(*p, volume, price, order.magic, order.comment, reason, order.ticket);
     if (p && p->buy != order.buy) {
@@ -539,6 +545,9 @@ class Broker {
       note_position(p);
     } else {
       note("X\t" + std::to_string(p.ticket));
+      Position ghost = p;
+      ghost.visible_at = program.gmt + real("visible_after");
+      if (reason == DEAL_REASON_EXPERT) ghosts.push_back(ghost);
       positions.erase(p.ticket);
     }
     note("N");
@@ -810,6 +819,12 @@ std::vector<T> shown_of(const std::map<ulong, T> &all) {
     if (broker.visible(pair.second)) items.push_back(pair.second);
   return items;
 }
+inline std::vector<Position> listed_positions() {
+  std::vector<Position> items = shown_of(broker.positions);
+  for (auto &ghost : broker.ghosts)
+    if (ghost.visible_at > program.gmt) items.push_back(ghost);
+  return items;
+}
 inline std::vector<Order> waiting() {
   std::vector<Order> items;
   for (auto &order : shown_of(broker.orders))
@@ -839,18 +854,20 @@ inline bool history_there() {
 }
 }  // namespace shim
 
-inline int PositionsTotal() { return (int)shim::shown_of(shim::broker.positions).size(); }
+inline int PositionsTotal() { return (int)shim::listed_positions().size(); }
 inline ulong PositionGetTicket(int at) {
-  auto items = shim::shown_of(shim::broker.positions);
+  auto items = shim::listed_positions();
   if (at < 0 || at >= (int)items.size()) return 0;
   shim::selected_position = items[at];
   return items[at].ticket;
 }
 inline bool PositionSelectByTicket(ulong ticket) {
-  auto found = shim::broker.positions.find(ticket);
-  if (found == shim::broker.positions.end() || !shim::broker.visible(found->second)) return false;
-  shim::selected_position = found->second;
-  return true;
+  for (auto &item : shim::listed_positions()) {
+    if (item.ticket != ticket) continue;
+    shim::selected_position = item;
+    return true;
+  }
+  return false;
 }
 inline long PositionGetInteger(ENUM_POSITION_INTEGER what) {
   const shim::Position &p = shim::selected_position;

@@ -128,6 +128,8 @@ def _wrong_mode(ask: Ask, view: View) -> bool:
 def _wrong_side(ask: Ask, view: View) -> bool:
     price = price_of(ask.side, view)
     towards = 1 if ask.side == "BUY" else -1
+    if ask.stop <= 0 or ask.target <= 0:
+        return True
     return not ((price - ask.stop) * towards > 0 and (ask.target - price) * towards > 0)
 
 

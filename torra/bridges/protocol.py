@@ -110,6 +110,11 @@ class Health:
         """Whether nothing stands in the way."""
         return self.deny is None
 
+    @property
+    def clocks_agree(self) -> bool:
+        """Whether the clocks of the two sides do not stand in the way."""
+        return self.deny is not DenyReason.CLOCK_SKEW
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerPosition:
