@@ -21,15 +21,17 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from torra.bridges.protocol import Bridge, Order, Recall, Report
+from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import reach
 from torra.risk_engine import DenyReason, SignalDraft
-from torra.signal_states import EXECUTED, TRANSITIONS, UNEXECUTED
+from torra.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
+
+OVERTAKEN: Final = "overtaken by a newer opening"
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
@@ -68,6 +70,10 @@ class Store(Protocol):
 
     def raise_alarm(self, key: str, kind: str, detail: str) -> Any:
         """Put an alarm on record, once while it stands."""
+        ...
+
+    def end_alarm(self, key: str) -> Any:
+        """End an alarm that stands."""
         ...
 
     def reduce(self, reason: str) -> Any:
@@ -193,19 +199,26 @@ def write_signal(
 
 
 def publish_pending(
-    store: Store, *, now: datetime, halted: bool, instance: str | None = None
+    store: Store,
+    *,
+    now: datetime,
+    halted: bool,
+    reducing: bool = False,
+    instance: str | None = None,
 ) -> list[dict[str, Any]]:
     """Publish on paper what may still be sent; return those rows, oldest decision first.
 
     Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. While
-    `halted`, whatever has not been executed is cancelled (TRADING_HALTED). From its expiry on a
-    pending signal is EXPIRED. Closes go first; an opening in WAITING follows its close.
+    `halted`, whatever has not been executed is cancelled (TRADING_HALTED), while `reducing` every
+    such opening (TRADING_REDUCING). From its expiry on a pending signal is EXPIRED. Closes go
+    first; an opening in WAITING follows its close.
     """
     with store.transaction():
-        if halted:
-            for row in _rows(store, ("WAITING", "PENDING", "PUBLISHED"), instance):
+        for row in _rows(store, ("WAITING", "PENDING", "PUBLISHED"), instance):
+            if halted:
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
-            return []
+            elif reducing and row["kind"] == "open":
+                store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_REDUCING.value)
         sent = [row for row in _rows(store, ("PENDING",), instance) if not _expire(store, row, now)]
         for row in sent:
             store.move_signal(row["sid"], "PUBLISHED")
@@ -214,41 +227,58 @@ def publish_pending(
     return sent
 
 
+Stopped = Callable[[str], DenyReason | None]
+"""Asked with a kind of signal, right before it goes out: why none of that kind may, or None."""
+
+
 def send_pending(
     store: Store,
     bridge: Bridge,
     order_of: Callable[[Mapping[str, Any]], Order],
     *,
     now: Callable[[], datetime],
-    halted: Callable[[], str],
+    stopped: Stopped,
+    ours: Callable[[], bool] = lambda: True,
+    health: Callable[[], Health] | None = None,
     instance: str | None = None,
 ) -> list[dict[str, Any]]:
     """Hand what may still be sent to a bridge; return those rows, oldest decision first.
 
     Nothing that touches the bridge happens inside a transaction, and every answer is booked in one
-    of its own. `halted` says why nothing may be sent ("" when it may) and is asked again right
-    before each submission. What expired or was halted is taken back as far as the bridge can: what
-    the other side has already taken, its report decides.
+    of its own. `stopped` is asked again right before each submission, and so is `ours`, whether
+    this desk still holds the lease: without it nothing is done at all. What expired or was stopped
+    is taken back as far as the bridge can: what the other side has already taken, its report
+    decides. `health` stands for the bridge's own.
     """
     sent = []
-    _release_openings(store, instance)
+    with store.transaction():
+        _release_openings(store, instance, now(), stopped)
+        _follow_closes(store, instance)
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
-    health = bridge.health() if any(row["state"] == "PENDING" for row in rows) else None
+    found = (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
     for row in rows:
-        if halted() or row["detail"] == DenyReason.TRADING_HALTED.value:
-            _take_back(store, bridge, row, "CANCELLED", DenyReason.TRADING_HALTED)
+        if not ours():
+            break
+        reason = stopped(row["kind"]) or _doomed(row)
+        if reason is not None:
+            _take_back(store, bridge, row, "CANCELLED", reason)
         elif now() >= parse(row["expires"]):
             _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
-        elif row["state"] == "PENDING" and health is not None and not health.ok:
-            store.note_signal(row["sid"], f"{health.deny}: {health.detail}")
-        elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), halted):
+        elif row["state"] == "PENDING" and found is not None and not found.ok:
+            store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
+        elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
             sent.append({**row, "state": "PUBLISHED"})
-    if halted():
-        for row in _rows(store, ("WAITING",), instance):
-            store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
     with store.transaction():
         _follow_closes(store, instance)
     return sent
+
+
+def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
+    """Return why a signal was to be taken back when its bridge could not be reached."""
+    for reason in (DenyReason.TRADING_HALTED, DenyReason.TRADING_REDUCING):
+        if row["detail"] == reason.value:
+            return reason
+    return None
 
 
 def _rows(store: Store, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
@@ -256,8 +286,10 @@ def _rows(store: Store, states: Sequence[str], instance: str | None) -> list[dic
     return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
 
 
-def _submit(store: Store, bridge: Bridge, order: Order, halted: Callable[[], str]) -> bool:
-    if halted():
+def _submit(
+    store: Store, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
+) -> bool:
+    if stopped(order.kind) is not None or not ours():
         return False  # since the look at its row; the next turn takes it back
     try:
         bridge.submit(order)
@@ -299,12 +331,29 @@ def _follow_closes(store: Store, instance: str | None) -> None:
             store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
 
 
-def _release_openings(store: Store, instance: str | None) -> None:
-    """Let each opening go whose position is closed, as the books say, not only acknowledged."""
-    for row in _rows(store, ("WAITING",), instance):
+def _release_openings(store: Store, instance: str | None, now: datetime, stopped: Stopped) -> None:
+    """Let each opening go whose position is closed, as the books say, not only acknowledged.
+
+    Of several that wait for the same instance the newest goes; one that is too old, or may not go
+    any more, ends here.
+    """
+    released: set[str] = set()
+    for row in reversed(_rows(store, ("WAITING",), instance)):
         before = store.signal(row["closes"])
-        if before is not None and before["state"] == "CLOSED":
+        reason = stopped("open")
+        if reason is not None:
+            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
+        elif now >= parse(row["expires"]):
+            store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
+        elif row["instance"] in released or _opening_under_way(store, row["instance"]):
+            store.move_signal(row["sid"], "CANCELLED", detail=OVERTAKEN)
+        elif before is not None and before["state"] == "CLOSED":
             store.move_signal(row["sid"], "PENDING", detail="close filled")
+            released.add(row["instance"])
+
+
+def _opening_under_way(store: Store, instance: str) -> bool:
+    return any(row["kind"] == "open" for row in store.signals(UNDER_WAY, instance, LIMIT))
 
 
 # --- back from the market -------------------------------------------------------------------------
@@ -356,6 +405,8 @@ def _step(store: Store, row: Mapping[str, Any], report: Report) -> None:
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
     store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
+    if state == "UNKNOWN":
+        store.end_alarm(f"UNKNOWN {row['sid']}")
     if status in ("UNKNOWN", "UNKNOWN_NOT_SENT"):
         words = f"{row['kind']} {row['side']} {row['lots']} {row['symbol']} of {row['instance']}"
         store.raise_alarm(f"{status} {row['sid']}", status, f"{row['sid']} {words}")

@@ -187,9 +187,13 @@ def publish(instance: Instance, edges: Edges) -> None:
     if edges.way is not None:
         edges.way.send(instance.id)
         return
-    now = edges.clock.now()
+    state = trading_state(edges)
     signal_bridge.publish_pending(
-        edges.database, instance=instance.id, now=now, halted=trading_state(edges) == "HALTED"
+        edges.database,
+        instance=instance.id,
+        now=edges.clock.now(),
+        halted=state == "HALTED",
+        reducing=state != "ACTIVE",
     )
 
 
@@ -338,6 +342,7 @@ def _decide(
     deadline: float,
 ) -> Mapping[str, Any]:
     database = edges.database
+    figures = edges.way.figures(instance.id) if edges.way else {}  # files, and no lock held
     with _write(edges, deadline):
         saved = database.save_sentiment(
             thought.gated,
@@ -356,7 +361,7 @@ def _decide(
             "trading_state": trading_state(edges),
             "exposure": {
                 **database.exposure(instance.id, key.timeframe, as_of=sight.as_of),
-                **(edges.way.figures(instance.id) if edges.way else {}),
+                **figures,
             },
         }
         action = _review(instance, sight, thought, saved, profile, database, desk)
@@ -499,7 +504,7 @@ def _enqueue(
             bar_time=key.bar_time,
             created=now if now - sight.as_of > life else sight.as_of,
             expires=max(sight.as_of, now) + life,
-            bridge=instance.bridge,
+            bridge=instance.way,
         )
         for draft in action.drafts
     )

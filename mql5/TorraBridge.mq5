@@ -935,10 +935,11 @@ bool LevelsStand(const Signal &s, const View &v) {
           (s.tp <= 0 || MathAbs(tp - v.found_tp) < half);
 }
 
-// The only place from which an order leaves. HALT is asked once more, as late as possible.
+// The only place from which an order leaves. HALT is asked once more, as late as possible. Margin
+// is asked for deals alone; new levels need none.
 int Send(MqlTradeRequest &request, MqlTradeResult &result) {
    MqlTradeCheckResult check = {};
-   if(!OrderCheck(request, check)) {
+   if(request.action == TRADE_ACTION_DEAL && !OrderCheck(request, check)) {
       result.retcode = check.retcode;
       return ANSWER_REFUSED;
    }
@@ -1708,11 +1709,33 @@ string SymbolRow(const string symbol) {
 //+------------------------------------------------------------------+
 void SelectBarSymbols() {
    string symbols[];
-   int count = StringSplit(bar_symbols, ',', symbols);
-   for(int i = 0; i < count; i++) {
-      if(!IsEmpty(symbols[i]) && !SymbolSelect(symbols[i], true))
+   string timeframes[];
+   int width = SplitList(bar_symbols, symbols);
+   int depth = SplitList(bar_timeframes, timeframes);
+   for(int i = 0; i < width; i++) {
+      if(!SymbolSelect(symbols[i], true))
          Print("Torra: the broker has no symbol ", symbols[i], " (input bar_symbols)");
    }
+   for(int i = 0; i < depth; i++) {
+      if(Timeframe(timeframes[i]) == PERIOD_CURRENT)
+         Print("Torra: no timeframe ", timeframes[i], "; M1 M5 M15 M30 H1 H4 D1 (bar_timeframes)");
+   }
+}
+
+// The names in a list with commas, without blanks around them, and no empty ones.
+int SplitList(const string list, string &names[]) {
+   int count = StringSplit(list, ',', names);
+   int kept = 0;
+   for(int i = 0; i < count; i++) {
+      string name = names[i];
+      StringTrimLeft(name);
+      StringTrimRight(name);
+      if(IsEmpty(name))
+         continue;
+      names[kept] = name;
+      kept++;
+   }
+   return kept;
 }
 
 void WriteBarsWhenDue() {
@@ -1721,11 +1744,11 @@ void WriteBarsWhenDue() {
    g_bars_due = GetTickCount64() + BEAT_MS;
    string symbols[];
    string timeframes[];
-   int width = StringSplit(bar_symbols, ',', symbols);
-   int depth = StringSplit(bar_timeframes, ',', timeframes);
+   int width = SplitList(bar_symbols, symbols);
+   int depth = SplitList(bar_timeframes, timeframes);
    for(int i = 0; i < width; i++) {
       for(int j = 0; j < depth; j++) {
-         if(!IsEmpty(symbols[i]) && Timeframe(timeframes[j]) != PERIOD_CURRENT)
+         if(Timeframe(timeframes[j]) != PERIOD_CURRENT)
             WriteBars(symbols[i], timeframes[j]);
       }
    }
@@ -2018,7 +2041,7 @@ string Clean(const string value) {
    string text = value;
    for(int i = 0; i < StringLen(text); i++) {
       ushort c = StringGetCharacter(text, i);
-      if(c < 32 || c > 126 || c == '"' || c == '\\')
+      if(c < 32 || c > 126 || c == '\"' || c == '\\')
          StringSetCharacter(text, i, '_');
    }
    return text;

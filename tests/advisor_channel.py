@@ -10,15 +10,20 @@ import hashlib
 import hmac
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from tests.compiled_ea import ACCOUNT, CompiledEa
+import pytest
+
+from tests.compiled_ea import ACCOUNT, CompiledEa, Died
 
 KEY = "the channel's key: grüße, 64 bytes or less"
 NOW = 1_771_065_900
 """2026-02-14 is a Saturday; the simulated session is always open."""
 
 OFFSET = 10_800
+PATIENCE = 15
+"""Seconds of connected time that an order is looked for."""
+
 GOLD = "XAUUSD.m"
 MAGIC = 220_000_114
 BID, ASK = 2345.00, 2345.20
@@ -140,6 +145,12 @@ class AdvisorChannel:
         self.calm()
         self.ea.timer()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ea.kill()
+
     def calm(self) -> None:
         """Bring market and clock to where every signal of `drop` passes the guards."""
         self.ea.clock(NOW)
@@ -188,6 +199,10 @@ class AdvisorChannel:
     def names(self, folder: str) -> list[str]:
         return sorted(path.name for path in (self.folder / folder).iterdir())
 
+    def empty(self) -> bool:
+        """Return whether nothing is left to do."""
+        return self.names("inbox") == self.names("work") == []
+
     def halt(self) -> None:
         (self.folder / "control" / "HALT").write_text("a test", encoding="ascii")
 
@@ -205,3 +220,27 @@ class AdvisorChannel:
     def positions(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.ea.broker_state()["positions"]
         return found
+
+
+def opened(desk: AdvisorChannel) -> dict[str, Any]:
+    return desk.order(sid="TOPENED")
+
+
+def given(desk: AdvisorChannel, kind: str) -> str:
+    """Write a signal of a kind, with a position for it to act on; return its name."""
+    if kind == "open":
+        return desk.drop()
+    ref = opened(desk)["sid"]
+    changes: dict[str, Any] = {
+        "close": {"side": "SELL"},
+        "modify": {"side": "", "sl": "2340.00"},
+        "close_all": {"side": ""},
+    }[kind]
+    return desk.drop(kind=kind, ref=ref, **changes)
+
+
+def live_on(desk: AdvisorChannel, point: str) -> None:
+    """Run until the point kills the advisor, then start its next life."""
+    with pytest.raises(Died):
+        desk.ea.wait(PATIENCE + 2)
+    desk.ea.restart(crash_at=point or None)

@@ -22,6 +22,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -36,7 +37,7 @@ SOURCE: Final = ROOT / "mql5" / "TorraBridge.mq5"
 SHIM: Final = ROOT / "tests" / "ea_shim"
 SHIM_FILES: Final = ("main.cpp", "mql5_shim.hpp", "simulated_broker.hpp")
 
-COMPILER: Final = shutil.which("g++")
+COMPILER: Final = shutil.which("g++") if sys.platform == "linux" else None
 REQUIRED: Final = "TORRA_REQUIRE_EA"
 FLAGS: Final = (
     *("-std=c++17", "-Og", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables"),
@@ -45,7 +46,7 @@ FLAGS: Final = (
 
 needs_compiler: Final = pytest.mark.skipif(
     COMPILER is None and not os.environ.get(REQUIRED),
-    reason="the Expert Advisor is compiled with g++, which is not installed",
+    reason="the Expert Advisor is compiled with g++ on Linux, which is not here: apt install g++",
 )
 """For every test that compiles the advisor: skipped without g++, unless TORRA_REQUIRE_EA is set."""
 
@@ -120,8 +121,7 @@ def compiled(source: str | None = None, *, flags: Iterable[str] = FLAGS) -> Path
     text = translated(source if source is not None else decoded(SOURCE.read_bytes()))
     parts = [text, *flags, *((SHIM / name).read_text("utf-8") for name in SHIM_FILES)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-    folder = Path(tempfile.gettempdir()) / f"torra-advisor-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = _shelf()
     program = folder / digest
     if program.exists():
         return program
@@ -139,6 +139,15 @@ def compiled(source: str | None = None, *, flags: Iterable[str] = FLAGS) -> Path
             raise CompileError(done.stderr)
         output.replace(program)
     return program
+
+
+def _shelf() -> Path:
+    """Return the folder of compiled programs, which is nobody else's."""
+    folder = Path(tempfile.gettempdir()) / f"torra-advisor-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        return Path(tempfile.mkdtemp(prefix="torra-advisor-"))
+    return folder
 
 
 # --- the running program --------------------------------------------------------------------------

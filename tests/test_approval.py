@@ -244,6 +244,37 @@ def test_a_close_whose_position_has_gone_is_denied(database: Database) -> None:
     assert len(database.signals()) == 1
 
 
+def test_a_close_is_approved_for_its_own_position_only(database: Database) -> None:
+    first = hold(database)
+    sid = propose(database, "SELL")
+    database.close_position(
+        first, price=1990.0, time=NOON, profit=-10.0, r_multiple=-1.0, reason="STOPPED"
+    )
+    second = propose(database, minutes=1)
+    approve(database, second)
+    database.move_signal(second, "PUBLISHED")
+    database.move_signal(second, "FILLED", fields={"price": PRICE, "opened_at": NOON})
+    decided = approve(database, sid)
+    assert (decided.state, decided.reason) == ("DENIED", "POSITION_CHANGED")
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"free_margin": 1.0, "leverage": 1.0}, "MARGIN"),
+        ({"market_open": False}, "MARKET_CLOSED"),
+        ({"clock_ok": False}, "CLOCK_SKEW"),
+        ({"live_spread": 5.0}, "SPREAD"),
+    ],
+)
+def test_what_the_broker_says_counts(
+    figures: dict[str, Any], reason: str, database: Database
+) -> None:
+    decided = approve(database, propose(database), figures=figures)
+    assert decided.state == "DENIED"
+    assert decided.reason == reason
+
+
 def test_a_rejected_proposal_keeps_its_reason(database: Database) -> None:
     sid = propose(database)
     assert approval.reject(database, sid, "the news").state == "REJECTED"

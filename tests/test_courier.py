@@ -63,8 +63,15 @@ class World:
         self.switch = KillSwitch({"desk": self.file}, self.database)
         people = [Addressee(GOLD, Profile(), "main"), Addressee(PAPER, Profile(), None)]
         self.courier = Courier(
-            self.database, people, {"main": self.bridge}, self.switch, lambda: self.clock
+            self.database,
+            people,
+            lambda: {"main": self.bridge},
+            self.switch,
+            lambda: self.clock,
+            lambda: self.ours,
         )
+        self.ours = True
+        self.courier.open()
 
     def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> Books:
         return Books(held, deals, self.clock.now(), NOON - timedelta(days=7))
@@ -228,6 +235,81 @@ def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> 
     world.database.enqueue_signal(opening("T1", **ROW))
     world.turn()
     assert world.bridge.sent == []
+
+
+def test_without_the_lease_nothing_is_touched(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.database.enqueue_signal(opening("T2"))
+    world.turn()
+    world.ours = False
+    world.database.enqueue_signal(closing("C1", "T1", instance="XAUUSD", symbol="XAUUSD"))
+    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1)
+    world.turn()
+    world.courier.send("XAUUSD")
+    world.courier.settle("XAUUSD")
+    assert world.bridge.sids == ["T1"]
+    assert len(world.bridge.reports) == 1
+
+
+def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
+    """What an earlier desk has handed over meanwhile is only known to a fresh one."""
+    opened: list[ScriptedBridge] = []
+
+    def open_bridges() -> dict[str, ScriptedBridge]:
+        opened.append(ScriptedBridge())
+        return {"main": opened[-1]}
+
+    world.courier._open_bridges = open_bridges
+    world.courier.rest()
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.courier.send("XAUUSD")
+    assert world.bridge.sent == []
+    world.courier.start()
+    world.courier.rest()
+    world.courier.start()
+    world.courier.close()
+    assert len(opened) == 2
+    assert all(bridge.closed for bridge in (world.bridge, *opened))
+
+
+def test_reducing_takes_openings_back_everywhere(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.database.enqueue_signal(opening("T2"))
+    world.turn()
+    world.database.reduce("a person")
+    world.turn()
+    assert (world.state("T1"), world.state("T2")) == ("CANCELLED", "CANCELLED")
+    assert world.bridge.recalled == ["T1"]
+
+
+def test_a_halt_and_an_expiry_count_before_the_books_were_compared(world: World) -> None:
+    world.bridge.told_books = None
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    row = world.database.signal("T1")
+    assert row is not None
+    assert row["detail"].startswith("BRIDGE_DEAD: its positions and deals were not compared yet")
+    world.clock.sleep(180)
+    world.turn()
+    assert world.state("T1") == "EXPIRED"
+
+
+def test_a_late_execution_that_is_over_is_told_once(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.clock.sleep(200)
+    world.turn()
+    assert world.state("T1") == "EXPIRED"
+    entry = deal(2000.0, 0.0, deal="899", entry="in", side="BUY", comment="T1", reason="expert")
+    world.clock.sleep(600)
+    world.bridge.told_books = world.books(deals=(entry, deal(1990.0, -100.0)))
+    world.turn(RECONCILE_SECONDS)
+    assert world.database.trading_state() == "REDUCING"
+    world.database.set_trading_state("ACTIVE", "a person")
+    world.database.end_alarms()
+    for _ in range(3):
+        world.turn(RECONCILE_SECONDS)
+    assert world.database.trading_state() == "ACTIVE"
+    assert world.database.alarms() == []
 
 
 def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:

@@ -55,8 +55,9 @@ class Trading:
         switch = KillSwitch({"desk": self.file}, database)
         people = [Addressee(BTC, Profile(), "main")]
         self.courier = Courier(
-            database, people, {"main": self.bridge}, switch, lambda: found[0].clock
+            database, people, lambda: {"main": self.bridge}, switch, lambda: found[0].clock
         )
+        self.courier.open()
         self.desk = desks.open_desk(
             folder, (BTC,), way=self.courier, kill_switch=switch,
             make_clock=lambda stood: Simulated(stood or TRADING),

@@ -25,7 +25,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    return {"desk": tmp_path / HALT, "main": tmp_path / "Common" / "Torra" / "main" / HALT}
+    folder = tmp_path / "share" / "main"
+    folder.mkdir(parents=True)
+    return {"desk": tmp_path / "home" / HALT, "main": folder / HALT}
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_only_resume_lets_trading_go_on(
 ) -> None:
     switch.halt("a person")
     database.raise_alarm("k", "EXTERNAL", "told")
-    switch.resume("a person")
+    switch.resume("a person", lambda _: None)
     switch.keep()
     assert switch.engaged() == ""
     assert database.trading_state() == "ACTIVE"
@@ -110,12 +112,56 @@ def test_a_fault_halts_before_it_can_be_written_down(
 def test_a_halt_reaches_what_it_can(
     switch: KillSwitch, files: dict[str, Path], database: Database
 ) -> None:
-    files["main"].parent.parent.mkdir(parents=True)
     files["main"].parent.write_text("a file where the folder should be", encoding="utf-8")
     (failed,) = switch.halt("a person")
     assert failed.startswith("main: ")
     assert files["desk"].exists()
     assert database.trading_state() == "HALTED"
+
+
+def test_a_share_that_is_not_mounted_is_told_and_not_made(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    files["main"].parent.parent.rmdir()
+    (failed,) = switch.halt("a person")
+    assert failed.startswith("main: ")
+    assert not files["main"].parent.parent.exists()
+    assert database.trading_state() == "HALTED"
+
+
+def test_a_share_that_cannot_be_read_does_not_stop_the_others(
+    switch: KillSwitch, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Path.exists
+
+    def stale(path: Path) -> bool:
+        if path == files["main"]:
+            raise OSError(116, "Stale file handle")
+        return whole(path)
+
+    monkeypatch.setattr(Path, "exists", stale)
+    switch.keep()
+    assert switch.engaged() == ""
+    switch.halt("a person")
+    switch.keep()
+    assert files["desk"].exists()
+
+
+def test_a_desk_that_is_just_putting_the_file_down_does_not_undo_a_resume(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+    late = iter((files["main"], files["desk"], None, None))
+
+    def meanwhile(_: float) -> None:
+        path = next(late)
+        if path is not None:
+            path.touch()
+
+    switch.resume("a person", meanwhile)
+    assert switch.engaged() == ""
+    with pytest.raises(OSError, match="halts the desk again"):
+        switch.resume("a person", lambda _: files["main"].touch())
 
 
 def test_resuming_stops_at_a_file_that_cannot_go(
@@ -125,7 +171,7 @@ def test_resuming_stops_at_a_file_that_cannot_go(
     files["main"].unlink()
     files["main"].mkdir()
     with pytest.raises(OSError, match="HALT"):
-        switch.resume("a person")
+        switch.resume("a person", lambda _: None)
     assert database.trading_state() == "HALTED"
 
 

@@ -158,6 +158,20 @@ def test_every_bar_of_a_week_with_a_clock_change_has_its_own_time(
     desk.terminal.close()
 
 
+def test_the_hour_that_comes_twice_is_told_apart_at_the_head_of_the_frame_too() -> None:
+    turn = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)  # 09:00 on the server becomes 08:00
+    desk = Desk("new_york+7", turn + timedelta(days=1))
+    opens = grid("M15", turn - timedelta(days=1), turn + timedelta(days=1))
+    desk.fill("M15", opens)
+    for quarters in range(-8, 16):
+        as_of = turn + quarters * timedelta(minutes=15)
+        for limit in (1, 3, 6):
+            frame = desk.bars("M15", as_of, limit)
+            closed = [at for at in opens if at + timedelta(minutes=15) <= as_of]
+            assert list(frame.index) == [pd.Timestamp(at) for at in closed[-limit:]]
+    desk.terminal.close()
+
+
 def test_random_moments_see_closed_bars_only(desk: Desk, scaled: Scaled) -> None:
     dice = random.Random(7)
     opens = [at for at in grid("M15", NOON - timedelta(days=8), NOON) if dice.random() < 0.9]

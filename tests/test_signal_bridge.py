@@ -85,6 +85,9 @@ class Memory:
         self.alarms[key] = (kind, detail)
         return new
 
+    def end_alarm(self, key) -> None:
+        self.alarms.pop(key, None)
+
     def reduce(self, reason) -> bool:
         self.reduced.append(reason)
         return True
@@ -175,9 +178,21 @@ def order(row) -> Order:
     )  # fmt: skip
 
 
-def send(store: Memory, bridge, *, now: datetime = T, halted: str = "", **which):
+def stopped_by(halted: object, *, reducing: bool = False):
+    def stopped(kind: str) -> DenyReason | None:
+        if halted:
+            return DenyReason.TRADING_HALTED
+        return DenyReason.TRADING_REDUCING if reducing and kind == "open" else None
+
+    return stopped
+
+
+def send(
+    store: Memory, bridge, *, now: datetime = T, halted: str = "", reducing: bool = False, **which
+):
+    stopped = stopped_by(halted, reducing=reducing)
     return signal_bridge.send_pending(
-        store, bridge, order, now=lambda: now, halted=lambda: halted, **which
+        store, bridge, order, now=lambda: now, stopped=stopped, **which
     )
 
 
@@ -284,9 +299,64 @@ def test_a_halt_between_the_look_and_the_submission_stops_it() -> None:
     write(store, OPEN, instance="A")
     write(store, OPEN, instance="B")
     signal_bridge.send_pending(
-        store, wire, order, now=lambda: T, halted=lambda: "halted" if wire.sent else ""
+        store, wire, order, now=lambda: T, stopped=lambda _: stopped_by(wire.sent)("open")
     )
     assert len(wire.sent) == 1
+
+
+@pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
+@pytest.mark.parametrize("paper", [True, False])
+def test_reducing_takes_every_opening_back_and_lets_closes_go(start, paper) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    close, opening = write(store, CLOSE, FOLLOW)
+    if start != "WAITING":
+        with store.transaction():
+            store.move_signal(opening["sid"], "PENDING")
+        if start == "PUBLISHED":
+            send(store, wire)
+    if paper:
+        publish(store, reducing=True)
+    else:
+        send(store, wire, reducing=True)
+        assert opening["sid"] not in wire.sids or start == "PUBLISHED"
+    assert store.rows[opening["sid"]]["state"] == "CANCELLED"
+    assert store.rows[opening["sid"]]["detail"] == "TRADING_REDUCING"
+    assert store.rows[close["sid"]]["state"] == "PUBLISHED"
+
+
+def test_a_desk_without_its_lease_touches_nothing() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN)
+    assert send(store, wire, ours=lambda: False) == []
+    assert send(store, wire, ours=lambda: False, now=T + LIFE, halted="x") == []
+    assert (wire.sent, wire.recalled) == ([], [])
+    assert store.states() == {"open BUY": "PENDING"}
+
+
+def test_of_two_waiting_openings_one_goes_and_none_jams_the_others() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (held,) = write(store, OPEN, at=T - timedelta(hours=2))
+    with store.transaction():
+        store.move_signal(held["sid"], "PUBLISHED")
+        store.move_signal(held["sid"], "FILLED")
+    follow = replace(FOLLOW, closes=held["sid"])
+    _, first = write(store, replace(CLOSE, closes=held["sid"]), follow, at=T - timedelta(minutes=1))
+    _, second = write(store, replace(CLOSE, closes=held["sid"]), follow)
+    with store.transaction():
+        store.close_position(
+            held["sid"], price=2001.0, time=T, profit=1.0, r_multiple=0.1, reason="CLOSED"
+        )
+    send(store, wire)
+    states = {row["state"] for row in (store.rows[first["sid"]], store.rows[second["sid"]])}
+    assert states == {"CANCELLED", "PUBLISHED"}
+
+
+def test_a_waiting_opening_expires() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    _, opening = write(store, CLOSE, FOLLOW)
+    send(store, wire)
+    send(store, wire, now=T + LIFE)
+    assert store.rows[opening["sid"]]["state"] == "EXPIRED"
 
 
 @pytest.mark.parametrize("keeps", ["taken", "down"])

@@ -84,7 +84,8 @@ class World:
         switch = KillSwitch({"desk": self.folder / HALT}, database)
         bridge = TorraFiles("main", self.channel, System(), environment={"TORRA_CHANNEL_KEY": KEY})
         people = [Addressee(item, Profile(), "main") for item in INSTANCES.values()]
-        courier = Courier(database, people, {"main": bridge}, switch, System)
+        courier = Courier(database, people, lambda: {"main": bridge}, switch, System)
+        courier.open()
         if database.signal(decision["sid"]) is None:
             with database.transaction():
                 write(database, decision)

@@ -24,6 +24,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home whose gold is traded through a channel, after a person's yes."""
+    (tmp_path / "shared").mkdir()
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "mine.json").write_text('{"execution": "approve"}')
     gold = {"symbol": "XAUUSD", "profile": "mine", "feed": "store", "bridge": "torra_files"}
@@ -86,6 +87,7 @@ def test_halting_twice_is_halting_once(home: Path) -> None:
 
 
 def test_a_halt_that_did_not_reach_everything_says_so(home: Path) -> None:
+    (home / "shared").rmdir()
     (home / "shared").write_text("a file where the folder should be")
     result = torra(home, "halt")
     assert result.exit_code == 1
@@ -153,7 +155,7 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
 
 
 def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trading_commands, "price_now", lambda *_: (2001.0, None))
+    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2001.0, {}))
     database = wiring.open_database(home)
     sid = propose(database)
     result = torra(home, "approve", sid)
@@ -185,7 +187,7 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     torra(home, "halt")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr(trading_commands, "price_now", lambda *_: (2000.0, None))
+        patch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
         result = torra(home, "approve", sid)
     assert result.exit_code == 1
     assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout
@@ -196,3 +198,29 @@ def test_an_unknown_proposal_is_a_mistake(home: Path) -> None:
     result = torra(home, "approve", "TNOBODY")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "torra signals" in result.stderr
+
+
+@pytest.mark.parametrize("state", ["PUBLISHED", "CLAIMED", "UNKNOWN"])
+def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
+    database = wiring.open_database(home)
+    database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
+    assert torra(home, "settle", "T1").exit_code == 2, "it is not even sent"
+    database.move_signal("T1", "PUBLISHED")
+    if state != "PUBLISHED":
+        database.move_signal("T1", state)
+    database.raise_alarm("UNKNOWN T1", "UNKNOWN", "T1")
+    result = torra(home, "settle", "T1", "--reason", "looked in the terminal")
+    assert result.exit_code == 0
+    assert "T1 is NOT_SENT (by a person: looked in the terminal)" in result.stdout
+    assert database.alarms() == []
+    assert database.position("XAUUSD") is None
+    assert torra(home, "settle", "TNOBODY").exit_code == 2
+    database.close()
+
+
+def test_alarms_alone_can_be_ended(home: Path) -> None:
+    database = wiring.open_database(home)
+    database.raise_alarm("k", "UNKNOWN_NOT_SENT", "T1")
+    assert torra(home, "resume").exit_code == 0
+    assert database.alarms() == []
+    database.close()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.stores import opening
 from torra import wiring
 from torra.clock import System
 from torra.config import ROOT
@@ -266,3 +267,38 @@ def test_the_shipped_desk_opens(tmp_path: Path) -> None:
     assert [item.id for item in settings.instances] == ["BTCUSD", "EURUSD"]
     assert desk.clock.accelerated
     assert desk.close()
+
+
+def live(folder: Path, **more: Any) -> Path:
+    """A home whose gold goes to a channel."""
+    (folder / "shared").mkdir(exist_ok=True)
+    gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files", **more}
+    main = {"folder": str(folder / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": main}}
+    (folder / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    return folder
+
+
+def test_a_channel_without_its_key_is_refused_before_anything_opens(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="TORRA_CHANNEL_KEY is not set"):
+        wiring.open_desk(live(tmp_path))
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+@pytest.mark.parametrize("state", ["PENDING", "PUBLISHED", "FILLED"])
+def test_a_position_on_another_way_keeps_the_desk_from_starting(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paper would close it in the books while it is open at the broker."""
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", "k" * 32)
+    desk, _ = wiring.open_desk(live(tmp_path))
+    row = opening("T1", instance="XAUUSD", symbol="XAUUSD", bridge="torra_files main")
+    desk.database.enqueue_signal(row)
+    for step in ("PUBLISHED", "FILLED")[: ("PENDING", "PUBLISHED", "FILLED").index(state)]:
+        desk.database.move_signal("T1", step)
+    desk.close()
+    for other in ({"bridge": "paper"}, {"name": "GOLD"}):
+        with pytest.raises(ConfigError, match=r"XAUUSD has the open T1 .*torra settle T1"):
+            wiring.open_desk(live(tmp_path, **other))
+    desk, _ = wiring.open_desk(live(tmp_path))
+    desk.close()

@@ -10,7 +10,8 @@ only a proposal that is not there, or is decided already, is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,7 +22,7 @@ from torra import risk_engine
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
-from torra.risk_engine import Action, DenyReason
+from torra.risk_engine import Action, DenyReason, SignalDraft
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose signals wait for a person."""
@@ -92,12 +93,13 @@ def approve(
     price: float,
     halted: str,
     life: timedelta,
-    spread: float | None = None,
+    figures: Mapping[str, Any] | None = None,
 ) -> Decided:
     """Send what a proposal holds, if it still may be sent.
 
-    `now` is the desk's clock, `price` the price of now, `spread` the live one if it is known,
-    `halted` why nothing may go out ("" when it may), `life` how long the signals live from now.
+    `now` is the desk's clock, `price` the price of now, `halted` why nothing may go out ("" when it
+    may), `life` how long the signals live from now, `figures` what the broker says of account and
+    symbol, as `risk_engine.review` takes it.
     Raises ConfigError for a proposal that is not there or does not wait any more.
     """
     with database.transaction():
@@ -106,10 +108,10 @@ def approve(
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
         if abs(price - row["price"]) > DRIFT_ATR * row["atr"]:
             return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
-        action = _review(database, row, instance, profile, now, (price, spread), halted)
+        action = _review(database, row, instance, profile, now, price, halted, figures or {})
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id}, by approval")
-        if action.name != row["action"]:
+        if _meaning(action.drafts) != _meaning_of(row):
             other = action.name != "HOLD" and not action.denied
             return _end(database, sid, "DENIED", POSITION_CHANGED if other else action.reason)
         _end(database, sid, "APPROVED", "")
@@ -123,7 +125,7 @@ def approve(
                 bar_time=parse(row["bar_time"]),
                 created=now,
                 expires=now + life,
-                bridge=instance.bridge,
+                bridge=instance.way,
             )
             for draft in action.drafts
         )
@@ -158,13 +160,13 @@ def _review(
     instance: Instance,
     profile: Profile,
     now: datetime,
-    market: tuple[float, float | None],
+    price: float,
     halted: str,
+    figures: Mapping[str, Any],
 ) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
     created, expires = parse(row["created_at"]), parse(row["expires"])
     step = duration(row["timeframe"])
-    price, spread = market
     return risk_engine.review(
         verdict=row["verdict"],
         position=database.position(instance.id),
@@ -176,12 +178,21 @@ def _review(
         veto=database.latch(instance.id, row["verdict"]),
         opening_stands=True,
         multiplier=row["multiplier"],
-        live_spread=spread,
         bar_age=max(0.0, (now - parse(row["bar_time"]) - step) / step),
         score_age=(now - created) / (expires - created),
         duplicate=database.signal(row["sid"]) is not None,
         **database.exposure(instance.id, row["timeframe"], as_of=now),
+        **figures,
     )
+
+
+def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]:
+    """Return what drafts do: kind, side and the position that they are about."""
+    return [(draft.kind, draft.side, draft.closes) for draft in drafts]
+
+
+def _meaning_of(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
+    return [(draft["kind"], draft["side"], draft["closes"]) for draft in json.loads(row["drafts"])]
 
 
 def told(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,15 @@ def open_bridges(
     home: Path, settings: DeskSettings, environment: Mapping[str, str]
 ) -> dict[str, Bridge]:
     """Return the bridge of every channel that an instance sends to, by channel; ConfigError."""
+    kinds = check(settings, environment)
+    return {name: _bridge(home, name, kind, settings, environment) for name, kind in kinds.items()}
+
+
+def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the kind of bridge of every channel that is sent to; opens and makes nothing.
+
+    Raises ConfigError for what would keep one from being opened.
+    """
     kinds: dict[str, str] = {}
     for item in settings.instances:
         if item.bridge != "paper" and kinds.setdefault(item.channel, item.bridge) != item.bridge:
@@ -52,7 +61,20 @@ def open_bridges(
             f"channels {' and '.join(direct)} are both mt5_direct: the MetaTrader5 package speaks "
             "to one terminal; use torra_files for the others, or a second desk"
         )
-    return {name: _bridge(home, name, kind, settings, environment) for name, kind in kinds.items()}
+    for name, kind in kinds.items():
+        _check(name, kind, settings.channels[name], environment)
+    return kinds
+
+
+def _check(name: str, kind: str, channel: Channel, environment: Mapping[str, str]) -> None:
+    ServerClock.parse(channel.server_clock)
+    if kind == "torra_files":
+        key_of(channel, environment)
+        folder_of(name, channel, environment)
+    elif kind == "mt5_direct":
+        load_package()
+    elif not channel.folder:
+        raise ConfigError(f"channels.{name}.folder is empty: name the folder of DWX Connect")
 
 
 def _bridge(

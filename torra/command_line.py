@@ -253,6 +253,19 @@ def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("signal")
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
+    """Book, on your word, that an order without an answer never reached the market."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.settle(home, signal, reason), trading_commands.settled_line, as_json)
+
+
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly

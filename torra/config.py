@@ -286,6 +286,11 @@ class Instance(Section):
         return self.broker_symbol or self.symbol
 
     @property
+    def way(self) -> str:
+        """Where its signals go: "paper", or the bridge and its channel."""
+        return "paper" if self.bridge == "paper" else f"{self.bridge} {self.channel}"
+
+    @property
     def magic(self) -> int:
         """The number that marks this instance's orders at the broker, in [1, 2^31 - 1]."""
         return MAGIC_BASE + zlib.crc32(self.id.encode()) % MAGIC_RANGE

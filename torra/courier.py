@@ -2,8 +2,10 @@
 
 Each turn it looks at the kill switch, books what the bridges report, compares books, sends what may
 be sent and lets proposals expire. Ticks send for themselves too; whoever comes first does it, under
-one lock for each bridge. A bridge whose books were never compared since the desk began is sent
-nothing: start-up is recovery. Nothing that fails here ends the courier: it is logged, the signal
+one lock for each bridge. Bridges are opened anew whenever the desk sets to work, so that they know
+what another desk has done meanwhile, and are let go when it stands by; without the lease nothing is
+touched. A bridge whose books were not compared since then is sent nothing: start-up is recovery.
+Nothing that fails here ends the courier: it is logged, the signal
 waits, the next turn tries again. A database that is broken halts the desk.
 """
 
@@ -22,7 +24,7 @@ import signal_bridge
 from instance_database import Database
 from torra import settlement
 from torra.bridges.guards import limits
-from torra.bridges.protocol import Bridge, Order
+from torra.bridges.protocol import Bridge, Health, Order
 from torra.clock import Clock, parse
 from torra.config import Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
@@ -41,6 +43,9 @@ BOOKS_AGE: Final = timedelta(seconds=30)
 
 SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
 """Real seconds after a report until the books must show what it told."""
+
+REST_SECONDS: Final = 2.0
+"""Real seconds that a desk which stands by leaves the turn that is under way."""
 
 BEAT_SECONDS: Final = 1.0
 """Real seconds between two signs of life towards a bridge."""
@@ -88,13 +93,16 @@ class Courier:
         self,
         database: Database,
         addressees: Sequence[Addressee],
-        bridges: Mapping[str, Bridge],
+        open_bridges: Callable[[], Mapping[str, Bridge]],
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
+        ours: Callable[[], bool] = lambda: True,
     ) -> None:
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
-        self._lines = {name: _Line(bridge) for name, bridge in bridges.items()}
+        self._open_bridges = open_bridges
+        self._lines: dict[str, _Line] = {}
+        self._ours = ours
         self._kill_switch = kill_switch
         self._clock = clock
         self._ended = threading.Event()
@@ -103,28 +111,32 @@ class Courier:
     # --- life -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Walk from now on; every bridge's books are compared anew before it is sent anything."""
+        """Open the bridges and walk from now on. Raises ConfigError when one cannot be opened."""
         self.rest()
-        for line in self._lines.values():
-            line.reconciled = -math.inf
+        self.open()
         self._ended = threading.Event()
         self._thread = threading.Thread(
             target=self._walk, args=(self._ended,), name="courier", daemon=True
         )
         self._thread.start()
 
+    def open(self) -> None:
+        """Open the bridges; each one's books are compared before it is sent anything."""
+        self._lines = {name: _Line(bridge) for name, bridge in self._open_bridges().items()}
+
     def rest(self) -> None:
-        """Stop walking: another desk holds the lease, or this one closes."""
+        """Stop walking and let the bridges go: another desk holds the lease, or this one closes."""
         self._ended.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=2.0)
+            thread.join(timeout=REST_SECONDS)
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            line.bridge.close()
 
     def close(self) -> None:
-        """Stop walking and let the bridges go."""
+        """End as `rest` does."""
         self.rest()
-        for line in self._lines.values():
-            line.bridge.close()
 
     def _walk(self, ended: threading.Event) -> None:
         while not ended.wait(TURN_SECONDS):
@@ -133,38 +145,41 @@ class Courier:
     # --- a turn -----------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Do everything once; never raises."""
+        """Do everything once; never raises. Without the lease it does nothing."""
+        self._try("the turn", self._turn)
+
+    def _turn(self) -> None:
+        if not self._ours():
+            return
         self._try("kill switch", self._kill_switch.keep)
-        for name, line in self._lines.items():
+        for name, line in list(self._lines.items()):
             self._try(f"bridge {name}", partial(self._visit, name, line))
         self._try("paper", self._paper)
         self._try("proposals", self._expire)
 
     def send(self, instance: str) -> None:
         """Send what an instance has to send now; its tick calls this. May raise."""
-        item = self._addressees[instance]
-        if item.channel is None:
-            self._mark(instance, halted=bool(self._kill_switch.engaged()))
-            return
-        line = self._lines[item.channel]
-        with line.lock:
-            if line.ready:
+        line = self._line(instance)
+        if line is not None and self._ours():
+            with line.lock:
                 self._send(line, instance)
 
     def settle(self, instance: str) -> None:
         """Book what has been reported for an instance; its tick calls this. May raise."""
-        item = self._addressees[instance]
-        if item.channel is not None:
-            line = self._lines[item.channel]
+        line = self._line(instance)
+        if line is not None and self._ours():
             with line.lock:
                 self._take(line)
 
+    def _line(self, instance: str) -> _Line | None:
+        return self._lines.get(self._addressees[instance].channel or "")
+
     def figures(self, instance: str) -> dict[str, Any]:
         """Return what the broker says of account and symbol now; what is not known is left out."""
-        item = self._addressees[instance]
-        if item.channel is None:
+        item, line = self._addressees[instance], self._line(instance)
+        if line is None:
             return {}
-        bridge, now = self._lines[item.channel].bridge, self._clock().real_now()
+        bridge, now = line.bridge, self._clock().real_now()
         health = bridge.health()
         told: dict[str, Any] = {"clock_ok": health.clocks_agree}
         for name in ("free_margin", "leverage"):
@@ -199,9 +214,8 @@ class Courier:
             if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
                 line.soon = math.inf
                 self._compare(line, name)
-            if line.ready:
-                for item in self._on(name):
-                    self._send(line, item.instance.id)
+            for item in self._on(name):
+                self._try(item.instance.id, partial(self._send, line, item.instance.id))
             self._note(line, now)
             if now - line.beaten >= BEAT_SECONDS:
                 line.bridge.heartbeat(self._database.trading_state())
@@ -229,12 +243,21 @@ class Courier:
             line.bridge,
             self._order,
             now=self._clock().now,
-            halted=self._kill_switch.engaged,
+            stopped=self._stopped,
+            ours=self._ours,
+            health=partial(_health, line),
             instance=instance,
         )
 
+    def _stopped(self, kind: str) -> DenyReason | None:
+        """Return why no signal of a kind may go out now."""
+        if self._kill_switch.engaged():
+            return DenyReason.TRADING_HALTED
+        reducing = kind == "open" and self._database.trading_state() != "ACTIVE"
+        return DenyReason.TRADING_REDUCING if reducing else None
+
     def _note(self, line: _Line, now: float) -> None:
-        health = line.bridge.health()
+        health = _health(line)
         told = (str(health.deny or ""), health.detail if health.deny else "")
         if told == line.told and now - line.noted < NOTE_SECONDS:
             return
@@ -249,16 +272,19 @@ class Courier:
 
     def _paper(self) -> None:
         halted = bool(self._kill_switch.engaged())
-        states = ("PENDING", "PUBLISHED", "WAITING") if halted else ("PENDING",)
+        reducing = self._database.trading_state() != "ACTIVE"
+        stopped = halted or reducing
+        states = ("PENDING", "PUBLISHED", "WAITING") if stopped else ("PENDING",)
         waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
         for item in self._on(None):
             if item.instance.id in waiting:
-                self._mark(item.instance.id, halted=halted)
-
-    def _mark(self, instance: str, *, halted: bool) -> None:
-        signal_bridge.publish_pending(
-            self._database, now=self._clock().now(), halted=halted, instance=instance
-        )
+                signal_bridge.publish_pending(
+                    self._database,
+                    now=self._clock().now(),
+                    halted=halted,
+                    reducing=reducing,
+                    instance=item.instance.id,
+                )
 
     def _expire(self) -> None:
         self._database.expire_proposals(self._clock().now(), DenyReason.SIGNAL_EXPIRED.value)
@@ -270,6 +296,15 @@ class Courier:
         item = self._addressees[row["instance"]]
         opening = self._database.signal(row["closes"]) if row["kind"] == "close" else None
         return order_of(row, item.instance, item.profile, (opening or {}).get("ticket") or "")
+
+
+def _health(line: _Line) -> Health:
+    """Return how a bridge is; before its books were compared it is not well."""
+    found = line.bridge.health()
+    if line.ready or not found.ok:
+        return found
+    told = "its positions and deals were not compared yet: it has not told them"
+    return Health(DenyReason.BRIDGE_DEAD, told, found.facts)
 
 
 def order_of(

@@ -89,6 +89,10 @@ class ExecutionStore(Store):
             )  # fmt: skip
             return True
 
+    def alarm(self, key: str) -> dict[str, Any] | None:
+        """Return the newest alarm of a key, whether or not it stands; None when there was none."""
+        return self._row("SELECT * FROM alarms WHERE key = ?", key)
+
     def end_alarm(self, key: str) -> bool:
         """End an alarm that stands; False when none does."""
         standing = "key = ? AND ended_at IS NULL"

@@ -10,12 +10,13 @@ it can be written down anywhere. Nothing here lets trading go on but `resume`, w
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from instance_database import Database
 from torra.bridges.torra_files import folder_of
+from torra.clock import System
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable
 
@@ -24,6 +25,12 @@ HALT: Final = Path("control") / "HALT"
 
 STATE_FOLDER: Final = "channels"
 """Below the home: what this side keeps of a channel whose folder is not ours."""
+
+RESUME_TRIES: Final = 5
+RESUME_SECONDS: Final = 0.5
+"""How often, and after how many seconds each, resuming makes sure that it has held."""
+
+REAL_SLEEP: Final = System().sleep
 
 log = logging.getLogger("torra")
 
@@ -98,34 +105,46 @@ class KillSwitch:
             for name, failure in self._put_down_all(reason).items():
                 log.error("kill switch of %s: %s", name, failure)
 
-    def resume(self, reason: str) -> None:
+    def resume(self, reason: str, sleep: Callable[[float], None] = REAL_SLEEP) -> None:
         """Let trading go on, as a person wants it; raises OSError when a file cannot go.
 
-        The files go first: while one is left, the desk halts itself again.
+        A desk at work may just then put a file down for the halt that ends here, so this looks
+        again for as long as such a desk takes for two turns.
         """
-        for path in self._files.values():
-            path.unlink(missing_ok=True)
-        self._fault = ""
-        self._database.set_trading_state("ACTIVE", reason)
-        self._database.end_alarms()
+        for _ in range(RESUME_TRIES):
+            for path in self._files.values():
+                path.unlink(missing_ok=True)
+            self._fault = ""
+            self._database.set_trading_state("ACTIVE", reason)
+            self._database.end_alarms()
+            sleep(RESUME_SECONDS)
+            if not self.engaged():
+                return
+        raise OSError(0, "something halts the desk again at once", "HALT")
 
     def _put_down_all(self, reason: str) -> dict[str, OSError]:
         failed = {}
+        home = self._files["desk"].parent.parent if "desk" in self._files else Path()
         for name, path in self._files.items():
             try:
-                _put_down(path, reason)
+                _put_down(path, reason, ours=path.is_relative_to(home))
             except OSError as error:
                 failed[name] = error
         return failed
 
     def _found(self) -> str:
         for name, path in self._files.items():
-            if path.exists():
+            try:
+                there = path.exists()
+            except OSError:  # a share that is gone stops its own channel, whose bridge says so
+                continue
+            if there:
                 return f"the file HALT of {name} is there"
         return ""
 
 
-def _put_down(path: Path, reason: str) -> None:
+def _put_down(path: Path, reason: str, *, ours: bool) -> None:
+    """Write a HALT file; a folder that is not ours must be there, or it is an unmounted share."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=ours, exist_ok=True)
         path.write_text(reason + "\n", encoding="utf-8")

@@ -190,6 +190,11 @@ class Desk:
         """Whether this desk holds the lease."""
         return self.epoch is not None
 
+    def holds_lease(self) -> bool:
+        """Return whether the database says so now: one that slept for long may not know yet."""
+        epoch, row = self.epoch, self.database.lease()
+        return epoch is not None and row is not None and row["epoch"] == epoch
+
     # --- life -------------------------------------------------------------------------------------
 
     def open(self) -> bool:
@@ -228,10 +233,10 @@ class Desk:
             if not station.lock.acquire(timeout=left):
                 return False
             station.lock.release()  # from here on a wake sees that the desk is closing
+        self._at_close()
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
             self.database.release_lease(self.owner, epoch)
-        self._at_close()
         self.database.close()
         return True
 

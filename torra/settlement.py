@@ -87,6 +87,9 @@ def _close(database: Database, finding: Closed, row: Mapping[str, Any]) -> None:
 def _tell(database: Database, finding: Finding) -> None:
     alarm = alarm_of(finding)
     if alarm is not None:
+        over = isinstance(finding, Late) and not finding.is_open
+        if over and database.alarm(alarm.key) is not None:
+            return  # a person has heard of it; the deals tell of it for days
         new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
         if new and alarm.reduces:
             database.reduce(f"{alarm.kind}: {alarm.detail}")

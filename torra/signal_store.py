@@ -166,6 +166,18 @@ class SignalStore(Store):
             sid,
         )
 
+    def strangers(self, ways: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return unfinished signals that went, or will go, another way than their instance's now.
+
+        `ways` maps each instance of the desk to its way. Those on paper of an instance that is
+        gone harm nobody and are left out.
+        """
+        rows = [
+            *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
+            *self._live((*UNDER_WAY, "WAITING"), None, "close"),
+        ]
+        return [row for row in rows if ways.get(row["instance"], "paper") != row["bridge"]]
+
     # --- positions and trades -------------------------------------------------------------------
 
     def position(self, instance: str) -> Position | None:
@@ -320,11 +332,25 @@ class SignalStore(Store):
 
     def _positions(self, instance: str | None) -> list[Position]:
         rows = self._live(HELD, instance, "open")
-        closing = {row["closes"] for row in self._live(UNDER_WAY, instance, "close")}
+        closing = self._closing([row["sid"] for row in rows])
         first: dict[str, Position] = {}
         for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
             first.setdefault(row["instance"], as_position(row, closing))
         return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
+
+    def _closing(self, sids: Sequence[str]) -> set[str]:
+        """Return which openings are being closed.
+
+        That is by a close under way, or by one that is executed while the books have not shown the
+        end yet.
+        """
+        states = (*UNDER_WAY, "FILLED")
+        rows = self._rows(
+            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(states)}) "  # noqa: S608
+            f"AND closes IN ({_marks(sids)})",
+            *states, *sids,
+        )  # fmt: skip
+        return {row["closes"] for row in rows}
 
     def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
         which = "" if instance is None else "AND instance = ?"

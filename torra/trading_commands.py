@@ -7,6 +7,7 @@ far as it can, says what it could not reach, and needs no key. Only `resume` let
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,10 @@ from torra import approval, channels, wiring
 from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.findings import missing_key
 from torra.kill_switch import HALT, KillSwitch, halt_files
+from torra.risk_engine import DenyReason
+from torra.signal_states import SENT
 from torra_trader import signal_life
 
 BY_A_PERSON: Final = "by a person"
@@ -54,13 +58,13 @@ def resume(home: Path, reason: str) -> dict[str, Any]:
     """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
     with _database(home) as database:
         switch = KillSwitch(_halt_files(home), database)
-        if not switch.engaged() and database.trading_state() == "ACTIVE":
-            raise ConfigError("trading is ACTIVE already: there is nothing to resume")
         ended = database.alarms()
+        if not switch.engaged() and database.trading_state() == "ACTIVE" and not ended:
+            raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
         try:
             switch.resume(f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON)
         except OSError as error:
-            raise TorraError(f"{error.filename} cannot be removed: {error.strerror}") from error
+            raise TorraError(f"not resumed: {error.filename}: {error.strerror}") from error
         return {**_state(database), "alarms_ended": ended}
 
 
@@ -96,7 +100,7 @@ def approve(home: Path, sid: str) -> dict[str, Any]:
         instance = settings.instance(row["instance"])
         profile = load_profile(instance.profile, home)
         now = desk_now(settings, database)
-        price, spread = price_now(settings, database, instance, now)
+        price, figures = market_now(settings, database, instance, now)
         decided = approval.approve(
             database,
             sid,
@@ -104,7 +108,7 @@ def approve(home: Path, sid: str) -> dict[str, Any]:
             profile=profile,
             now=now,
             price=price,
-            spread=spread,
+            figures=figures,
             halted=KillSwitch(_halt_files(home), database).engaged(),
             life=signal_life(row["timeframe"]),
         )
@@ -125,20 +129,57 @@ def desk_now(settings: DeskSettings, database: Database) -> datetime:
     return System().now()
 
 
-def price_now(
+def market_now(
     settings: DeskSettings, database: Database, instance: Instance, now: datetime
-) -> tuple[float, float | None]:
-    """Return the bid of now and the live spread, as the broker quotes them.
+) -> tuple[float, dict[str, Any]]:
+    """Return the bid of now, and what else the broker says of account and symbol.
 
-    Where no broker does, the newest bar's close stands for the price, and no spread is known.
+    Where no broker quotes, the newest bar's close stands for the price. The account's figures are
+    those that the desk noted last.
     """
+    figures: dict[str, Any] = {}
+    for row in database.bridges():
+        if row["name"] == instance.way:
+            facts = json.loads(row["facts"])
+            named = ("free_margin", "leverage")
+            figures = {name: facts[name] for name in named if facts.get(name)}
+            figures["clock_ok"] = row["deny"] != DenyReason.CLOCK_SKEW.value
     quote = channels.quote(settings, instance, dict(os.environ), now)
     if quote is not None:
-        return quote.bid, quote.ask - quote.bid
+        return quote.bid, {**figures, "live_spread": quote.ask - quote.bid}
     bars = database.load_bars(instance.id, instance.shortest, as_of=now, limit=1)
     if not len(bars):
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
-    return float(bars["close"].iloc[-1]), None
+    return float(bars["close"].iloc[-1]), figures
+
+
+def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
+    """Book, on a person's word, that an order never reached the market; raises ConfigError.
+
+    For an order whose fate nobody else can tell any more; the person has looked in the terminal.
+    """
+    with _database(home) as database, database.transaction():
+        row = database.signal(sid)
+        if row is None:
+            raise ConfigError(f"there is no signal {sid}; `torra signals` lists them")
+        if row["state"] not in SENT:
+            raise ConfigError(
+                f"the signal {sid} is {row['state']}: only one that is {', '.join(SENT)} can be "
+                "settled by hand"
+            )
+        detail = f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON
+        if row["state"] != "UNKNOWN":
+            database.move_signal(sid, "UNKNOWN", detail=detail)
+        database.move_signal(sid, "NOT_SENT", detail=detail)
+        for key in (f"UNKNOWN {sid}", missing_key(sid)):
+            database.end_alarm(key)
+        settled = database.signal(sid) or row
+        return {name: settled[name] for name in TOLD}
+
+
+def settled_line(document: Mapping[str, Any]) -> str:
+    """Return what settling did."""
+    return f"{document['sid']} is {document['state']} ({document['detail']})"
 
 
 # --- a terminal -----------------------------------------------------------------------------------

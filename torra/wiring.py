@@ -145,12 +145,15 @@ def open_desk(
         stations = _stations(settings, profiles, database, models, outlook)
         make_clock = clock_maker(station.feed for station in stations)
         kill_switch = KillSwitch(halt_files(folder, settings), database)
+        channels.check(settings, dict(os.environ))
+        check_ways(settings.instances, database)
         courier = Courier(
             database,
             addressees(settings.instances, profiles),
-            channels.open_bridges(folder, settings, dict(os.environ)),
+            partial(channels.open_bridges, folder, settings, dict(os.environ)),
             kill_switch,
             lambda: found[0].clock,
+            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
         desk = Desk(
             database,
@@ -175,6 +178,22 @@ def open_desk(
 def _each(*steps: Callable[[], None]) -> None:
     for step in steps:
         step()
+
+
+def check_ways(instances: Sequence[Instance], database: Database) -> None:
+    """Raise ConfigError when an instance has signals under way, or a position, on another way.
+
+    Its bridge of now would know nothing of them, or take them for its own.
+    """
+    ways = {item.id: item.way for item in instances}
+    for row in database.strangers(ways):
+        now = ways.get(row["instance"])
+        told = f"it goes to {now} now" if now else "the desk does not name it any more"
+        raise ConfigError(
+            f"{row['instance']} has the {row['kind']} {row['sid']} ({row['state']}) on "
+            f"{row['bridge']}, but {told}: put desk.json back until it is closed, or, if the order "
+            f"never was, `torra settle {row['sid']}`"
+        )
 
 
 def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -> list[Addressee]:

@@ -137,6 +137,16 @@ inline int StringSplit(const string &text, ushort separator, Array<string> &part
     from = to + 1;
   }
 }
+inline int StringTrimLeft(string &text) {
+  size_t at = text.raw_.find_first_not_of(" \t\r\n");
+  text.raw_.erase(0, at);
+  return (int)at;
+}
+inline int StringTrimRight(string &text) {
+  size_t old = text.raw_.size();
+  text.raw_.erase(text.raw_.find_last_not_of(" \t\r\n") + 1);
+  return (int)(old - text.raw_.size());
+}
 inline long StringToInteger(const string &text) { return strtol(text.raw_.c_str(), nullptr, 10); }
 inline double StringToDouble(const string &text) { return strtod(text.raw_.c_str(), nullptr); }
 inline string IntegerToString(long value, int length = 0, ushort fill = ' ') {

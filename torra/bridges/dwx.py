@@ -214,6 +214,8 @@ class Dwx:
             "account": account.number if account else None,
             "balance": account.balance if account else None,
             "equity": account.equity if account else None,
+            "free_margin": account.free_margin if account else None,
+            "leverage": account.leverage if account else None,
             "currency": account.currency if account else None,
             "age_seconds": None if age is None else round(age, 1),
             "quotes": sorted(self._folder.quotes.read() or {}),

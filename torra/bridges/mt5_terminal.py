@@ -114,7 +114,7 @@ class Terminal:
             self._jobs.put((Future(), self._shut_down))
             self._jobs.put(None)
             self._jobs = queue.SimpleQueue()
-        worker.join(GOODBYE_SECONDS)
+            worker.join(GOODBYE_SECONDS)
 
     def _demand_worker(self) -> None:
         """Start the thread before the first call; raises BridgeUnavailable while one blocks it."""
