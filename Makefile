@@ -1,6 +1,7 @@
 # Torra: `make run` starts the desk, `make test` runs the suite; both make the environment first.
 PYTHON ?= python3
 PORT ?= 5000
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -27,7 +28,7 @@ run: $(VENV)/run.stamp
 	$(BIN)/torra run --port $(PORT)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q $(TESTS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/test_local_model.py

@@ -303,7 +303,8 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
     for _ in range(2):
         told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
         assert told["source_type"] == "L1_ONLY"
-    assert len(refusing.exchanges) == 2
+    # the analysts of a tick ask at once, so both may be under way before the first is refused
+    assert 2 <= len(refusing.exchanges) <= 4
     database = wiring.open_database(tmp_path)
     assert database.provider_blocks() == []
     rows = database.ledger_rows(System().real_now() - timedelta(hours=1))

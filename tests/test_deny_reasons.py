@@ -18,9 +18,9 @@ GIVERS = {
         "torra/order_levels.py",
         "torra/position_size.py",
     ),
-    "signal_bridge": ("signal_bridge.py",),
+    "signal_bridge": ("signal_bridge.py", "torra/courier.py"),
     "bridge": ("torra/bridges/*.py",),
-    "approval": ("torra/approval.py", "torra/courier.py"),
+    "approval": ("torra/approval.py",),
 }
 """The parts of docs/deny_reasons.md and where their code lies."""
 

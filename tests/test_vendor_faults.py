@@ -427,7 +427,7 @@ def test_a_vendor_that_never_answers_is_hung_up_in_time(
     vendor: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """At night with the default deadline of 15 s."""
-    seconds = 15.0 if scale_of(request.config) >= 1.0 else 1.0
+    seconds = 15.0 if scale_of(request.config) >= 1.0 else 2.0
     before = agent_stages.abandoned()
     with (
         VendorServer({"*": Hang()}) as server,

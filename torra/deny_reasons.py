@@ -66,7 +66,7 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "RTS 6 Art. 12",
         "risk_engine, signal_bridge, bridge",
     ),
-    _R.TRADING_REDUCING: Denial("the desk only closes", "nautilus", _ENGINE),
+    _R.TRADING_REDUCING: Denial("the desk only closes", "nautilus", "risk_engine, signal_bridge"),
     _R.GATE_VETO: Denial(
         "the gate vetoes the opening, or a veto of this side still holds",
         "document 001; docs/debate.md",
