@@ -135,9 +135,9 @@ def _check_rows(fields: dict[str, Any], letter: str, columns: int) -> None:
 class AdvisorChannel:
     """A folder, the compiled advisor on it, gold at 2345.00 to 2345.20, and signals to write."""
 
-    def __init__(self, folder: Path, *, program: Path | None = None, **inputs: object) -> None:
+    def __init__(self, folder: Path, *, program: Path | None = None, **inputs: Any) -> None:
         self.folder = folder / "main"
-        chosen = {"bar_symbols": GOLD, "bar_timeframes": "M15,H1", **inputs}
+        chosen: dict[str, Any] = {"bar_symbols": GOLD, "bar_timeframes": "M15,H1", **inputs}
         self.ea = CompiledEa(
             self.folder, key=str(chosen.pop("key", KEY)), program=program, **chosen
         )

@@ -15,6 +15,7 @@ program is kept in the temporary folder.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,12 +26,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pytest
+
+with contextlib.suppress(ImportError):  # there is none on Windows, and no compiler either
+    import fcntl
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "mql5" / "TorraBridge.mq5"
@@ -123,9 +126,10 @@ def compiled(source: str | None = None, *, flags: Iterable[str] = FLAGS) -> Path
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     folder = _shelf()
     program = folder / digest
-    if program.exists():
-        return program
-    with tempfile.TemporaryDirectory(dir=folder) as aside:
+    with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=folder) as aside:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one compiles, the others wait
+        if program.exists():
+            return program
         advisor = Path(aside) / "advisor.inc"
         advisor.write_text(text, "utf-8")
         output = Path(aside) / "advisor"
@@ -218,7 +222,7 @@ class CompiledEa:
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):
+                with contextlib.suppress(BrokenPipeError):
                     pipe.close()
 
     @property

@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 
 from instance_database import Database
 from tests import desks, legacy_database
+from tests.fake_broker import FakeBroker
+from tests.reference_ea import Inputs, ReferenceEa
 from tests.vendor_server import Status, VendorServer
 from torra import wiring
 from torra.bar_window import LiveWindow
@@ -529,3 +531,36 @@ def test_tick_names_the_nearest_events(tmp_path: Path) -> None:
     assert told["gate"]["veto"] and "SCHEDULED_EVENT" in told["gate"]["reasons"]
     assert told["reason"] and isinstance(told["denied"], list)
     assert -1.0 <= told["l1_consensus"] <= 1.0
+
+
+def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files"}
+    channel = {"folder": str(tmp_path / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": channel}}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+
+    def told() -> dict[str, str]:
+        checks = json.loads(torra(tmp_path, "doctor", "--json").stdout)["checks"]
+        (found,) = (row for row in checks if row["name"] == "channel")
+        return dict(found)
+
+    assert "TORRA_CHANNEL_KEY is not set" in told()["detail"]
+    assert told()["level"] == "error"
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", "k" * 32)
+    assert "is not there yet" in told()["detail"]
+    state = tmp_path / "shared" / "state"
+    for folder in ("state", "tmp", "inbox", "work", "ack", "done", "bars", "control"):
+        (tmp_path / "shared" / folder).mkdir(parents=True)
+    assert "no sign of life" in told()["detail"]
+    (state / "ea.json").write_text("{}")
+    assert "same channel key" in told()["detail"]
+    broker = FakeBroker(tmp_path / "broker.jsonl")
+    inputs = Inputs("main", "k" * 32, 1001)
+    now = System().real_now().timestamp()
+    for account, ago, words in ((1001, 60, "last sign of life"), (7, 0, "logged in to 7")):
+        broker.account = account
+        ReferenceEa(tmp_path / "shared", broker, inputs).step(now - ago, now)
+        assert words in told()["detail"]
+    broker.account = 1001
+    ReferenceEa(tmp_path / "shared", broker, inputs).step(System().real_now().timestamp(), now)
+    assert told()["level"] == "ok"

@@ -19,7 +19,7 @@ from tests import desks
 from torra import tick_record, wiring
 from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import Simulated, System, iso
-from torra.errors import StoreUnavailable
+from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.schedule import Station
 
@@ -305,3 +305,21 @@ def test_after_a_clock_correction_the_lease_and_the_timers_go_on(tmp_path: Path)
         assert not [at for at, state in finished.items() if state == "skipped"]
     finally:
         assert desk.close()
+
+
+def test_a_feed_without_a_file_does_not_keep_the_desk_from_starting(tmp_path: Path) -> None:
+    """Its bridge, its positions and its pages are wanted all the same."""
+
+    class Fileless:
+        def bars(self, *_: object) -> pd.DataFrame:
+            raise DataUnavailable("no_file", "there is no BTCUSD_M15.csv")
+
+        def period(self) -> None:
+            return None
+
+    desk = desks.open_desk(tmp_path, feed=Fileless())
+    desks.take_lease(desk)
+    assert list(desk.warm_up(desks.START)) == []
+    (outcome, *_) = desk.wake("BTCUSD")
+    assert (outcome.state, outcome.reason) in {("late", "late"), ("skipped", "no_file")}
+    desk.close()

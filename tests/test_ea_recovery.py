@@ -179,6 +179,20 @@ def test_two_kills_at_any_points(tmp_path: Path, program: Path, scaled: Callable
             assert desk.empty()
 
 
+def test_a_kill_in_the_middle_of_close_all(desk: AdvisorChannel) -> None:
+    for _ in range(3):
+        desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC)
+    name = desk.drop(kind="close_all", side="")
+    desk.ea.crash_at("before_send", nth=2)
+    live_on(desk, "")
+    desk.ea.wait(PATIENCE + 2)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["volume"], ack["adopted"]) == ("PARTIAL", 0.1, True)
+    assert len(desk.positions()) == 2
+    assert desk.ea.broker_state()["sends"] == 1
+    assert desk.empty()
+
+
 def test_the_wait_counts_only_connected_time_on_the_right_account(desk: AdvisorChannel) -> None:
     name = desk.drop()
     desk.ea.crash_at("intent")

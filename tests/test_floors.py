@@ -79,6 +79,7 @@ FLOORS = {
         "torra/late_answers",
         "torra/bar_window",
         "torra/schedule",
+        "torra/bar_closes",
         "torra/wiring",
         "torra/outlook",
         "torra/spending",

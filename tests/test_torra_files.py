@@ -628,7 +628,7 @@ def test_a_halt_stops_everything(stage: Stage) -> None:
     (stage.folder / "control" / "HALT").unlink()
     assert denied(stage) == (
         DenyReason.TRADING_HALTED,
-        "the Advisor says that control/HALT is there: remove it when orders may go again",
+        "the Advisor says that control/HALT is there: `torra resume` lets orders go again",
     )
     stage.tick()
     assert stage.bridge.health().ok

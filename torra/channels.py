@@ -15,10 +15,10 @@ from typing import Final
 
 from torra.bridges.book_rows import read_symbol
 from torra.bridges.dwx import Dwx
-from torra.bridges.messages import MessageError, Symbols, decode
+from torra.bridges.messages import Heartbeat, MessageError, Symbols, decode
 from torra.bridges.mt5_direct import Mt5Direct
 from torra.bridges.mt5_terminal import Terminal, load_package
-from torra.bridges.protocol import Bridge, Quote
+from torra.bridges.protocol import ALIVE_SECONDS, Bridge, Quote
 from torra.bridges.torra_files import TorraFiles, folder_of, key_of
 from torra.broker_clock import ServerClock
 from torra.clock import System
@@ -29,6 +29,7 @@ from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.feeds.protocol import Feed
 from torra.kill_switch import state_folder
 
+HEARTBEAT: Final = Path("state") / "ea.json"
 SYMBOLS: Final = Path("state") / "symbols.json"
 
 QUOTE_SECONDS: Final = 30.0
@@ -87,6 +88,32 @@ def _bridge(
     if kind == "dwx":
         return Dwx(name, channel, state_folder(home, name), symbols, clock)
     return Mt5Direct(name, channel, state_folder(home, name), symbols, clock, _terminal())
+
+
+def trouble(
+    name: str, kind: str, channel: Channel, environment: Mapping[str, str], now: datetime
+) -> str:
+    """Return what keeps the other side of a channel from trading now, "" for nothing.
+
+    Only reads, and only for torra_files: the others are asked by a desk alone.
+    """
+    if kind != "torra_files":
+        return ""
+    folder = folder_of(name, channel, environment)
+    if not folder.is_dir():
+        return f"the folder {folder} is not there yet: start the Expert Advisor, or mend its path"
+    try:
+        raw = (folder / HEARTBEAT).read_bytes()
+        beat = decode(raw, Heartbeat, key_of(channel, environment))
+    except OSError as error:
+        return f"the Expert Advisor has left no sign of life: {error.strerror}"
+    except MessageError as error:
+        return f"its sign of life is no message ({error}): do both sides have the same channel key?"
+    age, other = now.timestamp() - beat.gmt, beat.account != channel.account
+    if age > ALIVE_SECONDS:
+        return f"the Expert Advisor gave its last sign of life {age:.0f} s ago: start it"
+    told = f"the Expert Advisor is logged in to {beat.account}, not to {channel.account}"
+    return told if other else ""
 
 
 def open_feeds(

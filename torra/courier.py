@@ -16,7 +16,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -76,6 +76,7 @@ class _Line:
     lock: threading.RLock = field(default_factory=threading.RLock)
     reconciled: float = -math.inf
     soon: float = math.inf
+    compared_at: datetime | None = None
     beaten: float = -math.inf
     noted: float = -math.inf
     told: tuple[str, str] = ("", "")
@@ -235,7 +236,7 @@ class Courier:
             books,
             now=now,
         )
-        line.reconciled = self._clock().monotonic()
+        line.reconciled, line.compared_at = self._clock().monotonic(), now
 
     def _send(self, line: _Line, instance: str) -> None:
         signal_bridge.send_pending(
@@ -267,7 +268,7 @@ class Courier:
             deny=told[0],
             detail=health.detail,
             facts=health.facts,
-            reconciled_at=self._clock().real_now() if line.ready else None,
+            reconciled_at=line.compared_at,
         )
 
     def _paper(self) -> None:

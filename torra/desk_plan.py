@@ -189,7 +189,7 @@ def _channel(answers: Answers, terminal: Terminal, notes: list[str]) -> dict[str
             f"channels.{answers.channel}.live is true"
         )
     return {
-        **({"folder": answers.folder} if answers.folder else {}),
+        **({"folder": str(Path(answers.folder).expanduser().absolute())} if answers.folder else {}),
         "account": answers.account,
         "live": answers.live,
         "server_clock": server_clock(answers.server_clock, terminal, notes),

@@ -80,7 +80,8 @@ class KillSwitch:
         """Halt as a person wants it, wherever that can be written; return what could not be."""
         self._fault = reason
         failed = [
-            f"{name}: {error.strerror or error}"
+            f"{name}: {self._files[name]}: {error.strerror or error}; mend the folder, or put the "
+            "file there by hand"
             for name, error in self._put_down_all(reason).items()
         ]
         try:

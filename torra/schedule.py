@@ -23,12 +23,12 @@ import pandas as pd
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from instance_database import Database, TickKey
+from torra.bar_closes import BarCloses, next_close
 from torra.bar_window import HistoryWindow, LiveWindow, Window
-from torra.clock import Clock, Simulated, closes, duration, iso, token
+from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
 from torra.errors import DataUnavailable, StoreBroken, StoreUnavailable
 from torra.feeds.protocol import Feed
@@ -62,9 +62,6 @@ OLDEST_BARS: Final = 2
 
 RETRY_SHARE: Final = 1 / 15
 """A late bar is looked for again after this share of its timeframe."""
-
-TIMER_SLACK: Final = timedelta(milliseconds=10)
-"""A wake comes this much after the close, so that it never comes before it."""
 
 CLOSING_SECONDS: Final = 1.0
 """Real seconds that a desk which is told to stop leaves a running tick."""
@@ -112,28 +109,6 @@ class Station:
     account: Account | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
-
-
-class BarCloses(BaseTrigger):  # type: ignore[misc]
-    """Fires a moment after each close of the given timeframes, on the desk's clock."""
-
-    def __init__(self, clock: Clock, timeframes: Sequence[str]) -> None:
-        self._clock = clock
-        self._timeframes = timeframes
-
-    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """Return the real time of the next close."""
-        del now
-        moment = next_close(self._clock.now(), self._timeframes)
-        fire = self._clock.real_time_of(moment) + TIMER_SLACK
-        if previous is None or previous > self._clock.real_now() + TIMER_SLACK:
-            return fire  # nothing fired yet, or under a clock that has been set back since
-        return max(fire, previous + TIMER_SLACK)
-
-
-def next_close(now: datetime, timeframes: Sequence[str]) -> datetime:
-    """Return the next moment at which a bar of one of the timeframes closes."""
-    return min(next(closes(name, after=now, upto=now + duration(name))) for name in timeframes)
 
 
 class Desk:
@@ -528,10 +503,9 @@ class Desk:
 
         The ticks of all instances run in the order of their closes, as they would have. No vendor
         is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
-        Nothing of the past goes to a market; on paper its trades are made.
+        Nothing of the past goes to a market or to a person; on paper its trades are made.
         """
-        found = [self._plan(station, upto, bars) for station in self.stations.values()]
-        plans = [plan for plan in found if plan is not None]
+        plans = [plan for item in self.stations.values() if (plan := self._plan(item, upto, bars))]
         todo = [(key, plan) for plan in plans for key in plan.keys]
         clock = Simulated(upto)
         for done, (key, plan) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
@@ -543,11 +517,21 @@ class Desk:
                 edges = self._edges(plan.station, plan.window, clock)
                 if plan.station.account is not None:
                     edges = replace(edges, submit=None)
-                silent = plan.station.instance.bridge != "paper"
+                silent = (
+                    plan.station.instance.bridge != "paper"
+                    or plan.station.profile.execution == "approve"
+                )
                 self._run(plan.station, key, clock.monotonic(), edges, silent=silent)
             yield done + 1, len(todo)
 
     def _plan(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
+        try:
+            return self._planned(station, upto, bars)
+        except DataUnavailable as error:  # its ticks will say so; the others have theirs
+            log.warning("%s: no warm-up: %s", station.instance.id, error.detail)
+            return None
+
+    def _planned(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
         instance = station.instance
         LiveWindow(instance, station.feed, self.database).fill(upto)
         if any(self.database.newest_claim(instance.id, name) for name in instance.timeframes):

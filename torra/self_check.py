@@ -22,7 +22,7 @@ from typing import Any, Final
 from agent_config import VENDORS, AgentSettings
 from agents.registry import AGENTS
 from instance_database import Database
-from torra import wiring
+from torra import channels, wiring
 from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.errors import TorraError
@@ -83,6 +83,7 @@ def run(home: Path) -> list[Finding]:
         ("packages", _packages),
         ("sqlite", _sqlite),
         ("home", _home),
+        ("channel", _channels),
         ("settings", _settings),
         ("providers", _providers),
         ("news", _news),
@@ -386,6 +387,23 @@ def _streams(home: Path, database: Database) -> Iterator[Finding]:
             state = stream_state(feed, instance.symbol, timeframe, System().now())
             level = "warning" if state else "ok"
             yield Finding("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+
+
+def _channels(home: Path) -> Iterator[Finding]:
+    """Look whether each channel to MetaTrader 5 could be opened, and whether its advisor lives."""
+    settings = load_desk(home)
+    try:
+        kinds = channels.check(settings, os.environ)
+    except TorraError as error:
+        yield Finding("channel", "error", str(error), "mend what the line names")
+        return
+    now = System().now()
+    for name, kind in kinds.items():
+        trouble = channels.trouble(name, kind, settings.channels[name], os.environ, now)
+        if trouble:
+            yield Finding("channel", "warning", f"{kind} {name}: {trouble}", "see docs/mt5.md")
+        else:
+            yield Finding("channel", "ok", f"{kind} {name}")
 
 
 def _sample(home: Path) -> Iterator[Finding]:

@@ -157,7 +157,7 @@ def _cannot_trade(beat: Heartbeat) -> Iterator[Objection]:
     if beat.kill:
         yield Objection(
             DenyReason.TRADING_HALTED,
-            "the Advisor says that control/HALT is there: remove it when orders may go again",
+            "the Advisor says that control/HALT is there: `torra resume` lets orders go again",
         )
     if not beat.connected:
         yield Objection(

@@ -305,7 +305,7 @@ class TorraFiles:
         if self.halted():
             yield Objection(
                 DenyReason.TRADING_HALTED,
-                f"{self._folder.root}/control/HALT is there: remove it when orders may go again",
+                f"{self._folder.root}/control/HALT is there: `torra resume` lets orders go again",
             )
         monotonic = self._clock.monotonic()
         yield from objections(self._heart, self._channel_name, self._channel, monotonic)
