@@ -213,8 +213,10 @@ class Courier:
             if taken:
                 line.soon = min(line.soon, now + SHOWN_SECONDS)
             if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
-                line.soon = math.inf
+                first, line.soon = not line.ready, math.inf
                 self._compare(line, name)
+                if first and line.ready:  # what an earlier desk was told may not show yet
+                    line.soon = now + SHOWN_SECONDS
             for item in self._on(name):
                 self._try(item.instance.id, partial(self._send, line, item.instance.id))
             self._note(line, now)
