@@ -163,7 +163,7 @@ class _SourceState:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """How it stands with one topic of one source: for `torra doctor` and the pages.
+    """How it stands with one topic of one source, for whoever wants to show it.
 
     `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
     `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.

@@ -296,7 +296,8 @@ def _submit(
     except BridgeUnavailable as error:
         store.note_signal(order.sid, f"{DenyReason.BRIDGE_DEAD}: {error}")
         return False
-    store.move_signal(order.sid, "PUBLISHED")
+    with store.transaction():
+        store.move_signal(order.sid, "PUBLISHED")
     reach("marked")
     return True
 
@@ -309,10 +310,11 @@ def _take_back(
     except BridgeUnavailable:
         store.note_signal(row["sid"], reason.value)  # it is not sent later: this is tried again
         return
-    if found is not Recall.TAKEN:
-        store.move_signal(row["sid"], end, detail=reason.value)
-    elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
-        store.move_signal(row["sid"], "PUBLISHED")
+    with store.transaction():
+        if found is not Recall.TAKEN:
+            store.move_signal(row["sid"], end, detail=reason.value)
+        elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
+            store.move_signal(row["sid"], "PUBLISHED")
 
 
 def _expire(store: Store, row: Mapping[str, Any], now: datetime) -> bool:

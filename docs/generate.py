@@ -22,7 +22,7 @@ from agents.contracts import VECTORS, Role
 from agents.registry import AGENTS
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
-from torra.config import ROOT, SYMBOLS, DeskSettings, Instance, Profile, SymbolSpec
+from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
 from torra.deny_reasons import deny_table, guard_table
 from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
 
@@ -93,7 +93,11 @@ def render_profile_docs() -> str:
     parts += ["## symbols\n", _sentence(SymbolSpec) + "\n", _symbols()]
     parts += ["## Modes and models\n", _modes(), _models()]
     parts += ["## desk.json\n", _sentence(DeskSettings) + "\n"]
-    desk = [*_rows(DeskSettings, "", ["keep_calls_days"]), *_rows(Instance, "instances[].")]
+    desk = [
+        *_rows(DeskSettings, "", ["keep_calls_days"]),
+        *_rows(Instance, "instances[]."),
+        *_rows(Channel, "channels.NAME."),
+    ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])
 

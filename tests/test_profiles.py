@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from agent_config import GATE_ID, MODELS, MODES, AgentSettings
 from torra.config import (
     ROOT,
+    Channel,
     DeskSettings,
     Profile,
     SymbolSpec,
@@ -397,3 +398,9 @@ def test_a_file_that_could_be_read_in_two_ways_is_refused(
     path.write_text(text)
     with pytest.raises(ConfigError, match=said):
         load_profile(path, tmp_path)
+
+
+def test_every_setting_of_a_channel_is_documented() -> None:
+    page = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
+    for name in Channel.model_fields:
+        assert f"| `channels.NAME.{name}` |" in page, name

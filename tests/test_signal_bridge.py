@@ -72,6 +72,7 @@ class Memory:
         return rows[:limit]
 
     def move_signal(self, sid, state, *, detail="", fields=None) -> bool:
+        assert self.depth, "a signal moves inside a transaction only"
         check_transition(self.rows[sid]["state"], state)
         self.rows[sid].update(state=state, detail=detail, **(fields or {}))
         self.steps.append((sid, state, detail))
@@ -149,7 +150,7 @@ def test_an_opening_is_written_whole_and_as_plain_json() -> None:
         "after": None, "decided_at": "2021-12-01T12:00:00Z", "expires": "2021-12-01T12:03:00Z",
         "state": "PENDING", "bridge": "paper",
     }  # fmt: skip
-    assert row.items() <= store.rows[row["sid"]].items()
+    assert store.rows[row["sid"]] == {**row, "seq": 1, "detail": "", "ticket": None}
 
 
 def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() -> None:

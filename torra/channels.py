@@ -18,7 +18,7 @@ from torra.bridges.dwx import Dwx
 from torra.bridges.messages import Heartbeat, MessageError, Symbols, decode
 from torra.bridges.mt5_direct import Mt5Direct
 from torra.bridges.mt5_terminal import Terminal, load_package
-from torra.bridges.protocol import ALIVE_SECONDS, Bridge, Quote
+from torra.bridges.protocol import ALIVE_SECONDS, QUOTE_SECONDS, Bridge, Quote
 from torra.bridges.torra_files import TorraFiles, folder_of, key_of
 from torra.broker_clock import ServerClock
 from torra.clock import System
@@ -31,9 +31,6 @@ from torra.kill_switch import state_folder
 
 HEARTBEAT: Final = Path("state") / "ea.json"
 SYMBOLS: Final = Path("state") / "symbols.json"
-
-QUOTE_SECONDS: Final = 30.0
-"""An older quote is not the price of now."""
 
 
 def open_bridges(

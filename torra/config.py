@@ -306,8 +306,8 @@ class Channel(Section):
 
     folder: str = Field(
         "",
-        description="folder that Torra and MT5 share: <Common Files>/Torra/<channel> for "
-        "torra_files, <data folder>/MQL5/Files/DWX for dwx; empty for mt5_direct",
+        description="folder that Torra and MT5 share: Torra/NAME in the Common Files for "
+        "torra_files, MQL5/Files/DWX in the data folder for dwx; empty for mt5_direct",
     )
     account: int = Field(ge=1, description="account number; orders for another one are refused")
     live: bool = Field(False, description="true lets orders go to an account with real money")

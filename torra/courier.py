@@ -24,7 +24,7 @@ import signal_bridge
 from instance_database import Database
 from torra import settlement
 from torra.bridges.guards import limits
-from torra.bridges.protocol import Bridge, Health, Order
+from torra.bridges.protocol import QUOTE_SECONDS, Bridge, Health, Order
 from torra.clock import Clock, parse
 from torra.config import Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
@@ -191,7 +191,7 @@ class Courier:
         if terms is None:
             return told
         told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
-        if terms.quote is not None and abs(now - terms.quote.at) <= BOOKS_AGE:
+        if terms.quote is not None and abs((now - terms.quote.at).total_seconds()) <= QUOTE_SECONDS:
             told["last_price"] = terms.quote.bid
             told["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
         return told

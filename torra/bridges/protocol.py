@@ -25,6 +25,10 @@ ALIVE_SECONDS: Final = 5.0
 """A peer whose heartbeat has not advanced for this long is dead."""
 
 
+QUOTE_SECONDS: Final = 30.0
+"""An older quote is not the price of now."""
+
+
 class Recall(StrEnum):
     """What became of taking an order back."""
 
