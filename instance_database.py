@@ -25,10 +25,12 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import migrations, sentiment_rules
+from torra.audit_store import AuditStore
 from torra.bar_store import BarStore
 from torra.clock import duration, iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import StoreUnavailable
+from torra.event_store import EventStore
 from torra.execution_store import ExecutionStore
 from torra.journal_store import JournalStore
 from torra.ledger_store import LedgerStore
@@ -74,7 +76,15 @@ class Saved:
 
 
 class Database(
-    TickStore, BarStore, SignalStore, ExecutionStore, JournalStore, LedgerStore, NewsStore
+    TickStore,
+    BarStore,
+    SignalStore,
+    ExecutionStore,
+    JournalStore,
+    LedgerStore,
+    NewsStore,
+    EventStore,
+    AuditStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
 

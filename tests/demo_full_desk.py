@@ -341,8 +341,9 @@ def events(case: str, as_of: str) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    from torra.dashboard.app import create_app
+    from visitors import open_app
+
     from torra.dashboard.server import serve
 
     state = sys.argv[2] if len(sys.argv) > 2 else "demo"
-    serve(create_app(FullDeskView(state)), port=int(sys.argv[1]))
+    serve(open_app(FullDeskView(state)), port=int(sys.argv[1]))

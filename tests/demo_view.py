@@ -671,10 +671,11 @@ def judge(consensus: float) -> str:
 
 
 if __name__ == "__main__":
-    from torra.dashboard.app import create_app
+    from visitors import open_app
+
     from torra.dashboard.server import serve
 
     serve(
-        create_app(ScriptedView(sys.argv[2] if len(sys.argv) > 2 else "demo")),
+        open_app(ScriptedView(sys.argv[2] if len(sys.argv) > 2 else "demo")),
         port=int(sys.argv[1]),
     )

@@ -14,8 +14,8 @@ import threading
 import pytest
 from demo_view import ScriptedView
 from flask import Response, request
+from visitors import open_app
 
-from torra.dashboard.app import create_app
 from torra.dashboard.server import open_server
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "msedge")
@@ -51,7 +51,7 @@ def look(tmp_path):
     running = []
 
     def open_page(view, address, change=None, width=1366):
-        app = create_app(view)
+        app = open_app(view)
         if change:
             app.after_request(change)
         server = open_server(app, "127.0.0.1", 0)

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import desks
 import pytest
+from visitors import open_app
 
 from instance_database import TickKey, _profit
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard import figures, reasoning
-from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView, _gain, neighbours
 from torra.risk_engine import Position
 
@@ -43,7 +43,7 @@ def view(desk):
 
 @pytest.fixture
 def client(view):
-    return create_app(view).test_client()
+    return open_app(view).test_client()
 
 
 def test_the_strip_tells_desk_time_role_and_cost(view, desk):
@@ -150,7 +150,7 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(view, desk, cl
 
 @pytest.mark.parametrize(
     "address",
-    ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/symbol/BTCUSD/H1"],
+    ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/v1/symbol/BTCUSD/H1"],
 )
 def test_every_page_of_a_real_desk_opens(client, address):
     answer = client.get(address)
@@ -168,7 +168,7 @@ def test_pages_write_nothing(client, desk):
         ]
 
     before = contents()
-    for address in ("/", "/symbol/BTCUSD/M15", "/api/overview", "/healthz"):
+    for address in ("/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/healthz"):
         for method in ("GET", "POST", "DELETE"):
             client.open(address, method=method)
     assert contents() == before
@@ -229,7 +229,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick, side):
         assert held["r_multiple"] == pytest.approx(gain / 900)
     record = view.tick("BTCUSD", "M15", one["streams"][0]["tick"]["bar_time"])
     assert record["outcomes"] == {}
-    shown = create_app(view).test_client().get("/").get_data(as_text=True)
+    shown = open_app(view).test_client().get("/").get_data(as_text=True)
     assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
     assert view._outcomes({"signals": [{"sid": sid}]})[sid]["state"] == "FILLED"
 
@@ -315,5 +315,5 @@ def test_an_accelerated_desk_tells_its_rate(quick):
     assert view.desk()["rate"] is None
     quick.clock = Scaled(desks.START, 90.0)
     assert view.desk()["rate"] == 90.0
-    page = create_app(view).test_client().get("/help").get_data(as_text=True)
+    page = open_app(view).test_client().get("/help").get_data(as_text=True)
     assert "replayed 90 times faster than they happened" in page

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from demo_view import ScriptedView
 from flask import Flask
+from visitors import ACCESS, bearer
 
 from torra.config import ROOT
 from torra.dashboard.app import TorraOverlay
@@ -81,8 +82,9 @@ before = picture(app, "/desk")
 
 from demo_view import ScriptedView
 from torra.dashboard.app import TorraOverlay
+from visitors import ACCESS, bearer
 
-overlay = TorraOverlay(ScriptedView())
+overlay = TorraOverlay(desk_view=ScriptedView(), access=ACCESS)
 overlay.init_app(app)
 after = picture(app, "/desk")
 for part in before:
@@ -100,23 +102,25 @@ assert client.post("/").status_code == 405
 assert "Content-Security-Policy" not in client.post("/").headers
 assert client.get("/nothing").get_data(as_text=True) == "host: nothing here"
 
-ours = client.get("/desk/")
+assert client.get("/desk/").status_code in (303, 401)
+ours = client.get("/desk/", headers=bearer("read"))
 text = ours.get_data(as_text=True)
 assert "Overview" in text and "HOST BASE" not in text and "BTCUSD" in text
 assert 'href="/desk/symbol/BTCUSD"' in text and 'href="/desk/assets/torra.css"' in text
 assert "default-src 'none'" in ours.headers["Content-Security-Policy"]
 assert client.get("/desk/assets/torra.css", buffered=True).status_code == 200
-cells = client.get("/desk/api/overview").get_json()["cells"]
+cells = client.get("/desk/api/v1/overview", headers=bearer("read")).get_json()["cells"]
 assert cells["i0.when"]["set"]["href"].startswith("/desk/")
-missing = client.get("/desk/nothing")
+missing = client.get("/desk/nothing", headers=bearer("read"))
 assert missing.status_code == 404 and "There is no such page" in missing.get_data(as_text=True)
 assert client.get("/desk/", headers={"Host": "evil.test"}).status_code == 400
 assert client.post("/desk/").status_code == 405
 assert app.config["SEEN"] > 5
 
 second = make_app()
-TorraOverlay(ScriptedView("halted")).init_app(second)
-assert "No signal is sent" in second.test_client().get("/torra/").get_data(as_text=True)
+TorraOverlay(desk_view=ScriptedView("halted"), access=ACCESS).init_app(second)
+halted = second.test_client().get("/torra/", headers=bearer("read"))
+assert "No signal is sent" in halted.get_data(as_text=True)
 assert second.test_client().get("/desk/").status_code == 404
 assert client.get("/torra/").status_code == 404
 assert app.extensions["torra_agents"].desk_view is not second.extensions["torra_agents"].desk_view
@@ -159,7 +163,7 @@ def test_a_prefix_that_would_swallow_the_host_is_refused(prefix):
     app = Flask("host")
     app.config["TORRA_AGENTS_URL_PREFIX"] = prefix
     with pytest.raises(ConfigError, match="TORRA_AGENTS_URL_PREFIX"):
-        TorraOverlay(ScriptedView()).init_app(app)
+        TorraOverlay(desk_view=ScriptedView(), access=ACCESS).init_app(app)
     assert "torra_agents" not in app.blueprints
 
 
@@ -171,9 +175,9 @@ def test_pages_without_a_source_are_refused():
 def test_a_host_names_more_hosts():
     app = Flask("host")
     app.config["TORRA_AGENTS_TRUSTED_HOSTS"] = "desk.internal"
-    TorraOverlay(ScriptedView(), app)
+    TorraOverlay(app, desk_view=ScriptedView(), access=ACCESS)
     asked = {
-        host: app.test_client().get("/torra/", headers={"Host": host}).status_code
+        host: app.test_client().get("/torra/", headers={"Host": host, **bearer("read")}).status_code
         for host in ("desk.internal", "localhost", "other.internal")
     }
     assert asked == {"desk.internal": 200, "localhost": 200, "other.internal": 400}

@@ -10,11 +10,12 @@ import pytest
 from demo_view import HOSTILE, SOURCES, ScriptedView, bars
 from flask import Flask
 from page_reader import Page, check_policy, check_structure, client, get
+from visitors import open_app
 
 from agents.contracts import VECTORS
 from torra.config import ROOT
 from torra.dashboard import arithmetic, figures, reasoning, screens, skips
-from torra.dashboard.app import HEADERS, create_app
+from torra.dashboard.app import HEADERS
 from torra.dashboard.commands import group
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
@@ -46,7 +47,7 @@ def test_a_page_needs_nothing_that_the_policy_forbids(address):
 
 
 @pytest.mark.parametrize(
-    "address", [*PAGES, "/healthz", "/api/overview", "/nope", "/assets/torra.css"]
+    "address", [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css"]
 )
 def test_every_answer_has_the_security_headers(address):
     answer = client().get(address, buffered=True)
@@ -64,7 +65,9 @@ def test_every_answer_has_the_security_headers(address):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-@pytest.mark.parametrize("address", ["/", "/symbol/BTCUSD/M15", "/api/overview", "/assets/live.js"])
+@pytest.mark.parametrize(
+    "address", ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js"]
+)
 def test_pages_only_read(method, address):
     answer = client().open(address, method=method, buffered=True)
     assert answer.status_code == 405
@@ -88,7 +91,7 @@ def test_this_machine_may_ask(host):
     "host",
     ["evil.test", "127.0.0.1.evil.test", "evil.test:5000", "localhost.evil.test", "10.0.0.7"],
 )
-@pytest.mark.parametrize("address", ["/", "/api/overview", "/assets/live.js", "/nope"])
+@pytest.mark.parametrize("address", ["/", "/api/v1/overview", "/assets/live.js", "/nope"])
 def test_a_rebound_name_is_refused(host, address):
     answer = client().get(address, headers={"Host": host}, buffered=True)
     assert answer.status_code == 400
@@ -96,7 +99,7 @@ def test_a_rebound_name_is_refused(host, address):
 
 
 def test_a_configured_name_may_ask():
-    app = create_app(ScriptedView(), trusted_hosts=["desk.internal"]).test_client()
+    app = open_app(ScriptedView(), trusted_hosts=["desk.internal"]).test_client()
     assert app.get("/", headers={"Host": "desk.internal:8443"}).status_code == 200
     assert app.get("/", headers={"Host": "other.internal"}).status_code == 400
 
@@ -110,10 +113,10 @@ def test_a_configured_name_may_ask():
 @pytest.mark.parametrize(
     ("address", "api"),
     [
-        ("/", "/api/overview"),
-        ("/symbol/BTCUSD/M15", "/api/symbol/BTCUSD/M15"),
-        ("/symbol/EURUSD/H1", "/api/symbol/EURUSD/H1"),
-        ("/help", "/api/desk"),
+        ("/", "/api/v1/overview"),
+        ("/symbol/BTCUSD/M15", "/api/v1/symbol/BTCUSD/M15"),
+        ("/symbol/EURUSD/H1", "/api/v1/symbol/EURUSD/H1"),
+        ("/help", "/api/v1/desk"),
     ],
 )
 def test_the_refresh_writes_what_the_page_showed(state, address, api):
@@ -324,7 +327,7 @@ def test_a_closed_market_is_no_failure():
         run,
     )
     assert symbol.cells["tick.1.verdict"] == "■ HOLD"
-    cells = client("weekend").get("/api/symbol/BTCUSD/M15").get_json()["cells"]
+    cells = client("weekend").get("/api/v1/symbol/BTCUSD/M15").get_json()["cells"]
     for key in ("head.skip", "head.stale", "tick.0.reason", "tick.0.action"):
         assert cells[key]["tone"] == "flat", key
     assert cells["head.age"]["tone"] == ""
@@ -339,7 +342,7 @@ def test_health_is_well_while_the_market_is_closed():
                     stream["stale"] = stream["stale"] and stream["timeframe"] == "M15"
             return data
 
-    answer = create_app(Weekend("weekend")).test_client().get("/healthz").get_json()
+    answer = open_app(Weekend("weekend")).test_client().get("/healthz").get_json()
     assert answer["status"] == "ok"
     assert [(s["stale"], s["no_bars"]) for s in answer["streams"]][:2] == [
         (False, True),
@@ -458,10 +461,10 @@ def test_errors_are_our_own_pages_and_tell_nothing_away(caplog):
     assert "nobody foresaw" not in page.text
     assert "Traceback" not in page.text
     assert "nobody foresaw" in caplog.text
-    answer = client("broken").get("/api/overview")
+    answer = client("broken").get("/api/v1/overview")
     assert (answer.status_code, answer.get_json()["status"]) == (503, 503)
     assert client("broken").get("/healthz").status_code == 503
-    assert client().get("/api/nope").get_json()["status"] == 404
+    assert client().get("/api/v1/nope").get_json()["status"] == 404
 
 
 # --- the reasoning of a tick ---
@@ -592,7 +595,7 @@ def test_ticks_lead_to_their_neighbours(place):
 
 
 def test_the_chart_has_candles_scores_markers_and_levels():
-    chart = client().get("/api/symbol/BTCUSD/M15").get_json()["chart"]
+    chart = client().get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]
     times = [candle["time"] for candle in chart["candles"]]
     assert times == sorted(set(times))
     assert [point["time"] for point in chart["consensus"]] == sorted(
@@ -602,7 +605,7 @@ def test_the_chart_has_candles_scores_markers_and_levels():
     kinds = {marker["kind"] for marker in chart["markers"]}
     assert {"OPEN_BUY", "OPEN_SELL", "EXIT"} <= kinds
     assert chart["thresholds"]["sell"] == -0.5
-    assert client("empty").get("/api/symbol/BTCUSD/M15").get_json()["chart"]["candles"] == []
+    assert client("empty").get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]["candles"] == []
 
 
 def test_the_chart_is_also_a_table_and_a_line_without_scripts():
@@ -677,7 +680,7 @@ def test_one_glance_is_light():
 
 
 def test_flask_torra_status_tells_the_desk():
-    app = create_app(ScriptedView())
+    app = open_app(ScriptedView())
     app.cli.add_command(group)
     answer = app.test_cli_runner().invoke(args=["torra", "status"])
     assert answer.exit_code == 0, answer.output

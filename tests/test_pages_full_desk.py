@@ -494,10 +494,10 @@ EVENTS_NAMED = (
 
 def test_a_veto_names_its_rule_and_its_event():
     page = page_of("vetoed")
-    box = page.text.split("Signal")[0]
+    box = re.split(r"\bSignal\b", page.text)[0]
     assert f"GATE_VETO: WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}" in box
     assert "or a veto of this side still holds" not in page.text
-    assert "latched by an earlier veto" in page_of("latched").text.split("Signal")[0]
+    assert "latched by an earlier veto" in re.split(r"\bSignal\b", page_of("latched").text)[0]
     view = FullDeskView().symbol("BTCUSD", "M15", 300)
     cells = screens.symbol(view, lambda *_: "")["cells"]
     reasons = [cell["text"] for key, cell in cells.items() if key.endswith(".reason")]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from visitors import open_app
 
 from agents.contracts import CallRecord, Completion, Request
 from instance_database import Database
@@ -29,7 +30,6 @@ from torra.config import (
     Profile,
     validate,
 )
-from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView
 from torra.errors import StoreUnavailable
 from torra.news_digest import NewsItem
@@ -395,7 +395,7 @@ def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
     desks.take_lease(desk)
     (outcome,) = desk.wake("EURUSD")
     view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
-    client = create_app(view).test_client()
+    client = open_app(view).test_client()
     address = f"/symbol/EURUSD/H1/{iso(outcome.key.bar_time)}"
     notice, opened = "The prompts and replies of this tick", "prompt and reply</summary>"
     page = client.get(address).get_data(as_text=True)

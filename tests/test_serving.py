@@ -8,9 +8,9 @@ import threading
 
 import pytest
 from demo_view import ScriptedView
+from visitors import open_app
 
 from torra.dashboard import server
-from torra.dashboard.app import create_app
 from torra.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def taken():
 @pytest.mark.parametrize("start", ["open_server", "serve", "check_port"])
 def test_a_taken_port_is_one_line_with_the_remedy(taken, start):
     where = ("127.0.0.1", taken)
-    arguments = where if start == "check_port" else (create_app(ScriptedView()), *where)
+    arguments = where if start == "check_port" else (open_app(ScriptedView()), *where)
     with pytest.raises(ConfigError) as caught:
         getattr(server, start)(*arguments)
     line = str(caught.value)
@@ -36,7 +36,7 @@ def test_a_taken_port_is_one_line_with_the_remedy(taken, start):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
 def test_an_address_beyond_this_machine_is_refused(host):
-    for start in (server.check_port, lambda *at: server.serve(create_app(ScriptedView()), *at)):
+    for start in (server.check_port, lambda *at: server.serve(open_app(ScriptedView()), *at)):
         with pytest.raises(ConfigError, match="this machine only"):
             start(host, 5150)
 
@@ -50,7 +50,7 @@ def test_a_free_port_is_left_free():
 
 
 def test_the_server_answers_and_ends():
-    running = server.open_server(create_app(ScriptedView()), "127.0.0.1", 0)
+    running = server.open_server(open_app(ScriptedView()), "127.0.0.1", 0)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     try:

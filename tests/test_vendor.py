@@ -9,9 +9,9 @@ import re
 
 import pytest
 from demo_view import ScriptedView
+from visitors import open_app
 
 from torra.config import ROOT
-from torra.dashboard.app import create_app
 
 VENDOR = ROOT / "static" / "vendor"
 LISTED = json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))["packages"]
@@ -46,7 +46,7 @@ def test_a_package_names_version_licence_and_source(package):
 
 
 def test_pages_load_only_our_own_and_listed_scripts():
-    client = create_app(ScriptedView()).test_client()
+    client = open_app(ScriptedView()).test_client()
     for address in ("/", "/symbol/BTCUSD/M15", "/help"):
         page = client.get(address).get_data(as_text=True)
         for tag in re.findall(r"<script[^>]*>", page):
@@ -59,7 +59,7 @@ def test_pages_load_only_our_own_and_listed_scripts():
 
 
 def test_a_chart_page_shows_the_notice_and_the_link_and_no_logo():
-    client = create_app(ScriptedView()).test_client()
+    client = open_app(ScriptedView()).test_client()
     for address in ("/symbol/BTCUSD/M15", "/symbol/EURUSD/H1", "/symbol/XAUUSD/M15"):
         page = client.get(address).get_data(as_text=True)
         footer = page[page.index("<footer>") :]

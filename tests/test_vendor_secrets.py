@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
+from visitors import open_app
 
 from agents.contracts import ModelUnavailable
 from tests import desks, vendor_desk, vendor_line
@@ -41,7 +42,6 @@ from tests.vendor_server import (
     VendorServer,
 )
 from torra.config import DeskSettings
-from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView
 from torra.errors import ConfigError
 from torra.providers.addresses import address
@@ -166,7 +166,7 @@ def pages(folder: Path) -> Iterator[tuple[str, bytes]]:
     desk = desks.open_desk(folder, (desks.EUR,))
     try:
         view = DatabaseView(desk.database, DeskSettings(instances=(desks.EUR,)), desk)
-        client = create_app(view).test_client()
+        client = open_app(view).test_client()
         bar_time = desk.database.latest_tick("EURUSD", "H1")["bar_time"]
         stream = "symbol/EURUSD/H1"
         tick = f"{stream}/{bar_time}"
@@ -176,9 +176,9 @@ def pages(folder: Path) -> Iterator[tuple[str, bytes]]:
             tick,
             "help",
             "healthz",
-            "api/desk",
-            f"api/{stream}",
-            f"api/{tick}",
+            "api/v1/desk",
+            f"api/v1/{stream}",
+            f"api/v1/{tick}",
         ):
             answer = client.get(f"/{path}")
             assert answer.status_code == 200, path

@@ -262,7 +262,59 @@ SIGNAL_ADDITIONS: Final = (
 """Columns that 0004 adds to signals. `misses` counts the looks at the books that did not find it,
 `missed_at` is the time of the newest of them."""
 
-CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", re.MULTILINE)
+FACE: Final = """
+CREATE TABLE streams (
+    stream_id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL, torra_key TEXT NOT NULL, owner TEXT NOT NULL,
+    at TEXT NOT NULL, ended INTEGER NOT NULL DEFAULT 0 CHECK (ended IN (0, 1))
+) WITHOUT ROWID;
+CREATE INDEX streams_open ON streams (owner) WHERE ended = 0;
+CREATE INDEX streams_tick ON streams (torra_key, at);
+CREATE INDEX streams_at ON streams (at);
+
+CREATE TABLE stream_events (
+    stream_id TEXT NOT NULL, seq INTEGER NOT NULL,
+    event TEXT NOT NULL, terminal INTEGER NOT NULL CHECK (terminal IN (0, 1)),
+    payload TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (stream_id, seq)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX stream_events_one_end ON stream_events (stream_id) WHERE terminal = 1;
+
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL, actor TEXT NOT NULL, address TEXT NOT NULL,
+    action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL,
+    previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE
+);
+CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+
+CREATE TABLE verdict_tallies (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL,
+    ticks INTEGER NOT NULL, changed INTEGER NOT NULL,
+    PRIMARY KEY (instance, timeframe)
+) WITHOUT ROWID;
+INSERT INTO verdict_tallies (instance, timeframe, ticks, changed)
+    SELECT instance, timeframe, count(*), sum(verdict <> l1_verdict) FROM chains
+    GROUP BY instance, timeframe;
+CREATE TRIGGER verdict_tallies_up AFTER INSERT ON chains BEGIN
+    INSERT INTO verdict_tallies (instance, timeframe, ticks, changed)
+        VALUES (new.instance, new.timeframe, 1, new.verdict <> new.l1_verdict)
+        ON CONFLICT (instance, timeframe) DO UPDATE
+        SET ticks = ticks + 1, changed = changed + excluded.changed;
+END;
+CREATE TRIGGER verdict_tallies_down AFTER DELETE ON chains BEGIN
+    UPDATE verdict_tallies SET ticks = ticks - 1,
+        changed = changed - (old.verdict <> old.l1_verdict)
+        WHERE instance = old.instance AND timeframe = old.timeframe;
+END;
+"""
+"""What the pages live on: event streams, the log of what people did, and counted verdicts."""
+
+CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
 
@@ -299,11 +351,17 @@ def _execution(db: sqlite_utils.Database) -> None:
     db.executescript(ONE_OPENING)
 
 
+@steps(name="0005_face")
+def _face(db: sqlite_utils.Database) -> None:
+    db.executescript(FACE)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
     "0003_news": NEWS,
     "0004_execution": EXECUTION,
+    "0005_face": FACE,
 }
 """What each step makes besides the sentiment table and columns."""
 

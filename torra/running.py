@@ -21,7 +21,9 @@ from torra import wiring
 from torra.clock import duration, floor
 from torra.config import DeskSettings
 from torra.dashboard import server
+from torra.dashboard.access import Access
 from torra.dashboard.app import create_app
+from torra.dashboard.backing import Backing
 from torra.dashboard.desk_view import DatabaseView
 from torra.feeds.protocol import stream_state
 from torra.schedule import Desk
@@ -41,7 +43,7 @@ def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], N
         signal.signal(number, lambda *_: stop.set())
     desk, settings = wiring.open_desk(home)
     try:
-        listener = _listen(desk, settings, host, port) if pages else None
+        listener, address = _listen(desk, settings, home, host, port) if pages else (None, "")
         if desk.open():
             warm_up(desk, say, stop)
         else:
@@ -53,7 +55,7 @@ def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], N
             say(note)
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()
-            say(f"The pages: http://{host}:{port}")
+            say(f"The pages: {address}")
         state = "is running" if desk.active else "stands by"
         say(f"The desk {state} on {home.absolute()}. {ENDING}")
         stop.wait()
@@ -91,7 +93,22 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> No
                 return
 
 
-def _listen(desk: Desk, settings: DeskSettings, host: str, port: int) -> Any:
-    """Hold the port before anything long begins, so that a taken one is known at once."""
-    app = create_app(DatabaseView(desk.database, settings, desk))
-    return server.open_server(app, host, port)
+def _listen(
+    desk: Desk, settings: DeskSettings, home: Path, host: str, port: int
+) -> tuple[Any, str]:
+    """Hold the port before anything long begins, so that a taken one is known at once.
+
+    Returns the server and the address to open: at the first start with the link that logs in.
+    """
+    access, new = Access.of_home(home)
+    app = create_app(
+        DatabaseView(desk.database, settings, desk),
+        access=access,
+        backing=Backing(home, desk.database, settings, desk),
+    )
+    address = f"http://{host}:{port}"
+    if new:
+        return server.open_server(
+            app, host, port
+        ), f"{address}/login#token={access.tokens['admin']}"
+    return server.open_server(app, host, port), f"{address} (torra token shows the link to log in)"

@@ -1,10 +1,10 @@
 """The pages as an app of their own, or as a guest in somebody else's Flask app.
 
-`create_app` makes the whole app; `TorraOverlay(view).init_app(app)` adds one blueprint below
-TORRA_AGENTS_URL_PREFIX to a host and one entry to its `extensions`, nothing else: headers, the Host
-check and the error pages belong to the blueprint. Foreign host names are answered with 400, unknown
-pages with our 404, a database that cannot be read with 503, anything unforeseen with 500 and a line
-in the log `torra.dashboard`. No state is changed by any route; serving is left to `server`.
+`create_app` makes the whole app; `TorraOverlay(app)` adds one blueprint below
+TORRA_AGENTS_URL_PREFIX to a host and one entry to its `extensions`, nothing else: headers, checks
+and error pages belong to the blueprint. Foreign host names are answered with 400, strangers with
+401, unknown pages with our 404, a database that cannot be read with 503, anything unforeseen with
+500 and a line in the log `torra.dashboard`. Serving is left to `server`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -24,7 +23,6 @@ from flask import (
     abort,
     current_app,
     jsonify,
-    render_template,
     request,
 )
 from flask.typing import ResponseReturnValue
@@ -32,9 +30,11 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.sansio.utils import host_is_trusted
 
 from torra.config import ROOT
-from torra.dashboard import views
+from torra.dashboard.access import Access, guard
+from torra.dashboard.backing import Backing
 from torra.dashboard.desk_view import DeskView
-from torra.dashboard.views import EXTENSION
+from torra.dashboard.rendering import EXTENSION, State, page
+from torra.dashboard.routes import by_name, every_route
 from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
@@ -60,8 +60,17 @@ ERRORS: Final = {
         "Refused",
         "This address is not one that Torra answers to. Open it as 127.0.0.1 or localhost.",
     ),
+    401: ("Not logged in", "Open the link that torra run printed, or run: torra token"),
+    403: (
+        "Not allowed",
+        "This token may not do that, or the request did not come from a page of this desk. "
+        "Nothing was changed.",
+    ),
     404: ("Not here", "There is no such page, symbol or tick. The overview lists what there is."),
-    405: ("Read-only", "These pages only read: they answer GET and change nothing."),
+    405: ("Not this way", "This address does not answer that method. Nothing was changed."),
+    409: ("Too late", "It was decided or changed in the meantime. Load the page again."),
+    413: ("Too large", "This is more than the pages take. Nothing was changed."),
+    429: ("Too often", "Wait a minute and try again. Nothing was changed."),
     500: ("Something broke", "The page could not be made; the log of torra.dashboard says why."),
     503: (
         "The database cannot be read",
@@ -71,15 +80,6 @@ ERRORS: Final = {
 """What each error page says, and what to do about it."""
 
 
-@dataclass(frozen=True)
-class State:
-    """What the pages of one app know."""
-
-    desk_view: DeskView
-    trusted_hosts: tuple[str, ...] = LOCAL_HOSTS
-    vendor: Mapping[str, Any] = field(default_factory=dict)
-
-
 class TorraOverlay:
     """The pages as a Flask extension; one object may serve several apps.
 
@@ -87,8 +87,15 @@ class TorraOverlay:
     TORRA_AGENTS_TRUSTED_HOSTS (names besides 127.0.0.1, localhost and [::1]).
     """
 
-    def __init__(self, desk_view: DeskView | None = None, app: Flask | None = None) -> None:
+    def __init__(
+        self,
+        app: Flask | None = None,
+        *,
+        desk_view: DeskView | None = None,
+        access: Access | None = None,
+    ) -> None:
         self._desk_view = desk_view
+        self._access = access
         if app is not None:
             self.init_app(app)
 
@@ -96,7 +103,7 @@ class TorraOverlay:
         """Add the pages to an app; raises ConfigError without a view or a prefix."""
         view = desk_view or self._desk_view
         if view is None:
-            raise ConfigError("the pages need a data source: TorraOverlay(desk_view)")
+            raise ConfigError("the pages need a data source: TorraOverlay(desk_view=...)")
         app.config.setdefault("TORRA_AGENTS_URL_PREFIX", DEFAULT_PREFIX)
         app.config.setdefault("TORRA_AGENTS_TRUSTED_HOSTS", ())
         prefix = str(app.config["TORRA_AGENTS_URL_PREFIX"])
@@ -105,22 +112,50 @@ class TorraOverlay:
                 f"TORRA_AGENTS_URL_PREFIX is {prefix!r}: it must begin with a slash and name a "
                 f"folder, such as {DEFAULT_PREFIX}"
             )
-        attach(app, view, app.config["TORRA_AGENTS_TRUSTED_HOSTS"], prefix.rstrip("/"))
+        known = State(
+            view,
+            self._access or Access.made(),
+            trusted_hosts=every_host(app.config["TORRA_AGENTS_TRUSTED_HOSTS"]),
+            vendor=vendor_files(),
+        )
+        attach(app, known, prefix.rstrip("/"))
 
 
-def create_app(desk_view: DeskView, *, trusted_hosts: Sequence[str] = ()) -> Flask:
-    """Return an app that shows the pages at its root and nothing besides them."""
+def create_app(
+    desk_view: DeskView,
+    *,
+    access: Access | None = None,
+    backing: Backing | None = None,
+    trusted_hosts: Sequence[str] = (),
+    remote: bool = False,
+) -> Flask:
+    """Return an app that shows the pages at its root and nothing besides them.
+
+    Without `access` its tokens are new and known to nobody: it answers the login page only.
+    """
     app = Flask("torra.dashboard", static_folder=None, template_folder=None)
-    attach(app, desk_view, trusted_hosts, None)
+    known = State(
+        desk_view,
+        access or Access.made(),
+        backing,
+        trusted_hosts=every_host(trusted_hosts),
+        vendor=vendor_files(),
+        remote=remote,
+    )
+    attach(app, known, None)
     app.register_error_handler(HTTPException, show_http_error)
     app.after_request(add_headers)
     return app
 
 
-def attach(app: Flask, view: DeskView, hosts: Sequence[str], prefix: str | None) -> None:
+def every_host(named: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that the pages answer to."""
+    return (*LOCAL_HOSTS, *((named,) if isinstance(named, str) else named))
+
+
+def attach(app: Flask, known: State, prefix: str | None) -> None:
     """Register a blueprint with its state; the host's own parts stay as they are."""
-    named = (hosts,) if isinstance(hosts, str) else tuple(hosts)
-    app.extensions[EXTENSION] = State(view, (*LOCAL_HOSTS, *named), vendor_files())
+    app.extensions[EXTENSION] = known
     app.register_blueprint(make_blueprint(), url_prefix=prefix)
 
 
@@ -133,7 +168,8 @@ def make_blueprint() -> Blueprint:
         static_folder=str(ROOT / "static"),
         static_url_path="/assets",
     )
-    views.add_routes(blueprint)
+    for route in every_route():
+        blueprint.add_url_rule(route.rule, route.name, route.view, methods=list(route.methods))
     blueprint.before_request(check_request)
     blueprint.after_request(add_headers)
     for code in ERRORS:  # by code: a host's own handler of a code would win over a class of ours
@@ -144,13 +180,18 @@ def make_blueprint() -> Blueprint:
     return blueprint
 
 
-def check_request() -> None:
-    """Refuse a foreign Host (a rebound name) and every method that is not reading."""
-    trusted = current_app.extensions[EXTENSION].trusted_hosts
-    if not is_trusted(request.headers.get("Host", ""), trusted):
+def check_request() -> ResponseReturnValue | None:
+    """Refuse a foreign Host (a rebound name), a stranger, and a change that is not ours."""
+    known: State = current_app.extensions[EXTENSION]
+    if not is_trusted(request.headers.get("Host", ""), known.trusted_hosts):
         abort(400)
-    if request.method not in READING:
+    name = (request.endpoint or "").removeprefix(f"{EXTENSION}.")
+    route = by_name().get(name)
+    if request.method not in (*(route.methods if route else ()), *READING):
         raise MethodNotAllowed(READING)
+    if route is None:
+        return None  # a file of ours; a missing address has its own route
+    return guard(known.access, route.scope, f"{EXTENSION}.login_page")
 
 
 def is_trusted(host: str, trusted: Sequence[str]) -> bool:
@@ -175,7 +216,8 @@ def show_http_error(error: HTTPException) -> ResponseReturnValue:
     """Show a page of ours for an HTTP error."""
     code = error.code if error.code in ERRORS else 500 if (error.code or 500) >= 500 else 404
     shown = _error(code)
-    return shown, error.code or 500, [("Allow", ", ".join(READING))] if code == 405 else []
+    allowed = getattr(error, "valid_methods", None) or READING
+    return shown, error.code or 500, [("Allow", ", ".join(allowed))] if code == 405 else []
 
 
 def show_store_error(error: StoreUnavailable) -> ResponseReturnValue:
@@ -194,7 +236,7 @@ def _error(code: int) -> Any:
     title, advice = ERRORS[code]
     if _asks_for_json():
         return jsonify(error=title, advice=advice, status=code)
-    return render_template("torra_agents/error.html", code=code, title=title, advice=advice)
+    return page("error.html", None, code=code, title=title, advice=advice)
 
 
 def _asks_for_json() -> bool:

@@ -61,7 +61,8 @@ class DeskView(Protocol):
 
         demo, rate (how many times faster than real time, None for a desk in real time), now,
         real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
-        ceiling (USD), blocks (providers that are not asked for now: provider, reason, until).
+        ceiling (USD), blocks (providers that are not asked for now: provider, reason, until),
+        waiting (proposals that wait for a person), alarms (that stand: key, kind, detail, at).
         """
         ...
 
@@ -148,6 +149,8 @@ class DatabaseView:
             "version": self._version,
             "cost_hour": sum(self._database.spent(name, real - COST_WINDOW) for name in budgets),
             "ceiling": sum(item.agents.max_api_cost_per_hour for item in budgets.values()),
+            "waiting": len(self._database.proposals()),
+            "alarms": self._database.alarms(limit=5),
             "blocks": [
                 row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
             ],

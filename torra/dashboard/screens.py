@@ -49,6 +49,9 @@ def strip(desk: Mapping[str, Any]) -> Cells:
         "desk.ceiling": _text(figures.money(ceiling, 2)),
         "desk.meter": _text("", "") | {"set": {"width": round(share * 100, 2)}},
         "desk.pace": _text(_pace(desk.get("rate"))),
+        "nav.waiting": _waiting(desk.get("waiting")),
+        "banner.alarms": _shown(bool(desk.get("alarms"))),
+        "desk.alarms": _text(_alarms(desk.get("alarms") or ())),
         "banner.demo": _shown(bool(desk.get("demo"))),
         "banner.standby": _shown(desk.get("role") == "STANDBY"),
         "banner.reducing": _shown(trading == "REDUCING"),
@@ -59,6 +62,20 @@ def strip(desk: Mapping[str, Any]) -> Cells:
             figures.clean(desk.get("trading_reason"), 300) or "no reason was given"
         ),
     }
+
+
+def _waiting(number: Any) -> Row:
+    """Return how many proposals wait for a person; hidden when none does."""
+    told = figures.plain(number, 0) if number else ""
+    return _text(told, "warn", "proposals that wait for a person") | _shown(bool(number))
+
+
+def _alarms(alarms: Sequence[Mapping[str, Any]]) -> str:
+    """Say what the alarms that stand are about."""
+    return "; ".join(
+        f"{figures.clean(item.get('kind'), 40)}: {figures.clean(item.get('detail'), 300)}"
+        for item in alarms
+    )
 
 
 def _blocks(blocks: Sequence[Mapping[str, Any]]) -> str:

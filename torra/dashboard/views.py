@@ -1,53 +1,29 @@
 """The routes of the pages: each asks the desk's view, arranges the answer and renders it.
 
-Read-only: every route answers GET (and HEAD) and changes nothing. What is not there is a 404; an
-error becomes one of our own pages by the handlers of `app`. Formatting is left to `screens` and
+Read-only: every route here answers GET (and HEAD) and changes nothing. What is not there is a 404;
+an error becomes one of our own pages by the handlers of `app`. Formatting is left to `screens` and
 `reasoning`, headers and the Host check to `app`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from flask import Blueprint, abort, current_app, jsonify, render_template, url_for
+from flask import abort, g, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from torra import clock
 from torra.dashboard import figures, reasoning, screens, surroundings
-from torra.dashboard.desk_view import DeskView
+from torra.dashboard.rendering import desk_view, page, tick_link
+from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row
-
-EXTENSION: Final = "torra_agents"
-"""Name of the blueprint and key of the state in `app.extensions`."""
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
 
-REFRESH_SECONDS: Final = 3
 FALLBACK_CHART: Final = (600.0, 200.0)
 """Coordinates of the price line that stands in for the chart without scripts."""
-
-
-def desk_view() -> DeskView:
-    """Return the data source of the app that answers this request."""
-    view: DeskView = current_app.extensions[EXTENSION].desk_view
-    return view
-
-
-def add_routes(blueprint: Blueprint) -> None:
-    """Put every page and every JSON answer on a blueprint."""
-    blueprint.add_url_rule("/", "overview", overview)
-    blueprint.add_url_rule("/symbol/<instance>", "instance", instance_page)
-    blueprint.add_url_rule("/symbol/<instance>/<timeframe>", "symbol", symbol_page)
-    blueprint.add_url_rule("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page)
-    blueprint.add_url_rule("/help", "help", help_page)
-    blueprint.add_url_rule("/healthz", "healthz", healthz)
-    blueprint.add_url_rule("/api/desk", "api_desk", api_desk)
-    blueprint.add_url_rule("/api/overview", "api_overview", api_overview)
-    blueprint.add_url_rule("/api/symbol/<instance>/<timeframe>", "api_symbol", api_symbol)
-    blueprint.add_url_rule("/api/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick)
-    blueprint.add_url_rule("/<path:missing>", "missing", missing_page)
 
 
 def overview() -> str:
@@ -140,9 +116,12 @@ def healthz() -> ResponseReturnValue:
         for stream in one["streams"]
     ]
     healthy = desk.get("trading_state") != "HALTED" and not any(s["stale"] for s in streams)
+    status = "ok" if healthy else "attention"
+    if g.get("torra_visitor") is None:
+        return jsonify(status=status)
     names = ("version", "role", "trading_state", "demo")
     return jsonify(
-        status="ok" if healthy else "attention",
+        status=status,
         desk_time=desk.get("now"),
         streams=streams,
         **{name: desk.get(name) for name in names},
@@ -187,19 +166,16 @@ def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
     return desk_view().tick(instance, timeframe, moment) or abort(404)
 
 
-def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
-    """Return the address of a tick's page."""
-    return url_for(".tick", instance=instance, timeframe=timeframe, bar_time=bar_time)
-
-
-def page(template: str, desk: Row, **context: Any) -> str:
-    """Render one of our templates with what all of them use."""
-    return render_template(
-        f"torra_agents/{template}",
-        desk=desk,
-        fig=figures,
-        short=screens.SHORT,
-        refresh=REFRESH_SECONDS,
-        vendor=current_app.extensions[EXTENSION].vendor,
-        **context,
-    )
+ROUTES = (
+    Route("/", "overview", overview),
+    Route("/symbol/<instance>", "instance", instance_page),
+    Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
+    Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
+    Route("/help", "help", help_page),
+    Route("/healthz", "healthz", healthz, scope=None, reply="json"),
+    Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
+    Route("/api/v1/overview", "api_overview", api_overview, reply="json"),
+    Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
+    Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
+    Route("/<path:missing>", "missing", missing_page),
+)

@@ -1,0 +1,24 @@
+"""The screen Replays and scorecards."""
+
+from __future__ import annotations
+
+from flask import url_for
+
+from torra.dashboard import screens
+from torra.dashboard.rendering import desk_view, page
+from torra.dashboard.routes import Route
+
+
+def replays() -> str:
+    """Show Replays and scorecards."""
+    desk = desk_view().desk()
+    return page(
+        "replays.html",
+        desk,
+        live=url_for("torra_agents.api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+    )
+
+
+ROUTES = (Route("/replays", "replays", replays),)
