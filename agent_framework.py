@@ -41,6 +41,7 @@ from agents.contracts import (
     ADJUSTMENT_BOUND,
     SCORE_DECIMALS,
     VECTORS,
+    AgentReport,
     DebateContext,
     Feature,
     GateRuling,
@@ -55,9 +56,9 @@ from agents.evidence import with_scores
 from agents.panel import NEUTRAL, Panel, measure, quorate
 from agents.registry import SCORER, Agent, seated
 from agents.replies import scores as read_scores
-from agents.sitting import OnEvent, Sitting, failure, fenced, result_of
+from agents.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
 from agents.stages import crowded, run_together
-from agents.synthesis import Debate, adjust, blended, clamp, spread, synthesise
+from agents.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
 
 __all__ = [
     "Deliberation",
@@ -258,8 +259,10 @@ def _research(sitting: Sitting, context: DebateContext, number: int) -> None:
             for name in seats
         },
     )
-    answered = [answer.role.id for answer in sitting.heard("researcher")]
-    sitting.tell("debate_round", round=number, answered=answered)
+    stand = [answer.report for answer in sitting.heard("researcher")]
+    said = [{"agent": report.agent_id, "summary": summary(report)} for report in stand]
+    answered = [report.agent_id for report in stand]
+    sitting.tell("debate_round", round=number, answered=answered, statements=said)
 
 
 def _gate(sitting: Sitting, context: DebateContext, rule: GateRuling, apart: float) -> GateRuling:
@@ -284,15 +287,19 @@ def _without_opinions(
         return SourceType.L1_ONLY, NOTHING
     started = sitting.line.monotonic()
     stage = Stage("fallback", 1, sitting.deadline)
+    sitting.tell("agent_start", agent=SCORER.id, stage=stage.name, round=stage.round)
     try:
         scores = _ask_fallback(sitting, stage, context, fallback)
     except ModelUnavailable as error:
         reason = failure(error)
         sitting.flags.append(f"fallback_failed:{reason}")
         sitting.note(stage, started, "failed", {SCORER.id: reason})
+        sitting.tell_outcome(SCORER.id, reason, stage, started)
         return SourceType.L1_ONLY, NOTHING
     sitting.note(stage, started, "ok", {SCORER.id: "answered"})
     moves = {v: clamp(scores[v] - context.scores[v], ADJUSTMENT_BOUND) for v in VECTORS}
+    moved = Answer(SCORER, AgentReport(SCORER.id, moves))
+    sitting.tell_outcome(SCORER.id, moved, stage, started)
     return SourceType.LEGACY, Debate(NOTHING.analyst_avg, moves)
 
 

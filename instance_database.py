@@ -32,11 +32,13 @@ from torra.config import Profile, SymbolSpec
 from torra.errors import StoreUnavailable
 from torra.event_store import EventStore
 from torra.execution_store import ExecutionStore
+from torra.history_store import HistoryStore
 from torra.journal_store import JournalStore
 from torra.ledger_store import LedgerStore
 from torra.news_store import NewsStore
 from torra.risk_engine import Position
 from torra.sentiment_rules import OpenPosition
+from torra.sentiment_store import SentimentStore
 from torra.signal_store import SignalStore, as_position
 from torra.store_connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.tick_store import TickStore
@@ -85,6 +87,8 @@ class Database(
     NewsStore,
     EventStore,
     AuditStore,
+    SentimentStore,
+    HistoryStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
 

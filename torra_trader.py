@@ -133,14 +133,36 @@ def run_tick(
 
     `due` is the moment, in the clock's monotonic seconds, from which the deadline counts. Raises
     StoreUnavailable when the tick could not be stored before the deadline + 0.5 s; its claim is
-    released then, as on any other exception.
+    released then, as on any other exception. Whoever listens hears of a claimed tick from its
+    beginning to one end: `tick` with the record, or `tick_error`.
     """
     key = TickKey(instance.id, timeframe, bar_time)
-    database = edges.database
     deadline = due + profile.agents.timeout_seconds
     with _write(edges, deadline):
-        if not database.claim_tick(key, edges.epoch):
+        if not edges.database.claim_tick(key, edges.epoch):
             return Outcome(key, "taken", reason="claimed")
+    _tell(edges, key, "tick_start", _start(key))
+    try:
+        outcome = _claimed(instance, key, due, deadline, profile, edges)
+    except BaseException as error:
+        _tell(edges, key, "tick_error", _fault(error))
+        raise
+    if outcome.record is None:
+        _tell(edges, key, "tick_error", _skip(outcome))
+    else:
+        _tell(edges, key, "tick", outcome.record)
+    return outcome
+
+
+def _claimed(
+    instance: Instance,
+    key: TickKey,
+    due: float,
+    deadline: float,
+    profile: Profile,
+    edges: Edges,
+) -> Outcome:
+    database = edges.database
     try:
         sight = _look(instance, key, profile, edges, deadline)
         thought = debate(
@@ -158,22 +180,54 @@ def run_tick(
         raise
     if thought.late:
         thought.late.watch(database, key)
-    _afterwards(instance, record, edges)
+    _afterwards(instance, edges)
     return Outcome(key, "done", record=record)
 
 
-def _afterwards(instance: Instance, record: Mapping[str, Any], edges: Edges) -> None:
-    """Publish and tell; the tick is stored, so nothing here may fail it."""
+def _afterwards(instance: Instance, edges: Edges) -> None:
+    """Publish; the tick is stored, so nothing here may fail it."""
     try:
         if edges.way is not None:
             edges.way.send(instance.id)
         else:
             with edges.database.transaction(PUBLISH_WAIT):
                 publish(instance, edges)
-        if edges.notify:
-            edges.notify("tick", dict(record))
     except Exception:
         log.exception("after the tick of %s; what is pending waits", instance.id)
+
+
+def _tell(edges: Edges, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
+    """Tell whoever listens; one that fails is logged and does not fail the tick."""
+    if edges.notify is None:
+        return
+    try:
+        edges.notify(kind, {**told, "torra_key": key.text})
+    except Exception:
+        log.exception("a listener failed at %s of %s", kind, key.text)
+
+
+def _start(key: TickKey) -> dict[str, Any]:
+    return {
+        "instance": key.instance,
+        "timeframe": key.timeframe,
+        "bar_time": iso(key.bar_time),
+        "close_time": iso(key.bar_time + duration(key.timeframe)),
+    }
+
+
+def _skip(outcome: Outcome) -> dict[str, Any]:
+    """Return what is told of a tick whose bars could not be used: it is not tried again."""
+    code, message = f"skipped:{outcome.reason}", outcome.detail
+    return {"code": code, "message": message, "recoverable": False}
+
+
+def _fault(error: BaseException) -> dict[str, Any]:
+    """Return what is told of a tick that raised: the kind of its error, never its text."""
+    if isinstance(error, StoreUnavailable):
+        told = "The database could not be used, or the tick is another desk's by now."
+        return {"code": "store", "message": told, "recoverable": True}
+    told = f"The tick failed ({type(error).__name__}); the log says why."
+    return {"code": "failed", "message": told, "recoverable": True}
 
 
 def _write(edges: Edges, deadline: float) -> AbstractContextManager[None]:

@@ -26,6 +26,9 @@ from .synthesis import Answer
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 
+SUMMARY_CHARS: Final = 600
+"""Characters of an agent's reasoning that whoever listens is told."""
+
 NONCE_CHARS: Final = 16
 """Hexadecimal characters of the nonce of one call: 64 bits, made of the tick's own."""
 
@@ -138,6 +141,27 @@ class Sitting:
         except Exception:  # noqa: BLE001 - whoever listens must not break a tick
             self.flags.append("event_failed")
 
+    def tell_outcome(
+        self, role_id: str, result: Answer | str, stage: Stage, started: float
+    ) -> None:
+        """Tell whoever listens what became of an agent: its answer, or why there is none."""
+        where = {"agent": role_id, "stage": stage.name, "round": stage.round}
+        ms = round((self.line.monotonic() - started) * 1000, 3)
+        if isinstance(result, str):
+            self.tell("agent_error", **where, reason=result, ms=ms)
+            return
+        report = result.report
+        self.tell(
+            "agent_complete",
+            **where,
+            summary=summary(report),
+            abstained=report.abstained,
+            confidence=report.confidence,
+            adjustments=dict(report.adjustments),
+            evidence=[{"id": item.id, "value": item.value} for item in report.evidence],
+            ms=ms,
+        )
+
     def _until(self, name: str, now: float) -> float:
         kept = 0.0
         if self.keep_for_fallback and not self.answers:
@@ -161,7 +185,7 @@ class Sitting:
                 outcome[role_id] = failure(error)
             except Exception:  # noqa: BLE001 - a handed-in agent may return anything
                 outcome[role_id] = "garbage"
-            self._tell_outcome(role_id, outcome[role_id], stage, started)
+            self.tell_outcome(role_id, outcome[role_id], stage, started)
 
         for role_id in seats:
             self.tell("agent_start", agent=role_id, stage=stage.name, round=stage.round)
@@ -178,7 +202,7 @@ class Sitting:
         for role_id in unfinished:
             if role_id in standing:
                 outcome[role_id] = Answer(seats[role_id].role, standing[role_id])
-            self._tell_outcome(role_id, outcome[role_id], stage, started)
+            self.tell_outcome(role_id, outcome[role_id], stage, started)
 
     def _keep(self, role_id: str, result: Answer | str, stage: Stage) -> None:
         """Keep an answer or a failure; of several rounds the last answered one counts."""
@@ -207,23 +231,11 @@ class Sitting:
         status = "ok" if good == len(outcome) else "partial" if good else "failed"
         self.note(stage, started, status, words)
 
-    def _tell_outcome(
-        self, role_id: str, result: Answer | str, stage: Stage, started: float
-    ) -> None:
-        where = {"agent": role_id, "stage": stage.name, "round": stage.round}
-        ms = round((self.line.monotonic() - started) * 1000, 3)
-        if isinstance(result, str):
-            self.tell("agent_error", **where, reason=result, ms=ms)
-            return
-        report = result.report
-        self.tell(
-            "agent_complete",
-            **where,
-            abstained=report.abstained,
-            confidence=report.confidence,
-            adjustments=dict(report.adjustments),
-            ms=ms,
-        )
+
+def summary(report: AgentReport) -> str:
+    """Return the beginning of what an agent says, or why it says nothing."""
+    text = report.reason if report.abstained else report.reasoning
+    return text if len(text) <= SUMMARY_CHARS else text[: SUMMARY_CHARS - 1] + "…"
 
 
 def fenced(context: DebateContext, role_id: str, stage: Stage) -> DebateContext:

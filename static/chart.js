@@ -1,8 +1,15 @@
-// Draws candles, markers, levels and the consensus with lightweight-charts from the same answer that
-// refreshes the page. Colours come from the style sheet, so the chart follows light and dark. The
-// chart can be moved with the arrow keys; its figures are also in a table on the page.
+// Draws candles, markers, levels and scores with lightweight-charts from the same answer that
+// refreshes the page. Colours come from the style sheet, so the chart follows theme and palette, and
+// times are told in the visitor's zone. A bar's figures stand above the chart as text: of the bar
+// under the pointer or the keyboard's cursor, else of the newest. Its figures are also in a table.
+
+import { chosen } from "./prefs.js";
+import { write } from "./times.js";
 
 const holder = document.getElementById("chart");
+const legend = document.getElementById("chart-legend");
+const said = document.getElementById("chart-said");
+const choices = document.getElementById("chart-lines");
 const library = window.LightweightCharts;
 const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -18,9 +25,21 @@ const SHAPES = {
 };
 
 const LETTER = 8; // pixels that a letter of a marker takes at most
+const MINUS = "\u2212";
+const LINES_KEPT = "torra-chart-lines";
+
+// Each score has its own dash and a title at its end, besides a colour.
+const SCORES = {
+  price_action: { title: "PA", tone: "note", style: "Solid" },
+  key_levels: { title: "KL", tone: "note", style: "Dotted" },
+  momentum: { title: "MO", tone: "up", style: "LargeDashed" },
+  structure: { title: "ST", tone: "down", style: "SparseDotted" },
+  ath: { title: "ATH", tone: "muted", style: "Dotted" },
+};
 
 let drawn = null;
 let last = null;
+let cursor = null; // the bar that the keyboard is on, as a place in last.candles
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -43,10 +62,22 @@ function chartOptions() {
     },
     grid: { vertLines: { color: colour("grid") }, horzLines: { color: colour("grid") } },
     rightPriceScale: { ...edge, entireTextOnly: true, scaleMargins: { top: 0.12, bottom: 0.1 } },
-    timeScale: { ...edge, timeVisible: true, secondsVisible: false },
+    timeScale: { ...edge, timeVisible: true, secondsVisible: false, tickMarkFormatter: markOf },
+    localization: { timeFormatter: momentOf },
     handleScroll: { vertTouchDrag: false },
     kineticScroll: { touch: !reduced.matches, mouse: false },
   };
+}
+
+function momentOf(seconds) {
+  return write(chosen("zone"), seconds * 1000);
+}
+
+// What stands below the axis: the day where one begins, else the time.
+function markOf(seconds, kind) {
+  const text = momentOf(seconds);
+  if (kind === library.TickMarkType.Year) return text.slice(0, 4);
+  return kind < library.TickMarkType.Time ? text.slice(5, 10) : text.slice(11, 16);
 }
 
 function candleOptions(digits) {
@@ -101,13 +132,147 @@ function build(data) {
   }
   const markers = library.createSeriesMarkers(candles, []);
   chart.timeScale().subscribeVisibleLogicalRangeChange(() => mark());
-  return { chart, candles, consensus, l1, markers, levels: [], fitted: false };
+  chart.subscribeCrosshairMove(({ time }) => tell(time === undefined ? newest() : placeOf(time)));
+  chart.subscribeClick(({ hoveredObjectId }) => {
+    const place = hoveredObjectId === undefined ? -1 : placeOf(Number(hoveredObjectId));
+    if (place >= 0) open(place);
+  });
+  return { chart, candles, consensus, l1, markers, lines: new Map(), levels: [], fitted: false };
+}
+
+// --- the lines of single scores -------------------------------------------------------------------
+
+function chosenLines() {
+  return [...(choices?.querySelectorAll("input:checked") ?? [])].map((box) => box.value);
+}
+
+function fillLines(data) {
+  const wanted = new Set(chosenLines());
+  for (const [name, series] of drawn.lines) {
+    if (wanted.has(name)) continue;
+    drawn.chart.removeSeries(series);
+    drawn.lines.delete(name);
+  }
+  for (const name of wanted) {
+    if (!drawn.lines.has(name)) drawn.lines.set(name, scoreLine(name));
+    const values = data.lines[name] ?? [];
+    drawn.lines.get(name).setData(
+      data.times.map((time, place) =>
+        values[place] === null || values[place] === undefined
+          ? { time }
+          : { time, value: values[place] },
+      ),
+    );
+  }
+}
+
+function scoreLine(name) {
+  const { title, tone, style } = SCORES[name];
+  const options = lineOptions(tone, library.LineStyle[style], 1);
+  return drawn.chart.addSeries(
+    library.LineSeries,
+    { ...options, color: toneColour(tone), title, lastValueVisible: true },
+    1,
+  );
+}
+
+function keepLines() {
+  try {
+    sessionStorage.setItem(LINES_KEPT, chosenLines().join(" "));
+  } catch {
+    // A browser without storage forgets the choice with the page.
+  }
+  if (last && drawn) fillLines(last);
+}
+
+function recallLines() {
+  if (!choices || !library) return;
+  let known = [];
+  try {
+    known = (sessionStorage.getItem(LINES_KEPT) ?? "").split(" ");
+  } catch {
+    // see keepLines
+  }
+  for (const box of choices.querySelectorAll("input")) box.checked = known.includes(box.value);
+  choices.hidden = false;
+  choices.addEventListener("change", keepLines);
+}
+
+// --- one bar in words -----------------------------------------------------------------------------
+
+function newest() {
+  return cursor ?? (last?.candles.length ?? 0) - 1;
+}
+
+function placeOf(time) {
+  return last ? last.candles.findIndex((candle) => candle.time === time) : -1;
+}
+
+function score(value) {
+  if (value === null || value === undefined) return "—";
+  const text = Math.abs(value).toFixed(3);
+  if (Number(text) === 0) return text;
+  return (value < 0 ? MINUS : "+") + text;
+}
+
+function price(value) {
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: last.digits,
+    maximumFractionDigits: last.digits,
+  });
+}
+
+function valueAt(series, time) {
+  return series.find((point) => point.time === time)?.value;
+}
+
+function wordsOf(place) {
+  const bar = last.candles[place];
+  const { time, open: from, high, low, close } = bar;
+  const tick = last.times.indexOf(time);
+  const words = [
+    momentOf(time),
+    `open ${price(from)} high ${price(high)} low ${price(low)} close ${price(close)}`,
+  ];
+  if (tick < 0) return [...words, "no tick for this bar"].join(", ");
+  words.push(`consensus ${score(valueAt(last.consensus, time))}`);
+  words.push(`L1 alone ${score(valueAt(last.l1, time))}`);
+  for (const name of chosenLines()) {
+    words.push(`${SCORES[name].title} ${score(last.lines[name]?.[tick])}`);
+  }
+  return [...words, last.told[tick]].join(", ");
+}
+
+function tell(place) {
+  if (!legend || !last?.candles[place]) return;
+  const text = wordsOf(place);
+  if (legend.dataset.told === text) return;
+  legend.dataset.told = text;
+  legend.hidden = false;
+  legend.replaceChildren(text);
+  if (last.times.includes(last.candles[place].time)) {
+    const link = document.createElement("a");
+    link.href = addressOf(place);
+    link.textContent = "open this tick";
+    legend.append(" ", link);
+  }
+}
+
+function addressOf(place) {
+  const iso = new Date(last.candles[place].time * 1000).toISOString();
+  return `${holder.dataset.ticks}${iso.slice(0, 19)}Z`;
+}
+
+function open(place) {
+  if (last.times.includes(last.candles[place].time)) location.assign(addressOf(place));
+  else said.textContent = "no tick for this bar";
 }
 
 function fill(data) {
   drawn.candles.setData(data.candles);
   drawn.consensus.setData(data.consensus);
   drawn.l1.setData(data.l1);
+  fillLines(data);
   for (const level of drawn.levels) drawn.candles.removePriceLine(level);
   drawn.levels = data.levels.map((level) =>
     drawn.candles.createPriceLine({
@@ -126,6 +291,7 @@ function fill(data) {
     drawn.fitted = true;
   }
   mark();
+  if (!holder.matches(":hover")) tell(newest());
 }
 
 function mark() {
@@ -145,6 +311,7 @@ function markersOf(data) {
   return data.markers
     .filter((marker) => known.has(marker.time))
     .map((marker) => ({
+      id: String(marker.time),
       time: marker.time,
       color: toneColour(marker.tone),
       text: roomFor(marker) ? marker.text : "",
@@ -160,20 +327,58 @@ function draw(data) {
   fill(data);
 }
 
+// --- the keyboard's cursor ------------------------------------------------------------------------
+
 function move(event) {
-  const steps = { ArrowLeft: -5, ArrowRight: 5 }[event.key];
-  if (!steps || !drawn) return;
+  if (!drawn || !last.candles.length || event.ctrlKey || event.altKey || event.metaKey) return;
+  const end = last.candles.length - 1;
+  const at = cursor ?? end;
+  if (event.key === "Enter") {
+    event.preventDefault();
+    open(at);
+    return;
+  }
+  const places = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: end };
+  places.PageUp = at - 10;
+  places.PageDown = at + 10;
+  if (!(event.key in places)) return;
   event.preventDefault();
-  const scale = drawn.chart.timeScale();
-  scale.scrollToPosition(scale.scrollPosition() + steps, !reduced.matches);
+  cursor = cursor === null && event.key.startsWith("Arrow") ? end : places[event.key];
+  cursor = Math.min(end, Math.max(0, cursor));
+  showCursor();
 }
 
-document.addEventListener("torra:data", (event) => draw(event.detail.chart));
-holder?.addEventListener("keydown", move);
-holder?.setAttribute("tabindex", "0");
-dark.addEventListener("change", () => {
+function showCursor() {
+  const bar = last.candles[cursor];
+  const scale = drawn.chart.timeScale();
+  const range = scale.getVisibleLogicalRange();
+  const wide = range.to - range.from;
+  if (cursor < range.from + 1) scale.setVisibleLogicalRange({ from: cursor - 1, to: cursor - 1 + wide });
+  if (cursor > range.to - 1) scale.setVisibleLogicalRange({ from: cursor + 2 - wide, to: cursor + 2 });
+  drawn.chart.setCrosshairPosition(bar.close, bar.time, drawn.candles);
+  tell(cursor);
+  said.textContent = wordsOf(cursor);
+}
+
+function leaveCursor() {
+  cursor = null;
+  drawn?.chart.clearCrosshairPosition();
+}
+
+function again() {
   if (!drawn) return;
   drawn.chart.remove();
   drawn = null;
   draw(last);
-});
+}
+
+if (holder && library) {
+  holder.setAttribute("tabindex", "0");
+  holder.setAttribute("role", "application");
+  holder.addEventListener("keydown", move);
+  holder.addEventListener("blur", leaveCursor);
+  recallLines();
+}
+document.addEventListener("torra:data", (event) => draw(event.detail.chart));
+document.addEventListener("torra:preferences", again);
+dark.addEventListener("change", again);

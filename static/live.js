@@ -1,7 +1,7 @@
-// Keeps the figures of a page up to date: asks the desk for the page's cells every few seconds and
-// writes them as text and attributes. Says so when the desk does not answer, counts down to the next
-// tick, and stops all of it while updates are paused. Without this module a page shows the figures
-// of its load.
+// Keeps the figures of a page up to date: asks the desk for the page's cells when it tells that
+// something changed, and every few seconds while it tells nothing, and writes them as text and
+// attributes. Says so when the desk does not answer, counts down to the next tick, and stops all of
+// it while updates are paused. Without this module a page shows the figures of its load.
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
@@ -9,11 +9,17 @@ const pause = document.getElementById("live-pause");
 const source = main.dataset.liveSource;
 const period = Number(main.dataset.liveSeconds) * 1000;
 const PAUSED = "torra-paused";
+const SELDOM = 15000; // milliseconds between two looks while the desk tells what changes
+const GATHER = 200; // several changes at once are one look
 const ATTRIBUTES = new Set(["x", "width", "x1", "x2", "d", "opacity", "data-countdown"]);
 
 let paused = readPaused();
 let lastAnswer = performance.now();
 let asking = false;
+let again = false;
+let told = false;
+let lastAsked = -Infinity;
+let soon = 0;
 let failures = 0;
 
 function readPaused() {
@@ -47,7 +53,7 @@ function apply(cells) {
 
 function write(element, cell) {
   if (cell.hidden !== undefined) element.hidden = cell.hidden;
-  if (cell.text && element.textContent !== cell.text) element.textContent = cell.text;
+  if (cell.text && unlike(element, cell.text)) element.textContent = cell.text;
   if (cell.tone) element.dataset.tone = cell.tone;
   else delete element.dataset.tone;
   if (cell.title) element.title = cell.title;
@@ -57,6 +63,14 @@ function write(element, cell) {
     if (ATTRIBUTES.has(name) || ownPage) element.setAttribute(name, String(value));
   }
   if (element.dataset.countdown !== undefined) element.dataset.seen = String(performance.now());
+}
+
+// Tells whether a text is another than the one written last: other modules write times anew in
+// place, in the zone that a person chose, and only a new time may undo that.
+function unlike(element, text) {
+  const before = element.torraText ?? element.textContent;
+  element.torraText = text;
+  return before !== text;
 }
 
 function fitTicks(rows) {
@@ -92,8 +106,13 @@ function clockText(seconds) {
 }
 
 async function ask() {
-  if (paused || asking || document.hidden) return;
+  if (paused || document.hidden) return;
+  if (asking) {
+    again = true;
+    return;
+  }
   asking = true;
+  lastAsked = performance.now();
   try {
     const answer = await fetch(source, {
       headers: { Accept: "application/json" },
@@ -107,7 +126,19 @@ async function ask() {
     if (failures > 1) say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
   } finally {
     asking = false;
+    if (again) askSoon();
+    again = false;
   }
+}
+
+function askSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(ask, GATHER);
+}
+
+// Asks at the page's own pace, and seldom while the desk tells what changes and answers.
+function askInTime() {
+  if (!told || failures || performance.now() - lastAsked >= SELDOM) ask();
 }
 
 function take(data) {
@@ -134,13 +165,20 @@ pause.addEventListener("click", () => {
   paused = !paused;
   keepPaused();
   showPause();
+  document.dispatchEvent(new CustomEvent("torra:pause", { detail: { paused } }));
   ask();
 });
 document.addEventListener("visibilitychange", ask);
+document.addEventListener("torra:changed", askSoon);
+document.addEventListener("torra:connection", (event) => {
+  told = event.detail?.state === "live";
+  const how = told ? "The desk tells at once what changes" : "These figures are asked for again and again";
+  state.title = event.detail?.notice || how;
+});
 pause.hidden = false;
 showPause();
 ask();
-setInterval(ask, period);
+setInterval(askInTime, period);
 setInterval(() => {
   if (!paused && failures < 2) countDown();
 }, 250);

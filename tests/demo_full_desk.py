@@ -8,7 +8,9 @@ M15.
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any
@@ -20,12 +22,20 @@ from agents.contracts import VECTORS
 from agents.registry import AGENTS
 from torra import clock
 
-CASES = ("whole", "silent", "degraded", "attack", "plain", "vetoed", "latched", "mute")
+CASES = (
+    "whole", "silent", "degraded", "attack", "plain", "vetoed", "latched", "mute", "rounds",
+    "wrong", "pruned",
+)  # fmt: skip
 """whole: one abstains, one opposes; silent: no key, rate limits, one failed, second looks;
 degraded: two of five analysts; attack: hostile headlines; plain: news off, no calendar; vetoed: a
 verdict, an event in 15 minutes and one at the close; latched: a verdict, and an earlier veto; mute:
-everybody failed. The verdicts of vetoed and latched come of lower thresholds.
+everybody failed; rounds: bull and bear twice, and no bear the second time; wrong: a citation that
+is off, one of nothing, and an adjustment that was clamped; pruned: prompts and replies are gone.
+The verdicts of vetoed and latched come of lower thresholds.
 """
+
+LIMITS = {"timeout_seconds": 15.0, "ceiling": 2.0}
+"""What the profile of every tick allows."""
 
 STRICT = {"buy": 0.01, "sell": 0.01}
 """Thresholds of the vetoed and the latched case; the profile has others by now."""
@@ -74,7 +84,22 @@ FAILED = {
     "degraded": {"news": "garbage", "key_levels": "timeout", "momentum": "timeout"},
     "mute": dict.fromkeys((*ANALYSTS, *RESEARCHERS, "risk_gate"), "timeout"),
 }
+STAGE_OF = {
+    **dict.fromkeys(ANALYSTS, "analysts"),
+    **dict.fromkeys(RESEARCHERS, "research"),
+    "risk_gate": "gate",
+}
+AGAIN = {("silent", "bear_researcher"): "ok", ("silent", "technical"): "garbage",
+         ("degraded", "news"): "garbage"}  # fmt: skip
+"""How the second request of an agent ended, where it made one."""
+
+FIRST_CASE = "The first case of the bull, before it heard the bear's."
+CITED_WRONG = {
+    "key_levels": ({"id": "technical.rsi14", "value": 58.0},),
+    "momentum": ({"id": "technical.momo", "value": 1.5}, {"id": "technical.adx14", "value": 27.0}),
+}
 FLAGS = {
+    "rounds": ["round_2_without:bear_researcher"],
     "silent": ["second_look:bear_researcher", "first_look_stands:technical", "late:momentum"],
     "degraded": ["degraded:2_of_5", "silent:event_before_minutes"],
 }
@@ -124,6 +149,10 @@ class FullDeskView(ScriptedView):
             case = self.state
         return desk_record(instance, timeframe, place, case)
 
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
+        told = super().tick(instance, timeframe, bar_time)
+        return told and {**told, "limits": LIMITS}
+
     def _headlines(self, told: dict[str, Any]) -> list[dict[str, Any]]:
         ids = [item["id"] for item in (told["news"] or {"items": []})["items"]]
         return [item for item in headlines(told["as_of"]) if item["id"] in ids]
@@ -138,6 +167,8 @@ def desk_record(instance: str, timeframe: str, place: int, case: str) -> dict[st
     more = [{"id": "market.triage", "value": TRIAGE.get(case), "unit": "words"}]
     if case in ("vetoed", "latched"):
         told = {**told, **held_back(case, told)}
+    if case == "pruned":
+        told = {**told, "calls": []}
     return {
         **told,
         "features": [*told["features"], *more],
@@ -183,8 +214,11 @@ def debate(
     failures = dict(FAILED.get(case, {}))
     unasked = dict.fromkeys(RESEARCHERS, "quorum") if case == "degraded" else {}
     names = (*ANALYSTS, *RESEARCHERS, "risk_gate")
+    earlier: list[dict[str, Any]] = []
     heard = [name for name in names if name not in failures and name not in unasked]
     reports = [one_report(name, case, l1, place) for name in heard]
+    if case == "rounds":
+        earlier = [one_report("bull_researcher", case, l1, place) | {"reasoning": FIRST_CASE}]
     answers = [
         synthesis.Answer(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
@@ -197,8 +231,9 @@ def debate(
         "reasons": ["DISAGREEMENT", "SCHEDULED_EVENT"],
         "detail": "a high-impact event is 25 minutes away",
     }
-    calls = [call(name, failures) for name in names if name in failures or is_called(name, reports)]
+    calls = list(requests(case, names, failures, reports))
     return reports, {
+        "earlier": earlier,
         "source_type": source,
         "analyst_avg": result.analyst_avg,
         "debate": result.debate,
@@ -211,11 +246,30 @@ def debate(
             answers, result.debate, l1, [name for name in failures if name != "risk_gate"]
         ).as_json(),
         "calls": calls,
-        "stages": stages(reports, failures, unasked),
+        "stages": stages(reports, failures, unasked, case),
         "flags": FLAGS.get(case, []),
         "cost_usd": round(sum(c["cost_usd"] for c in calls), 6),
         "elapsed_ms": 2411.5,
     }
+
+
+def requests(
+    case: str, names: Any, failures: dict[str, str], reports: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the requests of one case, each in its stage."""
+    for name in names:
+        if name not in failures and not is_called(name, reports):
+            continue
+        one = call(name, failures) | {"stage": STAGE_OF[name], "stop_reason": "end"}
+        if (case, name) == ("wrong", "key_levels"):
+            one |= {"reply": json.dumps({"adjustments": {"key_levels": -0.5, "structure": -0.11}})}
+        yield one
+        if (case, name) in AGAIN:
+            look = {"attempt": 2, "user": f"{one['user']}\nSecond look. Answer anew."}
+            yield {**one, **look, "status": AGAIN[case, name]}
+        if case == "rounds" and name in RESEARCHERS:
+            failed = {"status": "timeout", "reply": ""} if name == "bear_researcher" else {}
+            yield {**one, "round": 2, "user": f"{one['user']}\nThe other case.", **failed}
 
 
 def is_called(name: str, reports: list[dict[str, Any]]) -> bool:
@@ -223,21 +277,32 @@ def is_called(name: str, reports: list[dict[str, Any]]) -> bool:
 
 
 def stages(
-    reports: list[dict[str, Any]], failures: dict[str, str], unasked: dict[str, str]
+    reports: list[dict[str, Any]], failures: dict[str, str], unasked: dict[str, str], case: str
 ) -> list[dict[str, Any]]:
     states = {r["agent_id"]: "abstained" if r["abstained"] else "answered" for r in reports}
     words = {**states, **failures, **unasked}
     seats = {"analysts": ANALYSTS, "research": RESEARCHERS, "gate": ("risk_gate",)}
-    return [
+    rows = [
         {
             "name": name,
             "round": 1,
             "agents": {one: words[one] for one in ids},
             "ms": 800.0,
-            "status": "skipped" if unasked and name == "research" else "ok",
+            "status": status(name, [words[one] for one in ids], unasked),
         }
         for name, ids in seats.items()
     ]
+    if case == "rounds":
+        again = {"bull_researcher": "answered", "bear_researcher": "timeout"}
+        rows.insert(2, {**rows[1], "round": 2, "agents": again, "status": "partial"})
+    return rows
+
+
+def status(name: str, words: list[str], unasked: dict[str, str]) -> str:
+    good = sum(word in ("answered", "abstained") for word in words)
+    if unasked and name == "research":
+        return "skipped"
+    return "ok" if good == len(words) else "partial" if good else "failed"
 
 
 def one_report(name: str, case: str, l1: dict[str, float], place: int) -> dict[str, Any]:
@@ -253,6 +318,10 @@ def one_report(name: str, case: str, l1: dict[str, float], place: int) -> dict[s
         focus = AGENTS[name].role.focus
         votes = zip(VECTORS, VOTES[name], strict=True)
         told["adjustments"] = {v: value if v in focus else None for v, value in votes}
+    if case == "wrong" and name in CITED_WRONG:
+        cited = [*told["evidence"], *CITED_WRONG[name]]
+        flags = ["ungrounded", "clamped"] if name == "key_levels" else ["ungrounded"]
+        told |= {"evidence": cited, "flags": flags}
     if case == "attack":
         told |= {"reasoning": f"{SAYS[name]} {ATTACK}", "falsifiers": [ATTACK]}
     reason = SILENT.get(case, {}).get(name)

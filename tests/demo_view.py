@@ -23,8 +23,9 @@ sys.path.insert(0, str(ROOT))
 from agents import synthesis  # noqa: E402
 from agents.contracts import VECTORS, AgentReport  # noqa: E402
 from agents.registry import AGENTS  # noqa: E402
-from torra import clock  # noqa: E402
-from torra.dashboard.desk_view import OWN  # noqa: E402
+from torra import clock, sentiment_rules  # noqa: E402
+from torra.config import Markov  # noqa: E402
+from torra.dashboard.stream_reading import OWN  # noqa: E402
 from torra.errors import StoreUnavailable  # noqa: E402
 
 NOW = datetime(2021, 12, 1, 10, 17, 30, tzinfo=UTC)
@@ -49,6 +50,14 @@ TIMEFRAME_WEIGHTS = {"M15": 0.4, "H1": 0.6}
 SLIP = 15.0
 """What an opening of the script is filled above its plan: the spread."""
 
+CUT_POINTS = (-0.3, -0.1, 0.1, 0.3)
+INSTANCES = 50
+ALARM = {
+    "key": "quiet_ea:main",
+    "kind": "QUIET_EA",
+    "detail": "no heartbeat for 90 s <b>since</b>",
+    "at": "2026-11-21T20:58:00Z",
+}
 THRESHOLDS = {"buy": 0.5, "sell": 0.5}
 COMPONENTS = {
     "price_action": (("pa_trend_bars", 0.5), ("pa_wicks", 0.3), ("pa_gap", 0.2)),
@@ -73,7 +82,8 @@ BLOCK = {
 class ScriptedView:
     """A desk in one state.
 
-    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, broken, failing.
+    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, broken, failing; busy:
+    proposals wait, an alarm stands and debates run; many: as many symbols as INSTANCES.
     """
 
     def __init__(self, state: str = "demo", sources: tuple[str, ...] = SOURCES) -> None:
@@ -86,7 +96,9 @@ class ScriptedView:
         if self.state == "failing":
             raise RuntimeError("a fault that nobody foresaw <secret>")
         trading = {"halted": "HALTED", "reducing": "REDUCING"}.get(self.state, "ACTIVE")
+        busy = self.state in ("busy", "many")
         return {
+            **({"waiting": 2, "waiting_by": {"EURUSD": 2}, "alarms": [ALARM]} if busy else {}),
             "demo": self.state == "demo",
             "rate": clock.SAMPLE_RATE if self.state == "demo" else None,
             "now": clock.iso(NOW),
@@ -104,7 +116,14 @@ class ScriptedView:
         desk = self.desk()
         if self.state == "bare":
             return {"desk": desk, "instances": []}
-        return {"desk": desk, "instances": [self._instance(name) for name in STREAMS]}
+        instances = [self._instance(name) for name in STREAMS]
+        if self.state == "many":
+            named = [f"{name}-{number:02d}" for number in range(INSTANCES) for name in STREAMS]
+            instances += [
+                {**instances[place % 3], "instance": name}
+                for place, name in enumerate(named[: INSTANCES - 3])
+            ]
+        return {"desk": desk, "instances": instances, "debates": self._debates()}
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> dict[str, Any] | None:
         desk = self.desk()
@@ -125,6 +144,8 @@ class ScriptedView:
             "ticks": rows,
             "trades": self._trades(instance),
             "skipped": self._skips(instance, timeframe),
+            "markov": self._markov(instance, timeframe),
+            "debates": [one for one in self._debates() if one["instance"] == instance],
             "previous": names[place - 1] if place else None,
             "next": names[place + 1] if place + 1 < len(names) else None,
             **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
@@ -160,10 +181,43 @@ class ScriptedView:
     def _silent(self, instance: str) -> bool:
         return self.state == "empty" or (instance == "XAUUSD" and self.state != "full")
 
+    def _debates(self) -> list[dict[str, Any]]:
+        if self.state not in ("busy", "many"):
+            return []
+        return [
+            {
+                "stream_id": f"stream-{number}",
+                "instance": name,
+                "timeframe": "H1",
+                "bar_time": clock.iso(clock.floor(NOW, "H1")),
+                "at": "2026-11-21T21:00:00.000Z",
+            }
+            for number, name in enumerate(("EURUSD", "BTCUSD"))
+        ]
+
+    def _markov(self, instance: str, timeframe: str) -> dict[str, Any]:
+        rows = [] if self._silent(instance) else self._ticks(instance, timeframe)[::-1]
+        history = [(clock.parse(row["close_time"]), row["consensus"]) for row in rows]
+        settings = Markov(cut_points=CUT_POINTS)
+        view = sentiment_rules.markov(history, timeframe, settings)
+        return {
+            "state": view.state,
+            "duration": view.duration,
+            "counts": [list(row) for row in view.counts],
+            "next": dict(view.next_probabilities),
+            "smoothing": settings.smoothing,
+            "cut_points": list(CUT_POINTS),
+            "history": [
+                {"close_time": clock.iso(close), "state": sentiment_rules.state(value, CUT_POINTS)}
+                for close, value in history
+            ],
+        }
+
     def _names(self, instance: str) -> dict[str, Any]:
         return {
             "instance": instance,
             "symbol": instance,
+            "feed": "sample",
             "digits": DIGITS[instance],
             "timeframes": list(STREAMS[instance]),
             "thresholds": THRESHOLDS,
@@ -206,6 +260,7 @@ class ScriptedView:
             "age_seconds": age,
             "stale": old and quiet is None,
             "quiet": quiet,
+            "newest_bar": None,
             "skipped": {**skips[0], "bar_time": clock.iso(close)} if skips else None,
         }
 
@@ -286,7 +341,15 @@ class ScriptedView:
             "bar_time", "l1", "composite", "consensus", "verdict", "l1_verdict", "l1_consensus",
             "source_type", "action", "reason", *OWN,
         )  # fmt: skip
-        rows = [{**{n: r.get(n) for n in names}, "close_time": r["as_of"]} for r in records]
+        rows = [
+            {
+                **{n: r.get(n) for n in names},
+                **{vector: r["scores"][vector]["score"] for vector in VECTORS},
+                "ath": r["ath"],
+                "close_time": r["as_of"],
+            }
+            for r in records
+        ]
         return rows[::-1]
 
     def _record(self, instance: str, timeframe: str, place: int) -> dict[str, Any]:

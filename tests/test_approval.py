@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from instance_database import Database
-from tests.stores import NOON, key_of, open_database
+from tests.stores import NOON, key_of, open_database, opening
 from torra import approval, risk_engine
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
@@ -282,3 +283,95 @@ def test_a_rejected_proposal_keeps_its_reason(database: Database) -> None:
     assert row is not None
     assert (row["state"], row["reason"]) == ("REJECTED", "the news")
     assert database.signals() == []
+
+
+def preview(database: Database, sid: str, **how: Any) -> approval.Preview:
+    values = {
+        "instance": GOLD,
+        "profile": PROFILE,
+        "now": NOON + timedelta(minutes=5),
+        "price": PRICE,
+        "halted": "",
+        **how,
+    }
+    return approval.preview(database, sid, **values)
+
+
+def test_a_preview_is_what_the_yes_then_sends_and_changes_nothing(database: Database) -> None:
+    sid = propose(database)
+    before = (database.proposal(sid), database.signals(), database.trading_states())
+    seen = preview(database, sid, price=PRICE + 1)
+    assert (database.proposal(sid), database.signals(), database.trading_states()) == before
+    assert (seen.state, seen.reason, seen.passes) == ("APPROVED", "", True)
+    assert seen.drift == 1 / ATR
+    assert set(seen.checks.values()) == {"ok"}
+    approve(database, sid, price=PRICE + 1)
+    (row,) = database.signals()
+    assert seen.levels is not None
+    assert (seen.levels.entry, seen.levels.stop, seen.levels.target, seen.lots) == (
+        row["entry"], row["stop"], row["target"], row["lots"],
+    )  # fmt: skip
+
+
+def test_a_preview_and_the_yes_agree_whatever_stands_in_the_way(
+    tmp_path: Path, scaled: Any
+) -> None:
+    """Random desks: the same state and reason, and a check that fails wherever one objects."""
+    dice = random.Random(6)
+    ends: set[str] = set()
+    for number in range(scaled(2000, least=16)):
+        database = open_database(tmp_path / str(number))
+        sid = propose(database)
+        if dice.random() < 0.2:
+            database.set_latch(GOLD.id, "BUY")
+        if dice.random() < 0.2:
+            database.set_trading_state(dice.choice(("REDUCING", "HALTED")), "")
+        if dice.random() < 0.2:
+            database.enqueue_signal(opening("TOTHER", instance=GOLD.id, symbol="XAUUSD"))
+        how: dict[str, Any] = {
+            "price": PRICE + dice.choice((0.0, 0.0, 1.0, 2.5, 2.6, -9.0, float("nan"))),
+            "now": NOON + timedelta(minutes=dice.choice((1, 5, 15, 20))),
+            "halted": dice.choice(("", "", "", "the file HALT of desk is there")),
+            "figures": dice.choice(({}, {}, {"market_open": False}, {"live_spread": 50.0})),
+        }
+        seen, decided = preview(database, sid, **how), approve(database, sid, **how)
+        assert (seen.state, seen.reason) == (decided.state, decided.reason), how
+        failed = {name for name, outcome in seen.checks.items() if outcome == "failed"}
+        if decided.state == "APPROVED":
+            assert not failed
+        elif decided.state == "DENIED" and decided.reason in seen.checks:
+            assert decided.reason in failed
+        ends.add(decided.reason)
+        database.close()
+    assert len(ends) > 3, ends
+
+
+def test_without_numbers_checks_that_need_them_are_not_asked(database: Database) -> None:
+    seen = preview(database, propose(database), price=float("nan"))
+    assert (seen.reason, seen.levels) == ("BAD_NUMBER", None)
+    assert seen.checks["BAD_NUMBER"] == "failed"
+    assert seen.checks["MARGIN"] == "not asked"
+    assert seen.checks["TRADING_HALTED"] == "ok"
+
+
+def test_a_close_is_asked_for_the_halt_alone(database: Database) -> None:
+    profile = PROFILE.model_copy(update={"on_opposite": "close"})
+    held = hold(database)
+    sid = propose(database, "SELL", profile=profile)
+    seen = preview(database, sid, profile=profile)
+    assert (seen.state, seen.levels) == ("APPROVED", None)
+    row = database.signal(held)
+    assert row is not None
+    assert seen.lots == row["lots"]
+    assert {name for name, outcome in seen.checks.items() if outcome == "ok"} == {
+        "TRADING_HALTED", approval.POSITION_CHANGED,
+    }  # fmt: skip
+
+
+def test_a_typed_size_must_be_that_of_now(database: Database) -> None:
+    sid = propose(database)
+    lots = preview(database, sid).lots
+    with pytest.raises(ConfigError, match=f"the size is {lots:g} lots"):
+        approve(database, sid, typed=lots * 2)
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert approve(database, sid, typed=lots).state == "APPROVED"

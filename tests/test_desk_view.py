@@ -15,6 +15,7 @@ from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard import figures, reasoning
 from torra.dashboard.desk_view import DatabaseView, _gain, neighbours
+from torra.dashboard.stream_reading import brief
 from torra.risk_engine import Position
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
@@ -87,7 +88,7 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view, desk):
     for one in shown["instances"]:
         for stream in one["streams"]:
             stored = desk.database.latest_tick(one["instance"], stream["timeframe"])
-            assert stream["tick"] == stored
+            assert stream["tick"] == brief(stored)
             close = parse(stored["as_of"])
             assert stream["age_seconds"] == (desk.clock.now() - close).total_seconds()
             assert parse(stream["next_close"]) > desk.clock.now()

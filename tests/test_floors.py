@@ -52,6 +52,7 @@ FLOORS = {
         "torra/bridges/book_rows",
         "torra/position_size",
         "torra/trade_outcome",
+        "torra/envelopes",
     ],
     2: [
         "instance_database",
@@ -70,6 +71,8 @@ FLOORS = {
         "torra/*_store",
         "torra/store_connection",
         "torra/broker_symbols",
+        "torra/event_stream",
+        "torra/symbol_databases",
     ],
     3: ["agents/*", "agent_framework", "torra/chart_scorer"],
     4: [
@@ -88,6 +91,10 @@ FLOORS = {
         "torra/kill_switch",
         "torra/channels",
         "torra/approval",
+        "torra/adoption",
+        "torra/profile_fields",
+        "torra/profile_guard",
+        "torra/profile_book",
     ],
     5: [
         "torra/dashboard/*",
@@ -101,6 +108,8 @@ FLOORS = {
         "torra/trading_commands",
         "torra/first_steps",
         "torra/desk_plan",
+        "torra/profile_commands",
+        "torra/access_commands",
     ],
 }
 OUTSIDE = {

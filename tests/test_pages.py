@@ -14,7 +14,7 @@ from visitors import open_app
 
 from agents.contracts import VECTORS
 from torra.config import ROOT
-from torra.dashboard import arithmetic, figures, reasoning, screens, skips
+from torra.dashboard import arithmetic, chart_data, figures, reasoning, screens, skips
 from torra.dashboard.app import HEADERS
 from torra.dashboard.commands import group
 
@@ -624,7 +624,7 @@ def test_verdicts_that_were_held_back_are_marked_once():
         {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
         for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
     ]
-    markers = screens.chart({"ticks": ticks, "timeframe": "H1"})["markers"]
+    markers = chart_data.chart({"ticks": ticks, "timeframe": "H1"})["markers"]
     assert [marker["kind"] for marker in markers] == ["BUY", "SELL"]
 
 

@@ -30,7 +30,9 @@ from torra.dashboard import (
     surroundings,
     vetoes,
 )
-from torra.dashboard.desk_view import LISTED, DatabaseView
+from torra.dashboard.cells import reason
+from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.stream_reading import LISTED, OWN, StreamReading
 from torra.market_regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.scheduled_events import Event, EventView
@@ -510,17 +512,16 @@ def test_a_veto_names_its_rule_and_its_event():
 def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once():
     read = []
 
-    def journal_row(key):
-        read.append(key)
-        if key == "k0":
-            raise KeyError(key)
-        return {"thresholds": {"buy": 0.2, "sell": 0.3}, "features": [], "denied": []}, ""
+    def words_of(keys, names):
+        assert names == OWN
+        read.extend(keys)
+        known = {"thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
+        return {key: known for key in keys if key != "k0"}
 
     rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
-    database = SimpleNamespace(ticks=lambda *_: rows, journal_row=journal_row)
-    desk = SimpleNamespace(stations={}, clock=None, active=True)
-    view = DatabaseView(database, SimpleNamespace(instances=()), desk)
-    first, second = (view._listed("EURUSD", "H1", 300) for _ in range(2))
+    database = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
+    reading = StreamReading(database)
+    first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
     assert read == [f"k{number}" for number in range(LISTED)]
     assert first == second
     assert first[0] == rows[0]
@@ -535,7 +536,7 @@ def test_a_veto_without_a_verdict_is_told_too():
         "",
         f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",
     )
-    shown = screens._reason(record)
+    shown = reason(record)
     assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
 
 
@@ -606,9 +607,9 @@ def test_the_overview_says_degraded():
 
 
 def _cells(record):
-    from torra.dashboard.screens import _desk  # noqa: PLC0415
+    from torra.dashboard.cells import voice_cells  # noqa: PLC0415
 
-    return _desk("k", record)
+    return voice_cells("k", record)
 
 
 @pytest.mark.parametrize("case", ["whole", "degraded"])

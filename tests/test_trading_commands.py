@@ -224,3 +224,46 @@ def test_alarms_alone_can_be_ended(home: Path) -> None:
     assert torra(home, "resume").exit_code == 0
     assert database.alarms() == []
     database.close()
+
+
+def audited(database: Database) -> list[tuple[str, str, str]]:
+    rows = database.audit_entries()[::-1]
+    assert {row["actor"] for row in rows} <= {"command line"}
+    return [(row["action"], row["target"], row["outcome"].partition(":")[0]) for row in rows]
+
+
+def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
+    database = wiring.open_database(home)
+    sid = propose(database)
+    torra(home, "halt", "--reduce")
+    torra(home, "halt", "--reason", "the news")
+    torra(home, "approve", sid)
+    torra(home, "reject", sid)
+    torra(home, "resume", "--reason", "looked")
+    torra(home, "settle", "TNOBODY")
+    assert audited(database) == [
+        ("reduce", "", "done"),
+        ("halt", "", "done"),
+        ("approve", sid, "failed"),
+        ("reject", sid, "failed"),
+        ("resume", "", "done"),
+        ("settle", "TNOBODY", "failed"),
+    ]
+    halted = database.audit_entries()[-2]
+    assert json.loads(halted["before"]) == {"trading_state": "REDUCING"}
+    after = {"trading_state": "HALTED", "reason": "by a person: the news"}
+    assert json.loads(halted["after"]) == after
+    assert "DENIED: TRADING_HALTED" in database.audit_entries()[-3]["outcome"]
+    database.close()
+
+
+def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) -> None:
+    (home / "torra.db").write_bytes(b"no database at all, and longer than a header of one" * 40)
+    result = torra(home, "halt", "--reason", "the news")
+    assert result.exit_code == 1
+    assert "halted, but not everywhere" in result.stderr
+    assert "torra.db" in result.stderr
+    assert files(home) == [True, True]

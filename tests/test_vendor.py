@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import json
 import re
+import shutil
 
 import pytest
 from demo_view import ScriptedView
@@ -14,6 +16,7 @@ from visitors import open_app
 from torra.config import ROOT
 
 VENDOR = ROOT / "static" / "vendor"
+FRONTEND = ROOT / "frontend"
 LISTED = json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))["packages"]
 FILES = {
     name: digest
@@ -38,11 +41,58 @@ def test_a_package_names_version_licence_and_source(package):
     assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
     assert package["licence"] == "Apache-2.0"
     assert package["version"] in package["source"]
+    assert "://" not in package["source"]
     assert all(package["version"] in name for name in package["files"])
     notices = (ROOT / "THIRD_PARTY_NOTICES").read_text(encoding="utf-8")
     assert f"{package['name']} {package['version']}" in notices
     for name in package["licence_files"]:
         assert (VENDOR / name).read_text(encoding="utf-8").strip() in notices
+
+
+def test_what_lies_there_is_what_the_maintainers_pinned():
+    pinned = json.loads((FRONTEND / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    text = (FRONTEND / "package-lock.json").read_text(encoding="utf-8")
+    assert "resolved" not in text
+    assert "://" not in text
+    locked = json.loads(text)["packages"]
+    assert locked[""]["dependencies"] == pinned
+    assert {package["name"]: package["version"] for package in LISTED} == pinned
+    known = {""}
+    for package in LISTED:
+        own = locked[f"node_modules/{package['name']}"]
+        assert own["integrity"] == package["integrity"]
+        assert own["license"] == package["licence"]
+        known.add(f"node_modules/{package['name']}")
+        for inner in package["contains"]:
+            told = locked[f"node_modules/{inner['name']}"]
+            assert (told["version"], told["license"]) == (inner["version"], inner["licence"])
+            known.add(f"node_modules/{inner['name']}")
+    assert set(locked) == known
+
+
+def test_the_script_that_fetches_makes_the_list_that_is_there(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("vendor", ROOT / "scripts" / "vendor.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    frontend = tmp_path / "frontend"
+    shutil.copytree(FRONTEND, frontend)
+    (package,) = LISTED
+    unpacked = frontend / "node_modules" / package["name"]
+    (unpacked / "dist").mkdir(parents=True, exist_ok=True)
+    (unpacked / "package.json").write_text(json.dumps({"version": package["version"]}))
+    (file,) = package["files"]
+    shutil.copyfile(VENDOR / file, unpacked / script.WANTED[package["name"]]["file"])
+    licence = f"{package['name']}-{package['version']}.LICENSE"
+    shutil.copyfile(VENDOR / licence, unpacked / "LICENSE")
+    monkeypatch.setattr(script, "FRONTEND", frontend)
+    monkeypatch.setattr(script, "VENDOR", tmp_path / "vendor")
+    script.main()
+    made = {path.name: path.read_bytes() for path in (tmp_path / "vendor").iterdir()}
+    assert made == {path.name: path.read_bytes() for path in VENDOR.iterdir()}
+    (unpacked / "package.json").write_text(json.dumps({"version": "0.0.1"}))
+    with pytest.raises(KeyError, match="node_modules holds 0.0.1"):
+        script.main()
+    assert len(list((tmp_path / "vendor").iterdir())) == len(made)
 
 
 def test_pages_load_only_our_own_and_listed_scripts():

@@ -79,12 +79,18 @@ class BarStore(Store):
 
         The frame has the feeds' shape; it is empty when there are none.
         """
+        return _as_frame(self.newest_bars(instance, timeframe, as_of=as_of, limit=limit))
+
+    def newest_bars(
+        self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
         last = stamp(as_of - duration(timeframe))
         rows = self._rows(
             NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
             instance, timeframe, BEFORE_ALL, last, -1 if limit is None else limit,
         )  # fmt: skip
-        return _as_frame(rows[::-1])
+        return rows[::-1]
 
     def bars_then(
         self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int

@@ -16,7 +16,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from torra.access_commands import audit, token
 from torra.first_steps import init
+from torra.profile_commands import profile
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -287,7 +289,8 @@ def doctor(home: Path, as_json: bool) -> None:
     sys.exit(0 if all(item.ok for item in findings) else 1)
 
 
-main.add_command(init)
+for command in (init, profile, token, audit):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

@@ -47,8 +47,12 @@ __all__ = [
 
 Model = TypeVar("Model", bound=BaseModel)
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-"""Where the shipped profiles, sample data, templates and static files lie."""
+CHECKOUT: Final = Path(__file__).resolve().parent.parent
+PACKED: Final = Path(__file__).resolve().parent / "_shipped"
+ROOT: Final = PACKED if PACKED.is_dir() else CHECKOUT
+"""Where the shipped profiles, sample data, templates and static files lie: in a checkout beside the
+code, in an installed package within it.
+"""
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 """What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
@@ -345,6 +349,11 @@ class DeskSettings(Section):
     channels: dict[str, Channel] = Field(
         {}, description="ways to MetaTrader 5, by name; an instance names one as its channel"
     )
+    symbol_databases: dict[str, str] = Field(
+        {},
+        description="files of an existing scorer by symbol or instance: their sentiment table gets "
+        "the rows of this desk too; relative to TORRA_HOME",
+    )
     keep_calls_days: int = Field(
         90,
         ge=1,
@@ -434,9 +443,18 @@ def validate(model: type[Model], values: object, source: str) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        found = error.errors()
-        lines = [_explain(model, item, source) for item in found if not _follows(item, found)]
+        lines = [f"{source}: {said}" for _, said in faults(model, error)]
         raise ConfigError("; ".join(lines)) from error
+
+
+def faults(model: type[BaseModel], error: ValidationError) -> list[tuple[tuple[str, ...], str]]:
+    """Return what pydantic refused: the place, and a sentence with place, value and remedy."""
+    found = error.errors()
+    return [
+        (tuple(str(part) for part in item["loc"]), _explain(model, item))
+        for item in found
+        if not _follows(item, found)
+    ]
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -456,16 +474,16 @@ def _follows(item: Any, found: Iterable[Any]) -> bool:
     )
 
 
-def _explain(model: type[BaseModel], item: Any, source: str) -> str:
+def _explain(model: type[BaseModel], item: Any) -> str:
     place = ".".join(str(part) for part in item["loc"]) or "the whole file"
     if item["type"] != "extra_forbidden":
         shown = repr(item.get("input"))
         said = item["msg"].removeprefix("Value error, ")
-        return f"{source}: {place}: {said} (found {shown[:60]})"
+        return f"{place}: {said} (found {shown[:60]})"
     known = [*_keys(model), *SymbolSpec.model_fields, *Instance.model_fields]
     near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{source}: unknown key {place}{hint}"
+    return f"unknown key {place}{hint}"
 
 
 def _keys(model: type[BaseModel]) -> list[str]:

@@ -2,7 +2,8 @@
 
 Everything is read from the desk's ledger; nothing is changed, and a home without a database stays
 without one. A request that was sent and not answered counts at its worst case and is told apart as
-`kept`; so does one that a crash left reserved. Times are UTC, money is USD.
+`kept`; so does one that a crash left reserved. Times are UTC and real, also where the desk's clock
+runs faster; money is USD. `report` tells the same of an open database, for the page Cost.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from agent_config import AgentSettings
 from instance_database import Database
 from torra import wiring
 from torra.clock import System, iso, parse
@@ -21,30 +23,77 @@ from torra.config import NAME, Profile, load_desk, load_profile
 from torra.errors import ConfigError
 from torra.providers.addresses import address
 from torra.providers.prices import PriceList
-from torra.spending import HOUR, tick_worst_case
+from torra.spending import CUSTOM, HOUR, HYSTERESIS, UNASKED, tick_worst_case
 
 DAY: Final = timedelta(days=1)
+DAYS: Final = 30
+"""Days that are told one by one, today's with them."""
+
+SETTLED_AFTER: Final = timedelta(hours=2)
+"""What is older hardly changes any more: an answer that came very late is booked afterwards."""
+
+REMEMBERED: Final = timedelta(minutes=10)
+"""For how long sums of that age are kept in memory."""
+
+KEPT_SHOWN: Final = 20
+CALLS_READ: Final = 500
+"""Newest calls of which the late ones are counted."""
+
 DECIMALS: Final = 6
 """Of a sum of money: a call of a small model costs some ten-thousandths of a dollar."""
 
 SHARE_DECIMALS: Final = 4
 
 Row = Mapping[str, Any]
+Settings = Callable[[str], Profile | None]
+"""Returns a profile by its name; None for one that was booked for once and is gone."""
 
 
 def run(home: Path, profile: str | None = None) -> dict[str, Any]:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
-    now = System().real_now().replace(microsecond=0)
-    names = [item.profile for item in load_desk(home).instances]
+    now = System().real_now()
+    named = [item.profile for item in load_desk(home).instances]
     if not (home / wiring.DATABASE).exists():
-        return _report(now, [], _profiles(home, None, names, profile, now), [])
+        return report(home, None, named, now, profile=profile)
     database = wiring.open_database(home)
     try:
-        told = _profiles(home, database, [*names, *database.ledger_profiles()], profile, now)
-        rows = database.ledger_rows(now - DAY, profile)
-        return _report(now, rows, told, database.provider_blocks())
+        return report(home, database, named, now, profile=profile)
     finally:
         database.close()
+
+
+def report(
+    home: Path,
+    database: Database | None,
+    named: Iterable[str],
+    now: datetime,
+    *,
+    profile: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+    past: Past | None = None,
+) -> dict[str, Any]:
+    """Return the report of a database, or of None: nothing was spent.
+
+    `named` are the profiles of the desk, `now` is real time. `settings` tells profiles as a running
+    desk has them, otherwise they are read from the home; `past` remembers between reports.
+    """
+    now = now.replace(microsecond=0)
+    booked = database.ledger_profiles() if database else []
+    known = _chosen(home, {*named, *booked}, profile)
+    found = settings or (lambda name: profile_of(name, home))
+    read_from = os.environ if environment is None else environment
+    told = _profiles(home, database, known, found, read_from, now)
+    past = past or Past()
+    groups = past.groups(database, known, now) if database else []
+    return {
+        **_sums(now, groups),
+        "days": past.days(database, known, now) if database else _empty_days(now),
+        "profiles": told,
+        "blocked": database.provider_blocks() if database else [],
+        "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
+        "late": _late(database),
+    }
 
 
 def table(document: Mapping[str, Any]) -> str:
@@ -76,45 +125,38 @@ def table(document: Mapping[str, Any]) -> str:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def _report(
-    now: datetime,
-    rows: Sequence[Row],
-    profiles: list[dict[str, Any]],
-    blocked: list[dict[str, Any]],
-) -> dict[str, Any]:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    hour, today = _since(rows, now - HOUR), _since(rows, midnight)
-    rest = (midnight + DAY - now) / HOUR
+def _sums(now: datetime, groups: Sequence[Row]) -> dict[str, Any]:
+    hour = [row for row in groups if row["in_hour"]]
+    today = [row for row in groups if row["in_today"]]
+    rest = (_midnight(now) + DAY - now) / HOUR
     return {
         "at": iso(now),
         "currency": "USD",
         "last_hour": _sum(hour),
         "today": _sum(today),
-        "last_24_hours": _sum(rows),
+        "last_24_hours": _sum(groups),
         "projected_day_usd": _round(_usd(today) + _usd(hour) * rest),
-        "roles": _grouped(rows, "role", lambda row: str(row["role"])),
-        "models": _grouped(rows, "model", lambda row: f"{row['provider']}:{row['model']}"),
-        "profiles": profiles,
-        "blocked": blocked,
+        "roles": _grouped(groups, "role", lambda row: str(row["role"])),
+        "models": _grouped(groups, "model", lambda row: f"{row['provider']}:{row['model']}"),
     }
 
 
-def _since(rows: Iterable[Row], moment: datetime) -> list[Row]:
-    return [row for row in rows if parse(row["until"]) > moment]
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _sum(rows: Iterable[Row]) -> dict[str, Any]:
-    rows = list(rows)
-    kept = [row for row in rows if row["state"] != "settled"]
-    total = _usd(rows)
+def _sum(groups: Iterable[Row]) -> dict[str, Any]:
+    groups = list(groups)
+    kept = [row for row in groups if row["kept"]]
+    total = _usd(groups)
     return {
         "usd": _round(total),
-        "calls": len(rows),
-        "input_tokens": sum(row["input_tokens"] for row in rows),
-        "cached_tokens": sum(row["cached_tokens"] for row in rows),
-        "output_tokens": sum(row["output_tokens"] for row in rows),
+        "calls": sum(row["calls"] for row in groups),
+        "input_tokens": sum(row["input_tokens"] for row in groups),
+        "cached_tokens": sum(row["cached_tokens"] for row in groups),
+        "output_tokens": sum(row["output_tokens"] for row in groups),
         "kept_usd": _round(_usd(kept)),
-        "kept_calls": len(kept),
+        "kept_calls": sum(row["calls"] for row in kept),
         "kept_share": round(_usd(kept) / total, SHARE_DECIMALS) if total else 0.0,
     }
 
@@ -136,54 +178,224 @@ def _round(usd: float) -> float:
     return round(usd, DECIMALS)
 
 
+class Past:
+    """Sums of the ledger; those of the past are kept in memory for REMEMBERED."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, datetime, datetime], tuple[datetime, Any]] = {}
+
+    def groups(self, database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
+        """Return the groups of 24 hours, each with in_today and in_hour."""
+        edges = _edges(now)
+        ends = [*edges[1:], None]
+        return [
+            {**row, "in_today": start >= _midnight(now), "in_hour": start >= now - HOUR}
+            for name in profiles
+            for start, end in zip(edges, ends, strict=True)
+            for row in self._sums(database, name, start, end, now)
+        ]
+
+    def days(
+        self, database: Database, profiles: Sequence[str], now: datetime
+    ) -> list[dict[str, Any]]:
+        """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
+        rows = []
+        for start in _starts(now):
+            read = database.ledger_between
+            sums = [self._of(read, name, start, start + DAY, now) for name in profiles]
+            usd = math.fsum(one for one, _ in sums)
+            rows.append(_day(start, usd, sum(calls for _, calls in sums)))
+        self._forget(now)
+        return rows
+
+    def _sums(
+        self, database: Database, name: str, start: datetime, end: datetime | None, now: datetime
+    ) -> list[Row]:
+        if end is None:
+            return list(database.ledger_sums(name, start, None))
+        return list(self._of(database.ledger_sums, name, start, end, now))
+
+    def _of(
+        self,
+        read: Callable[[str, datetime, datetime], Any],
+        name: str,
+        start: datetime,
+        end: datetime,
+        now: datetime,
+    ) -> Any:
+        """Return what was read of a stretch of the ledger, not long ago if it is of the past."""
+        known = self._held.get((name, start, end))
+        if known is not None and abs(now - known[0]) < REMEMBERED:
+            return known[1]
+        found = read(name, start, end)
+        if end <= now - SETTLED_AFTER:
+            self._held[name, start, end] = (now, found)
+        return found
+
+    def _forget(self, now: datetime) -> None:
+        held = tuple(self._held.items())  # at once: another request may be adding to it
+        self._held = {key: row for key, row in held if abs(now - row[0]) < REMEMBERED}
+
+
+def _edges(now: datetime) -> list[datetime]:
+    """Return where the stretches of 24 hours begin: at each whole hour, and an hour ago."""
+    first = (now - DAY).replace(minute=0, second=0, microsecond=0) + HOUR
+    hours = [first + number * HOUR for number in range(23)]
+    return sorted({now - DAY, *hours, now - HOUR, _midnight(now)})
+
+
+def _starts(now: datetime) -> list[datetime]:
+    return [_midnight(now) - back * DAY for back in range(DAYS - 1, -1, -1)]
+
+
+def _day(start: datetime, usd: float, calls: int) -> dict[str, Any]:
+    return {"day": iso(start)[:10], "usd": _round(usd), "calls": calls}
+
+
+def _empty_days(now: datetime) -> list[dict[str, Any]]:
+    return [_day(start, 0.0, 0) for start in _starts(now)]
+
+
+def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[dict[str, Any]]:
+    """Return the newest rows of 24 hours that stand at their worst case, newest first.
+
+    `under_way` says that a request may still be answered.
+    """
+    found = [
+        row for name in profiles for row in database.ledger_unsettled(name, now - DAY, KEPT_SHOWN)
+    ]
+    newest = sorted(found, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
+    return [
+        {
+            **row,
+            "usd": _round(row["usd"]),
+            "under_way": row["state"] == "reserved" and parse(row["until"]) > now,
+        }
+        for row in newest
+    ]
+
+
+def _late(database: Database | None) -> dict[str, int]:
+    """Return how many of the newest calls were answered too late to be used."""
+    rows = database.newest_calls(CALLS_READ) if database else []
+    return {"calls": sum(row["status"] == "late" for row in rows), "of": len(rows)}
+
+
 # --- profiles -------------------------------------------------------------------------------------
 
 
-def _profiles(
-    home: Path, database: Database | None, names: Iterable[str], asked: str | None, now: datetime
-) -> list[dict[str, Any]]:
-    known = sorted(set(names))
-    if asked is not None and asked not in known:
+def _chosen(home: Path, names: set[str], asked: str | None) -> list[str]:
+    """Return the profiles to tell about; raises ConfigError for one that is not there."""
+    if asked is None:
+        return sorted(names)
+    if asked not in names:
         if not NAME.fullmatch(asked):
             raise ConfigError(f"--profile {asked}: name a profile, as it stands in desk.json")
         load_profile(asked, home)
+    return [asked]
+
+
+def _profiles(
+    home: Path,
+    database: Database | None,
+    names: Iterable[str],
+    settings: Settings,
+    environment: Mapping[str, str],
+    now: datetime,
+) -> list[dict[str, Any]]:
     prices = PriceList.read(home / wiring.PRICES)
-    chosen = known if asked is None else [asked]
-    return [_profile(home, database, name, prices, now) for name in chosen]
+    told = []
+    for name in names:
+        found = settings(name)
+        rows = [] if database is None else database.ledger_rows(now - HOUR, name)
+        row = _spent(name, rows, now)
+        if found is not None:
+            held = None if database is None else database.rung_held(name)
+            worst = _worst(prices, found.agents, environment)
+            row |= _against(rows, found.agents.max_api_cost_per_hour, worst, held, now)
+        told.append(row)
+    return told
 
 
-def _profile(
-    home: Path, database: Database | None, name: str, prices: PriceList, now: datetime
-) -> dict[str, Any]:
-    rows = [] if database is None else database.ledger_rows(now - HOUR, name)
-    spent = _usd(rows)
-    settings = _settings(name, home)
-    told: dict[str, Any] = {
+def _spent(name: str, rows: Sequence[Row], now: datetime) -> dict[str, Any]:
+    """Return what a profile has spent; the rest is not known of one that is gone."""
+    return {
         "profile": name,
-        "spent_usd": _round(spent),
+        "spent_usd": _round(_usd(rows)),
         "ceiling_usd": None,
         "left_usd": None,
         "worst_tick_usd": None,
         "free_at": None,
+        "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
+        "ticks_left": None,
+        "ticks_an_hour": None,
         "rung": None,
+        "rung_since": None,
+        "ladder": [],
         "booked_ahead": sum(parse(row["at"]) > now for row in rows),
     }
-    if settings is None:
-        return told
-    ceiling = settings.agents.max_api_cost_per_hour
-    worst = tick_worst_case(prices, settings.agents, _local)
-    held = None if database is None else database.rung(name)
-    return told | {
+
+
+def _against(
+    rows: Sequence[Row],
+    ceiling: float,
+    worst: Mapping[str, float],
+    held: Row | None,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return how a profile stands against its ceiling; `worst` is what each rung may cost."""
+    spent = _usd(rows)
+    left = ceiling - spent
+    highest, dearest = next(iter(worst.items()))
+    rung = str(held["rung"]) if held else highest
+    return {
         "ceiling_usd": ceiling,
-        "left_usd": _round(max(0.0, ceiling - spent)),
-        "worst_tick_usd": _round(worst),
-        "free_at": _free_at(rows, worst, ceiling, now),
-        "rung": held or ("custom" if settings.agents.active_agents else settings.agents.mode),
+        "left_usd": _round(max(0.0, left)),
+        "worst_tick_usd": _round(dearest),
+        "free_at": _free_at(rows, dearest, ceiling, now),
+        "ticks_left": _ticks(left, dearest),
+        "ticks_an_hour": _ticks(ceiling, dearest),
+        "rung": rung,
+        "rung_since": held["at"] if held else None,
+        "ladder": [
+            {
+                "rung": name,
+                "worst_tick_usd": _round(usd),
+                "needs_usd": _round(_needed(usd, ceiling, spent)),
+                "here": name == rung,
+            }
+            for name, usd in worst.items()
+        ],
     }
 
 
-def _settings(name: str, home: Path) -> Profile | None:
-    """Return a profile; None for one that was booked for once and is gone."""
+def _worst(
+    prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
+) -> dict[str, float]:
+    """Return the most that a tick costs on each rung of a profile's ladder, the highest first."""
+    rungs: dict[str, AgentSettings] = {CUSTOM if agents.active_agents else agents.mode: agents}
+    if "full" in rungs:
+        rungs["budget"] = agents.model_copy(update={"mode": "budget"})
+
+    def local(vendor: str) -> bool:
+        return _local(vendor, environment)
+
+    told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
+    return {**told, UNASKED: 0.0}
+
+
+def _needed(usd: float, ceiling: float, spent: float) -> float:
+    """Return what must be left of the hour to climb to a rung (torra.spending)."""
+    return min(HYSTERESIS * usd, (usd + ceiling) / 2.0) if spent and usd else usd
+
+
+def _ticks(usd: float, worst: float) -> int | None:
+    """Return how many whole ticks an amount pays for; None for ticks that cost nothing."""
+    return math.floor(max(0.0, usd) / worst) if worst else None
+
+
+def profile_of(name: str, home: Path) -> Profile | None:
+    """Return a profile; None for one that was booked for once and is gone. Raises ConfigError."""
     if not NAME.fullmatch(name):
         return None
     try:
@@ -209,9 +421,9 @@ def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -
     return None
 
 
-def _local(vendor: str) -> bool:
+def _local(vendor: str, environment: Mapping[str, str]) -> bool:
     try:
-        return address(vendor, os.environ).local
+        return address(vendor, environment).local
     except ConfigError:
         return False
 

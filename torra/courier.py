@@ -15,7 +15,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -108,6 +108,11 @@ class Courier:
         self._clock = clock
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def adopt(self, instance: str, profile: Profile) -> None:
+        """Send what comes from an instance by another profile from now on."""
+        known = replace(self._addressees[instance], profile=profile)
+        self._addressees = {**self._addressees, instance: known}
 
     # --- life -------------------------------------------------------------------------------------
 

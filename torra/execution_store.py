@@ -2,7 +2,8 @@
 
 A proposal is no signal. It is written in the transaction of the tick that would have sent it, and
 whoever decides about it first ends it: the step is a compare-and-set, so that a second click, an
-expiry and an approval at the same moment have one winner. An alarm has a key; raising it again
+expiry and an approval at the same moment have one winner. Pages read signals in bounded pieces by
+what has an index. An alarm has a key; raising it again
 while it stands changes nothing. A database that fails raises StoreUnavailable and keeps nothing.
 """
 
@@ -17,6 +18,10 @@ from torra.store_connection import Store, stamp, to_json
 WAITING: Final = "WAITING"
 DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
 """How a proposal ends."""
+
+
+FIRST: Final = 1 << 62
+"""A number above that of every signal."""
 
 
 class ExecutionStore(Store):
@@ -53,6 +58,18 @@ class ExecutionStore(Store):
             *([] if state is None else [state]), limit,
         )  # fmt: skip
 
+    def decided_proposals(self, limit: int = 20) -> list[dict[str, Any]]:
+        """Return the newest proposals that have ended, newest expiry first."""
+        rows = [
+            row
+            for state in DECIDED  # each by its index, so that no look at them reads them all
+            for row in self._rows(
+                "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
+                state, limit,
+            )
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: (row["expires"], row["sid"]), reverse=True)[:limit]
+
     def decide_proposal(self, sid: str, state: str, reason: str) -> bool:
         """End a proposal that waits; False when it does not wait any more."""
         if state not in DECIDED:
@@ -73,6 +90,33 @@ class ExecutionStore(Store):
             f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {due}",  # noqa: S608
             reason, self._moment(), stamp(now),
         )  # fmt: skip
+
+    # --- signals, a page at a time --------------------------------------------------------------
+
+    def signal_page(
+        self,
+        *,
+        before: int | None = None,
+        state: str | None = None,
+        instance: str | None = None,
+        limit: int = 50,
+    ) -> list[dict[str, Any]]:
+        """Return signals, newest first, of one state and one instance where they are given.
+
+        `before` is the number (seq) above the first of them.
+        """
+        asked = {"state": state, "instance": instance}
+        wanted = {name: value for name, value in asked.items() if value is not None}
+        where = "".join(f"{name} = ? AND " for name in wanted)
+        return self._rows(
+            f"SELECT * FROM signals WHERE {where}seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+            *wanted.values(), FIRST if before is None else before, limit,
+        )  # fmt: skip
+
+    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+        """Return the closes of one position, and the openings that waited for its end."""
+        sql = "SELECT * FROM signals WHERE instance = ? AND closes = ? ORDER BY seq"
+        return self._rows(sql, instance, sid)
 
     # --- alarms ---------------------------------------------------------------------------------
 

@@ -52,8 +52,10 @@ TICK_ROW: Final = (
     "SELECT c.*, s.ath, s.price_action, s.key_levels, s.momentum, s.structure, s.source_type, "
     "j.action, j.reason, j.elapsed_ms, j.cost_usd, j.provider "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
-    "LEFT JOIN journal j ON j.torra_key = c.torra_key "
+    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
 )
+"""A tick without its record: the index has what is told of it, the record is some pages long."""
+
 LATE_COLUMNS: Final = (
     "model",
     "provider",
@@ -189,6 +191,10 @@ class JournalStore(Store):
         """
         return self._whole(self._row(TICK_ROW + "WHERE c.torra_key = ?", key.text))
 
+    def told_tick(self, torra_key: str) -> dict[str, Any] | None:
+        """Return a tick as `tick` does, without its calls, whose texts are the bulk of it."""
+        return self._whole(self._row(TICK_ROW + "WHERE c.torra_key = ?", torra_key), calls=False)
+
     def latest_tick(self, instance: str, timeframe: str) -> dict[str, Any] | None:
         """Return the newest tick of a stream as `tick` does."""
         return self._whole(self._row(TICK_ROW + STREAM, instance, timeframe, 1))
@@ -210,12 +216,12 @@ class JournalStore(Store):
     def verdict_changes(self, instance: str, timeframe: str | None = None) -> tuple[int, int]:
         """Return how many verdicts differ from L1's, and how many ticks there are at all.
 
-        Of one stream, or of every stream of the instance.
+        Of one stream, or of every stream of the instance; they are counted as they are stored.
         """
         which = "" if timeframe is None else "AND timeframe = ?"
         row = self._row(
-            "SELECT coalesce(sum(verdict <> l1_verdict), 0) AS changed, count(*) AS number "  # noqa: S608
-            f"FROM chains WHERE instance = ? {which}",
+            "SELECT coalesce(sum(changed), 0) AS changed, coalesce(sum(ticks), 0) AS number "  # noqa: S608
+            f"FROM verdict_tallies WHERE instance = ? {which}",
             instance, *([] if timeframe is None else [timeframe]),
         )  # fmt: skip
         return (int(row["changed"]), int(row["number"])) if row else (0, 0)
@@ -343,7 +349,7 @@ class JournalStore(Store):
             "signal_events": events,
         }
 
-    def _whole(self, row: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _whole(self, row: dict[str, Any] | None, *, calls: bool = True) -> dict[str, Any] | None:
         if row is None:
             return None
         key = row["torra_key"]
@@ -358,7 +364,7 @@ class JournalStore(Store):
         return {
             **record,
             "deliberation": json.loads(text) if text else None,
-            "calls": self._rows(CALLS, key),
+            **({"calls": self._rows(CALLS, key)} if calls else {}),
         }
 
 

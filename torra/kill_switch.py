@@ -79,11 +79,7 @@ class KillSwitch:
     def halt(self, reason: str) -> list[str]:
         """Halt as a person wants it, wherever that can be written; return what could not be."""
         self._fault = reason
-        failed = [
-            f"{name}: {self._files[name]}: {error.strerror or error}; mend the folder, or put the "
-            "file there by hand"
-            for name, error in self._put_down_all(reason).items()
-        ]
+        failed = put_down(self._files, reason)
         try:
             self._database.halt(reason)
             self._fault = ""
@@ -103,7 +99,7 @@ class KillSwitch:
         except StoreUnavailable as error:
             log.error("kill switch: %s", error)
         if reason:
-            for name, failure in self._put_down_all(reason).items():
+            for name, failure in _put_down_all(self._files, reason).items():
                 log.error("kill switch of %s: %s", name, failure)
 
     def resume(self, reason: str, sleep: Callable[[float], None] = REAL_SLEEP) -> None:
@@ -123,16 +119,6 @@ class KillSwitch:
                 return
         raise OSError(0, "something halts the desk again at once", "HALT")
 
-    def _put_down_all(self, reason: str) -> dict[str, OSError]:
-        failed = {}
-        home = self._files["desk"].parent.parent if "desk" in self._files else Path()
-        for name, path in self._files.items():
-            try:
-                _put_down(path, reason, ours=path.is_relative_to(home))
-            except OSError as error:
-                failed[name] = error
-        return failed
-
     def _found(self) -> str:
         for name, path in self._files.items():
             try:
@@ -142,6 +128,26 @@ class KillSwitch:
             if there:
                 return f"the file HALT of {name} is there"
         return ""
+
+
+def put_down(files: Mapping[str, Path], reason: str) -> list[str]:
+    """Write every HALT file, which needs no database; return what could not be written."""
+    return [
+        f"{name}: {files[name]}: {error.strerror or error}; mend the folder, or put the file "
+        "there by hand"
+        for name, error in _put_down_all(files, reason).items()
+    ]
+
+
+def _put_down_all(files: Mapping[str, Path], reason: str) -> dict[str, OSError]:
+    failed = {}
+    home = files["desk"].parent.parent if "desk" in files else Path()
+    for name, path in files.items():
+        try:
+            _put_down(path, reason, ours=path.is_relative_to(home))
+        except OSError as error:
+            failed[name] = error
+    return failed
 
 
 def _put_down(path: Path, reason: str, *, ours: bool) -> None:

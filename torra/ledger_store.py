@@ -23,6 +23,16 @@ from torra.store_connection import Store, stamp
 
 JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 
+PROFILES: Final = """
+WITH RECURSIVE found (profile) AS (
+    SELECT min(profile) FROM ledger
+    UNION ALL
+    SELECT (SELECT min(profile) FROM ledger WHERE profile > found.profile)
+    FROM found WHERE found.profile IS NOT NULL
+) SELECT profile FROM found WHERE profile IS NOT NULL
+"""
+"""Every profile of the ledger by one step in its index each: DISTINCT would read all of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:
@@ -115,8 +125,50 @@ class LedgerStore(Store):
 
     def ledger_profiles(self) -> list[str]:
         """Return the profiles that were ever booked for, by name."""
-        rows = self._rows("SELECT DISTINCT profile FROM ledger ORDER BY profile")
-        return [row["profile"] for row in rows]
+        return [row["profile"] for row in self._rows(PROFILES)]
+
+    def ledger_sums(
+        self, profile: str, after: datetime, upto: datetime | None
+    ) -> list[dict[str, Any]]:
+        """Return what counts for a profile with after < until <= upto (None: for ever), in groups.
+
+        A group: role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
+        cached_tokens, output_tokens.
+        """
+        end = "" if upto is None else "AND until <= ?"
+        return self._rows(
+            "SELECT role, provider, model, state <> 'settled' AS kept, count(*) AS calls, "  # noqa: S608
+            "sum(usd) AS usd, sum(input_tokens) AS input_tokens, "
+            "sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens "
+            f"FROM ledger WHERE profile = ? AND until > ? {end} GROUP BY 1, 2, 3, 4",
+            profile, stamp(after), *([] if upto is None else [stamp(upto)]),
+        )  # fmt: skip
+
+    def ledger_between(self, profile: str, start: datetime, end: datetime) -> tuple[float, int]:
+        """Return USD and number of a profile's calls with start <= until < end."""
+        row = self._row(
+            "SELECT coalesce(sum(usd), 0.0) AS usd, count(*) AS calls FROM ledger "
+            "WHERE profile = ? AND until >= ? AND until < ?",
+            profile, stamp(start), stamp(end),
+        )  # fmt: skip
+        return (float(row["usd"]), int(row["calls"])) if row else (0.0, 0)
+
+    def ledger_unsettled(self, profile: str, since: datetime, limit: int) -> list[dict[str, Any]]:
+        """Return a profile's newest rows that stand at their worst case."""
+        return self._rows(
+            "SELECT id, profile, torra_key, stage, role, provider, model, state, usd, at, until "
+            "FROM ledger WHERE profile = ? AND until > ? AND state <> 'settled' "
+            "ORDER BY until DESC, id DESC LIMIT ?",
+            profile, stamp(since), limit,
+        )  # fmt: skip
+
+    def newest_calls(self, limit: int) -> list[dict[str, Any]]:
+        """Return how the newest calls of any provider went, newest first, without their texts."""
+        return self._rows(
+            "SELECT at, provider, model, role, status, elapsed_ms, detail FROM calls "
+            "ORDER BY at DESC, cost_usd DESC LIMIT ?",
+            limit,
+        )
 
     def prune_ledger(self, before: datetime) -> int:
         """Forget the rows that left every window before a moment; return how many."""
@@ -130,8 +182,12 @@ class LedgerStore(Store):
 
     def rung(self, profile: str) -> str | None:
         """Return the rung on which a profile stands; None before it ever left the highest."""
-        row = self._row("SELECT rung FROM rungs WHERE profile = ?", profile)
+        row = self.rung_held(profile)
         return str(row["rung"]) if row else None
+
+    def rung_held(self, profile: str) -> dict[str, Any] | None:
+        """Return the rung of a profile and since when: rung, at; None before it ever left one."""
+        return self._row("SELECT rung, at FROM rungs WHERE profile = ?", profile)
 
     def set_rung(self, profile: str, rung: str) -> None:
         """Put a profile on a rung."""

@@ -311,8 +311,13 @@ CREATE TRIGGER verdict_tallies_down AFTER DELETE ON chains BEGIN
         changed = changed - (old.verdict <> old.l1_verdict)
         WHERE instance = old.instance AND timeframe = old.timeframe;
 END;
+
+CREATE INDEX journal_told ON journal (torra_key, action, reason, elapsed_ms, cost_usd, provider);
+CREATE INDEX alarms_standing ON alarms (at DESC) WHERE ended_at IS NULL;
+CREATE INDEX alarms_newest ON alarms (at DESC);
 """
-"""What the pages live on: event streams, the log of what people did, and counted verdicts."""
+"""What the pages live on: event streams, the log of what people did, counted verdicts, and indexes
+by which a list of ticks does not read their records, nor the alarms that stand all there were."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
@@ -321,14 +326,20 @@ steps: Final = Migrations("torra")
 
 @steps(name="0001_overlay")
 def _overlay(db: sqlite_utils.Database) -> None:
-    sentiment = db.table("sentiment")
-    if not sentiment.exists():
+    if not db.table("sentiment").exists():
         db.executescript(SENTIMENT)
+    _add_to_sentiment(db)
+    db.executescript(TABLES)
+
+
+def _add_to_sentiment(db: sqlite_utils.Database) -> None:
+    sentiment = db.table("sentiment")
     for name, kind in ADDED_COLUMNS.items():
         if name not in sentiment.columns_dict:
             sentiment.add_column(name, kind)
-    sentiment.create_index(["torra_key"], index_name="sentiment_torra_key", unique=True)
-    db.executescript(TABLES)
+    sentiment.create_index(
+        ["torra_key"], index_name="sentiment_torra_key", unique=True, if_not_exists=True
+    )
 
 
 @steps(name="0002_spending")
@@ -385,6 +396,24 @@ def migrate(
     with transaction():
         if _pending(db, path):
             steps.apply(db)
+    return backup
+
+
+def take_over(db: sqlite_utils.Database, path: Path, now: datetime) -> Path | None:
+    """Let an existing scorer's own file take Torra's rows; return the backup that was made, if any.
+
+    Its sentiment table gains the two columns and the index, once. Raises ConfigError when it has no
+    such table, or one that demands what Torra does not know.
+    """
+    if "sentiment" not in db.table_names():
+        raise ConfigError(f"{path} has no table sentiment: name the database of a scorer")
+    _check_legacy(db, path)
+    there = set(db.table("sentiment").columns_dict)
+    if set(ADDED_COLUMNS) <= there:
+        return None
+    backup = _back_up(db, path, now)
+    with db.atomic():
+        _add_to_sentiment(db)
     return backup
 
 

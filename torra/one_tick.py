@@ -57,10 +57,14 @@ def run(
     profile: str | None = None,
     mode: str | None = None,
     provider: str | None = None,
+    settings: Profile | None = None,
 ) -> Mapping[str, Any]:
-    """Return the record of one tick; raises ConfigError or DataUnavailable."""
+    """Return the record of one tick; raises ConfigError or DataUnavailable.
+
+    `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
+    """
     instance = _instance(home, symbol, timeframe, from_file=bars is not None)
-    settings = _profile(home, instance, profile, mode, provider)
+    settings = settings or _profile(home, instance, profile, mode, provider)
     wiring.check_profile(settings, instance, profile or instance.profile)
     wiring.check_models(home, settings.agents)
     if profile:
@@ -69,7 +73,7 @@ def run(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
         database = _copy(home / wiring.DATABASE, Path(folder))
         stack.callback(database.close)
-        if _paid(settings):
+        if paid(settings):
             _refuse_older(home / wiring.DATABASE, Path(folder))
         feed = _feed(home, instance, timeframe, bars, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
@@ -78,7 +82,7 @@ def run(
         stack.callback(models.close)
         models.heed()
         account = _Payer(home, models, settings, instance.profile, books)
-        paying = cast(Account, account) if _paid(settings) else None
+        paying = cast(Account, account) if paid(settings) else None
         # It only reads: nothing is collected for a trial.
         outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
         return _tick(instance, timeframe, moment, settings, feed, database, models, paying, outlook)
@@ -117,7 +121,8 @@ class _Payer:
         return self._opened
 
 
-def _paid(profile: Profile) -> bool:
+def paid(profile: Profile) -> bool:
+    """Return whether a tick of a profile asks somebody who may have to be paid."""
     return bool(set(profile.agents.vendors()) & set(VENDORS))
 
 

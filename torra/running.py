@@ -104,7 +104,9 @@ def _listen(
     app = create_app(
         DatabaseView(desk.database, settings, desk),
         access=access,
-        backing=Backing(home, desk.database, settings, desk),
+        backing=Backing(
+            home, desk.database, settings, desk, adopt=desk.adopt, events=desk.events
+        ),
     )
     address = f"http://{host}:{port}"
     if new:

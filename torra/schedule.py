@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -26,11 +26,13 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from instance_database import Database, TickKey
+from torra import adoption
 from torra.bar_closes import BarCloses, next_close
 from torra.bar_window import HistoryWindow, LiveWindow, Window
 from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
 from torra.errors import DataUnavailable, StoreBroken, StoreUnavailable
+from torra.event_stream import EventStream
 from torra.feeds.protocol import Feed
 from torra.kill_switch import KillSwitch
 from torra.news_digest import NewsView
@@ -120,7 +122,7 @@ class Desk:
         stations: Sequence[Station],
         make_clock: Callable[[datetime | None], Clock],
         *,
-        notify: Callable[[str, dict[str, Any]], None] | None = None,
+        events: EventStream | None = None,
         lease_seconds: float = LEASE_SECONDS,
         way: Way | None = None,
         kill_switch: KillSwitch | None = None,
@@ -146,7 +148,9 @@ class Desk:
         self.epoch: int | None = None
         self.clock = make_clock(database.desk_time())
         self._make_clock = make_clock
-        self._notify = notify
+        self.refit: adoption.Refit | None = None
+        self.wished: dict[str, Station] = {}
+        self.events = events
         self._owed: dict[TickKey, tuple[str, str]] = {}
         self._running = False
         self._closing = False
@@ -274,6 +278,10 @@ class Desk:
             self._clear_timers()
             self._at_stand_by()
 
+    def adopt(self, profile_name: str, profile: Profile) -> None:
+        """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
+        adoption.adopt(self, profile_name, profile)
+
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())
         self._woken.clear()
@@ -298,8 +306,8 @@ class Desk:
     def prune(self) -> int:
         """Remove what is too old of calls, headlines and ledger, for a second at most.
 
-        Returns how many rows of calls, pictures and headlines went. Does nothing on a desk that
-        stands by; a database that fails is logged.
+        Returns how many rows of calls, pictures, headlines and streams went. Does nothing on a desk
+        that stands by; a database that fails is logged.
         """
         end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
         now = self.clock.real_now()
@@ -308,6 +316,7 @@ class Desk:
             while self.active and not self._closing and self.clock.monotonic() < end:
                 went = self.database.prune(before, limit=PRUNE_ROWS)
                 went += self.database.prune_news(news, limit=PRUNE_ROWS)
+                went += self.database.prune_streams(before, limit=PRUNE_ROWS)
                 gone += went
                 if not went:
                     self.database.prune_ledger(before)
@@ -320,9 +329,9 @@ class Desk:
 
     def wake(self, name: str) -> list[Outcome]:
         """Run everything that is due for an instance; return what became of it."""
-        station = self.stations[name]
         outcomes: list[Outcome] = []
-        with station.lock:
+        with self.stations[name].lock:
+            station = self.stations[name]  # here, because an adoption may have changed it
             epoch = self.epoch
             if epoch is None or self._closing or self._clock_jumped(name):
                 return outcomes
@@ -483,7 +492,7 @@ class Desk:
             provider=station.provider.name,
             clock=clock or self.clock,
             epoch=self.epoch,
-            notify=self._notify,
+            notify=self.events.hear if self.events else None,
             account=station.account,
             news=station.news,
             events=station.events,
@@ -503,7 +512,8 @@ class Desk:
 
         The ticks of all instances run in the order of their closes, as they would have. No vendor
         is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
-        Nothing of the past goes to a market or to a person; on paper its trades are made.
+        Nothing of the past goes to a market, to a person or into a stream of events; on paper its
+        trades are made.
         """
         plans = [plan for item in self.stations.values() if (plan := self._plan(item, upto, bars))]
         todo = [(key, plan) for plan in plans for key in plan.keys]
@@ -514,7 +524,7 @@ class Desk:
                 return
             clock.set(key.bar_time + duration(key.timeframe))
             with plan.station.lock:
-                edges = self._edges(plan.station, plan.window, clock)
+                edges = replace(self._edges(plan.station, plan.window, clock), notify=None)
                 if plan.station.account is not None:
                     edges = replace(edges, submit=None)
                 silent = (

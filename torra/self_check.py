@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -76,26 +76,36 @@ class Finding:
         return f"{mark}  {self.name:<12} {self.detail}{remedy}"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is checked: a desk's home, with the environment that holds its keys."""
+
+    home: Path
+    environment: Mapping[str, str]
+
+
+Check = Callable[[Place], Iterator[Finding]]
+
+
 def run(home: Path) -> list[Finding]:
-    """Run every check."""
-    checks: tuple[tuple[str, Callable[[Path], Iterator[Finding]]], ...] = (
-        ("python", _python),
-        ("packages", _packages),
-        ("sqlite", _sqlite),
-        ("home", _home),
-        ("channel", _channels),
-        ("settings", _settings),
-        ("providers", _providers),
-        ("news", _news),
-        ("events", _events),
-        ("database", _database),
-        ("sample", _sample),
-    )
+    """Run every check; reads the whole database."""
+    return _run(home, os.environ, (*QUICK, DATABASE))
+
+
+def glance(home: Path, environment: Mapping[str, str]) -> list[Finding]:
+    """Run the checks that neither open nor read the database: for a page, in a second or two."""
+    return _run(home, environment, QUICK)
+
+
+def _run(
+    home: Path, environment: Mapping[str, str], checks: Sequence[tuple[str, Check]]
+) -> list[Finding]:
+    place = Place(home, environment)
     findings: list[Finding] = []
     told: set[str] = set()
     for name, look in checks:
         try:
-            findings += look(home)
+            findings += look(place)
         except TorraError as error:
             if str(error) not in told:  # every check reads the profiles; one word is enough
                 findings.append(Finding(name, "error", str(error), "mend what the line names"))
@@ -103,8 +113,8 @@ def run(home: Path) -> list[Finding]:
     return findings
 
 
-def _python(home: Path) -> Iterator[Finding]:
-    del home
+def _python(place: Place) -> Iterator[Finding]:
+    del place
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] not in TESTED_PYTHONS:
         yield Finding("python", "warning", f"{found} is untested", "use Python 3.11, 3.12 or 3.13")
@@ -112,8 +122,8 @@ def _python(home: Path) -> Iterator[Finding]:
         yield Finding("python", "ok", found)
 
 
-def _packages(home: Path) -> Iterator[Finding]:
-    del home
+def _packages(place: Place) -> Iterator[Finding]:
+    del place
     for package in PACKAGES:
         try:
             yield Finding("package", "ok", f"{package} {version(package)}")
@@ -121,8 +131,8 @@ def _packages(home: Path) -> Iterator[Finding]:
             yield Finding("package", "error", f"{package} is missing", "run make run again")
 
 
-def _sqlite(home: Path) -> Iterator[Finding]:
-    del home
+def _sqlite(place: Place) -> Iterator[Finding]:
+    del place
     found = tuple(map(int, sqlite3.sqlite_version.split(".")))
     if found < SAFE_SQLITE:
         yield Finding(
@@ -135,16 +145,18 @@ def _sqlite(home: Path) -> Iterator[Finding]:
         yield Finding("sqlite", "ok", sqlite3.sqlite_version)
 
 
-def _home(home: Path) -> Iterator[Finding]:
-    place = home if home.exists() else home.absolute().parent
-    free = shutil.disk_usage(place).free
+def _home(place: Place) -> Iterator[Finding]:
+    home = place.home
+    folder = home if home.exists() else home.absolute().parent
+    free = shutil.disk_usage(folder).free
     if free < MIN_FREE_BYTES:
-        yield Finding("home", "error", f"{place}: {free // 1_000_000} MB free", "make room")
+        yield Finding("home", "error", f"{folder}: {free // 1_000_000} MB free", "make room")
     else:
         yield Finding("home", "ok", f"{home}: {free // 1_000_000} MB free")
 
 
-def _settings(home: Path) -> Iterator[Finding]:
+def _settings(place: Place) -> Iterator[Finding]:
+    home = place.home
     desk = load_desk(home)
     for instance in desk.instances:
         wiring.check_profile(load_profile(instance.profile, home), instance)
@@ -157,10 +169,11 @@ def _settings(home: Path) -> Iterator[Finding]:
         )
 
 
-def _providers(home: Path) -> Iterator[Finding]:
+def _providers(place: Place) -> Iterator[Finding]:
     """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
+    home = place.home
     prices = PriceList.read(home / wiring.PRICES)
-    board = Switchboard(os.environ, prices=prices)
+    board = Switchboard(place.environment, prices=prices)
     instances = load_desk(home).instances
     names = dict.fromkeys(instance.profile for instance in instances)
     found = {name: load_profile(name, home).agents for name in names}
@@ -185,20 +198,20 @@ def _providers(home: Path) -> Iterator[Finding]:
         yield from _ceiling(name, agents, ticks, prices, board)
 
 
-def _news(home: Path) -> Iterator[Finding]:
+def _news(place: Place) -> Iterator[Finding]:
     """Look whether the headlines that profiles ask for can be had."""
-    for name, (profile, instances) in _profiles(home).items():
+    for name, (profile, instances) in _profiles(place.home).items():
         if not profile.agents.include_news:
             continue
-        yield from _news_of(name, profile, instances, home)
+        yield from _news_of(name, profile, instances, place)
 
 
 def _news_of(
-    name: str, profile: Profile, instances: list[Instance], home: Path
+    name: str, profile: Profile, instances: list[Instance], place: Place
 ) -> Iterator[Finding]:
     from torra.news_source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
-    sources = open_sources(profile.news, os.environ, home)
+    sources = open_sources(profile.news, place.environment, place.home)
     for said, found in sources.described():
         yield Finding("news", found.level, f"profile {name}: {said}", found.remedy)
     desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
@@ -219,8 +232,9 @@ def _news_of(
         )
 
 
-def _events(home: Path) -> Iterator[Finding]:
+def _events(place: Place) -> Iterator[Finding]:
     """Look whether the calendars of scheduled events can be read, and what their windows cover."""
+    home = place.home
     for name, (profile, instances) in _profiles(home).items():
         if not profile.events.calendar:
             continue
@@ -353,7 +367,8 @@ def _blocks(database: Database) -> Iterator[Finding]:
         )
 
 
-def _database(home: Path) -> Iterator[Finding]:
+def _database(place: Place) -> Iterator[Finding]:
+    home = place.home
     path = home / wiring.DATABASE
     if not path.exists():
         yield Finding("database", "ok", f"{path} will be made at the first start")
@@ -389,25 +404,25 @@ def _streams(home: Path, database: Database) -> Iterator[Finding]:
             yield Finding("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
 
 
-def _channels(home: Path) -> Iterator[Finding]:
+def _channels(place: Place) -> Iterator[Finding]:
     """Look whether each channel to MetaTrader 5 could be opened, and whether its advisor lives."""
-    settings = load_desk(home)
+    settings = load_desk(place.home)
     try:
-        kinds = channels.check(settings, os.environ)
+        kinds = channels.check(settings, place.environment)
     except TorraError as error:
         yield Finding("channel", "error", str(error), "mend what the line names")
         return
     now = System().now()
     for name, kind in kinds.items():
-        trouble = channels.trouble(name, kind, settings.channels[name], os.environ, now)
+        trouble = channels.trouble(name, kind, settings.channels[name], place.environment, now)
         if trouble:
             yield Finding("channel", "warning", f"{kind} {name}: {trouble}", "see docs/mt5.md")
         else:
             yield Finding("channel", "ok", f"{kind} {name}")
 
 
-def _sample(home: Path) -> Iterator[Finding]:
-    del home
+def _sample(place: Place) -> Iterator[Finding]:
+    del place
     missing = [
         name
         for name in ("BTCUSD_M15.csv", "BTCUSD_H1.csv", "EURUSD_H1.csv")
@@ -417,3 +432,19 @@ def _sample(home: Path) -> Iterator[Finding]:
         yield Finding("sample", "error", f"missing {', '.join(missing)}", "get the files again")
     else:
         yield Finding("sample", "ok", f"shipped bars are there; it is {iso(System().now())[:16]}Z")
+
+
+QUICK: Final[tuple[tuple[str, Check], ...]] = (
+    ("python", _python),
+    ("packages", _packages),
+    ("sqlite", _sqlite),
+    ("home", _home),
+    ("channel", _channels),
+    ("settings", _settings),
+    ("providers", _providers),
+    ("news", _news),
+    ("events", _events),
+    ("sample", _sample),
+)
+DATABASE: Final[tuple[str, Check]] = ("database", _database)
+"""It comes last, for it opens the database and reads it through."""

@@ -370,13 +370,18 @@ class SignalStore(Store):
         return [_as_known(row, stamp(as_of)) for row in rows if row["decided_at"] <= stamp(as_of)]
 
     def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
-        rows = self._rows(
-            "SELECT side, max(closed_at) AS closed_at FROM signals WHERE kind = 'open' "
-            "AND state = 'CLOSED' AND instance = ? AND profit < 0 AND closed_at < ? GROUP BY side",
-            instance, stamp(as_of),
-        )  # fmt: skip
         step = duration(timeframe)
-        return {row["side"]: (as_of - parse(row["closed_at"])) / step for row in rows}
+        found = {}
+        for side in ("BUY", "SELL"):
+            row = self._row(
+                "SELECT closed_at FROM signals WHERE kind = 'open' AND state = 'CLOSED' "
+                "AND instance = ? AND side = ? AND profit < 0 AND closed_at < ? "
+                "ORDER BY closed_at DESC LIMIT 1",
+                instance, side, stamp(as_of),
+            )  # fmt: skip
+            if row is not None:
+                found[side] = (as_of - parse(row["closed_at"])) / step
+        return found
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
         row = self._row(

@@ -82,6 +82,13 @@ class Voices:
     notify: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
 
+    def about(self, key: TickKey) -> Callable[[str, dict[str, Any]], None] | None:
+        """Return who hears of a debate: every event says of which tick it is."""
+        notify = self.notify
+        if notify is None:
+            return None
+        return lambda kind, told: notify(kind, {**told, "torra_key": key.text})
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -200,7 +207,7 @@ def _deliberate(
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
         fallback=chart_scorer.score_chart,
-        on_event=voices.notify,
+        on_event=voices.about(key),
     )
     return purse.settled(spoken) if purse else spoken
 

@@ -2,16 +2,22 @@
 
 They work on the desk's database and on the HALT files, whether or not a desk runs: a running one
 sees the files at its next step, and the signals of an approval within a second. Halting works as
-far as it can, says what it could not reach, and needs no key. Only `resume` lets trading go on.
+far as it can, says what it could not reach, and needs no key and no database: the files come first.
+Only `resume` lets trading go on.
+
+Each command is one function of an open database, which the pages of a running desk call with the
+desk's own (torra.dashboard.orders), and a thin one for the command line, which opens the database
+and writes the command into the audit log. A command that is refused raises ConfigError and has
+changed nothing; a proposal that a check ended is no error, its `Done` says so.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,15 +25,20 @@ from typing import Any, Final
 from instance_database import Database
 from torra import approval, channels, wiring
 from torra.clock import System, iso
-from torra.config import DeskSettings, Instance, load_desk, load_profile
-from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
+from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.findings import missing_key
-from torra.kill_switch import HALT, KillSwitch, halt_files
+from torra.kill_switch import HALT, KillSwitch, halt_files, put_down
 from torra.risk_engine import DenyReason
 from torra.signal_states import SENT
 from torra_trader import signal_life
 
 BY_A_PERSON: Final = "by a person"
+ACTOR: Final = "command line"
+"""Who did it, in the audit log."""
+
+LONGEST_OUTCOME: Final = 300
+"""Characters of an outcome in the audit log."""
 
 ROWS: Final = 30
 """Signals that `torra signals` shows unless it is asked for more."""
@@ -39,33 +50,169 @@ TOLD: Final = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Reach:
+    """What a decision about a proposal can reach: `now` is the desk's time."""
+
+    home: Path
+    database: Database
+    settings: DeskSettings
+    profile: Callable[[Instance], Profile]
+    now: Callable[[], datetime]
+    environment: Mapping[str, str]
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The HALT files of the desk and of its channels."""
+        return halt_files(self.home, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command did: the document that is printed, what was before and after.
+
+    `refused` is why it did not do what it was asked for, "" when it did.
+    """
+
+    document: dict[str, Any]
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    refused: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a word, and why it is a failure."""
+        return f"failed: {self.refused}" if self.refused else "done"
+
+
+# --- with an open database ------------------------------------------------------------------------
+
+
+def halt_desk(database: Database, files: Mapping[str, Path], reason: str) -> Done:
+    """Stop everything, the files first; raises TorraError when a part could not be reached."""
+    before = _known_state(database)
+    failed = KillSwitch(files, database).halt(by_a_person(reason))
+    if failed:
+        raise TorraError(f"halted, but not everywhere: {'; '.join(failed)}")
+    return _changed(database, before)
+
+
+def reduce_desk(database: Database, reason: str) -> Done:
+    """Stop every opening; raises ConfigError when everything is stopped already."""
+    before = database.trading_state()
+    if before == "HALTED":
+        raise ConfigError("trading is HALTED already, which is more: see torra resume")
+    database.reduce(by_a_person(reason))
+    return _changed(database, before)
+
+
+def resume_desk(database: Database, files: Mapping[str, Path], reason: str) -> Done:
+    """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
+    switch = KillSwitch(files, database)
+    before, ended = database.trading_state(), database.alarms()
+    if not switch.engaged() and before == "ACTIVE" and not ended:
+        raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
+    try:
+        switch.resume(by_a_person(reason))
+    except OSError as error:
+        raise TorraError(f"not resumed: {error.filename}: {error.strerror}") from error
+    done = _changed(database, before)
+    after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
+    return Done({**done.document, "alarms_ended": ended}, done.before, after)
+
+
+def approve_proposal(reach: Reach, sid: str, typed: float | None = None) -> Done:
+    """Send what a proposal holds, if every check still agrees; raises ConfigError."""
+    row, instance = _proposal(reach, sid)
+    now = reach.now()
+    price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
+    decided = approval.approve(
+        reach.database,
+        sid,
+        instance=instance,
+        profile=reach.profile(instance),
+        now=now,
+        price=price,
+        figures=figures,
+        halted=KillSwitch(reach.files, reach.database).engaged(),
+        life=signal_life(row["timeframe"]),
+        typed=typed,
+    )
+    return _decided(decided, row)
+
+
+def preview_proposal(reach: Reach, sid: str) -> approval.Preview:
+    """Return how approving would end now; raises ConfigError and DataUnavailable as it would."""
+    _, instance = _proposal(reach, sid)
+    now = reach.now()
+    price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
+    return approval.preview(
+        reach.database,
+        sid,
+        instance=instance,
+        profile=reach.profile(instance),
+        now=now,
+        price=price,
+        figures=figures,
+        halted=KillSwitch(reach.files, reach.database).engaged(),
+    )
+
+
+def reject_proposal(database: Database, sid: str, reason: str) -> Done:
+    """Take a proposal off the table; raises ConfigError."""
+    row = database.proposal(sid) or {"state": None}
+    return _decided(approval.reject(database, sid, reason or BY_A_PERSON), row, wanted="REJECTED")
+
+
+def settle_signal(database: Database, sid: str, reason: str) -> Done:
+    """Book, on a person's word, that an order never reached the market; raises ConfigError.
+
+    For an order whose fate nobody else can tell any more; the person has looked in the terminal.
+    """
+    with database.transaction():
+        row = database.signal(sid)
+        if row is None:
+            raise ConfigError(f"there is no signal {sid}; `torra signals` lists them")
+        if row["state"] not in SENT:
+            raise ConfigError(
+                f"the signal {sid} is {row['state']}: only one that is {', '.join(SENT)} can be "
+                "settled by hand"
+            )
+        detail = by_a_person(reason)
+        if row["state"] != "UNKNOWN":
+            database.move_signal(sid, "UNKNOWN", detail=detail)
+        database.move_signal(sid, "NOT_SENT", detail=detail)
+        for key in (f"UNKNOWN {sid}", missing_key(sid)):
+            database.end_alarm(key)
+        settled = database.signal(sid) or row
+    document = {name: settled[name] for name in TOLD}
+    return Done(document, {"state": row["state"]}, {"state": settled["state"], "detail": detail})
+
+
+# --- from the command line ------------------------------------------------------------------------
+
+
 def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
     """Stop everything, or with `reduce` every opening; raises TorraError when a part failed."""
-    told = f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON
-    with _database(home) as database:
+    files = _halt_files(home)
+    failed = [] if reduce else put_down(files, by_a_person(reason))
+    try:
+        with _database(home) as database:
+            if reduce:
+                return _on_record(database, "reduce", "", lambda: reduce_desk(database, reason))
+            return _on_record(database, "halt", "", lambda: halt_desk(database, files, reason))
+    except (ConfigError, StoreUnavailable) as error:
         if reduce:
-            if database.trading_state() == "HALTED":
-                raise ConfigError("trading is HALTED already, which is more: see torra resume")
-            database.reduce(told)
-            return _state(database)
-        failed = KillSwitch(_halt_files(home), database).halt(told)
-        if failed:
-            raise TorraError(f"halted, but not everywhere: {'; '.join(failed)}")
-        return _state(database)
+            raise
+        told = "; ".join([*failed, str(error)])
+        raise TorraError(f"halted, but not everywhere: {told}") from error
 
 
 def resume(home: Path, reason: str) -> dict[str, Any]:
     """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
+    files = _halt_files(home)
     with _database(home) as database:
-        switch = KillSwitch(_halt_files(home), database)
-        ended = database.alarms()
-        if not switch.engaged() and database.trading_state() == "ACTIVE" and not ended:
-            raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
-        try:
-            switch.resume(f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON)
-        except OSError as error:
-            raise TorraError(f"not resumed: {error.filename}: {error.strerror}") from error
-        return {**_state(database), "alarms_ended": ended}
+        return _on_record(database, "resume", "", lambda: resume_desk(database, files, reason))
 
 
 def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
@@ -94,31 +241,30 @@ def approve(home: Path, sid: str) -> dict[str, Any]:
     """Send what a proposal holds, if every check still agrees; raises ConfigError."""
     settings = load_desk(home)
     with _database(home) as database:
-        row = database.proposal(sid)
-        if row is None:
-            raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
-        instance = settings.instance(row["instance"])
-        profile = load_profile(instance.profile, home)
-        now = desk_now(settings, database)
-        price, figures = market_now(settings, database, instance, now)
-        decided = approval.approve(
+        reach = Reach(
+            home,
             database,
-            sid,
-            instance=instance,
-            profile=profile,
-            now=now,
-            price=price,
-            figures=figures,
-            halted=KillSwitch(_halt_files(home), database).engaged(),
-            life=signal_life(row["timeframe"]),
+            settings,
+            profile=lambda instance: load_profile(instance.profile, home),
+            now=lambda: desk_now(settings, database),
+            environment=dict(os.environ),
         )
-    return asdict(decided)
+        return _on_record(database, "approve", sid, lambda: approve_proposal(reach, sid))
 
 
 def reject(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Take a proposal off the table; raises ConfigError."""
     with _database(home) as database:
-        return asdict(approval.reject(database, sid, reason or BY_A_PERSON))
+        return _on_record(database, "reject", sid, lambda: reject_proposal(database, sid, reason))
+
+
+def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
+    """Book, on a person's word, that an order never reached the market; raises ConfigError."""
+    with _database(home) as database:
+        return _on_record(database, "settle", sid, lambda: settle_signal(database, sid, reason))
+
+
+# --- what is known now ----------------------------------------------------------------------------
 
 
 def desk_now(settings: DeskSettings, database: Database) -> datetime:
@@ -130,12 +276,17 @@ def desk_now(settings: DeskSettings, database: Database) -> datetime:
 
 
 def market_now(
-    settings: DeskSettings, database: Database, instance: Instance, now: datetime
+    settings: DeskSettings,
+    database: Database,
+    instance: Instance,
+    now: datetime,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[float, dict[str, Any]]:
     """Return the bid of now, and what else the broker says of account and symbol.
 
     Where no broker quotes, the newest bar's close stands for the price. The account's figures are
-    those that the desk noted last.
+    those that the desk noted last. Keys come from `environment`, by default the process's own.
+    Raises DataUnavailable where there is neither quote nor bar.
     """
     figures: dict[str, Any] = {}
     for row in database.bridges():
@@ -144,7 +295,8 @@ def market_now(
             named = ("free_margin", "leverage")
             figures = {name: facts[name] for name in named if facts.get(name)}
             figures["clock_ok"] = row["deny"] != DenyReason.CLOCK_SKEW.value
-    quote = channels.quote(settings, instance, dict(os.environ), now)
+    known = dict(os.environ) if environment is None else environment
+    quote = channels.quote(settings, instance, known, now)
     if quote is not None:
         return quote.bid, {**figures, "live_spread": quote.ask - quote.bid}
     bars = database.load_bars(instance.id, instance.shortest, as_of=now, limit=1)
@@ -153,28 +305,9 @@ def market_now(
     return float(bars["close"].iloc[-1]), figures
 
 
-def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
-    """Book, on a person's word, that an order never reached the market; raises ConfigError.
-
-    For an order whose fate nobody else can tell any more; the person has looked in the terminal.
-    """
-    with _database(home) as database, database.transaction():
-        row = database.signal(sid)
-        if row is None:
-            raise ConfigError(f"there is no signal {sid}; `torra signals` lists them")
-        if row["state"] not in SENT:
-            raise ConfigError(
-                f"the signal {sid} is {row['state']}: only one that is {', '.join(SENT)} can be "
-                "settled by hand"
-            )
-        detail = f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON
-        if row["state"] != "UNKNOWN":
-            database.move_signal(sid, "UNKNOWN", detail=detail)
-        database.move_signal(sid, "NOT_SENT", detail=detail)
-        for key in (f"UNKNOWN {sid}", missing_key(sid)):
-            database.end_alarm(key)
-        settled = database.signal(sid) or row
-        return {name: settled[name] for name in TOLD}
+def by_a_person(reason: str) -> str:
+    """Return a person's reason as it goes on record."""
+    return f"{BY_A_PERSON}: {reason}" if reason else BY_A_PERSON
 
 
 def settled_line(document: Mapping[str, Any]) -> str:
@@ -253,6 +386,62 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _on_record(
+    database: Database, action: str, target: str, run: Callable[[], Done]
+) -> dict[str, Any]:
+    """Do something and write it into the audit log, a refusal too; return its document."""
+    try:
+        done = run()
+    except StoreUnavailable:
+        raise
+    except TorraError as error:
+        told = f"failed: {error}"[:LONGEST_OUTCOME]
+        database.audit(actor=ACTOR, action=action, target=target, outcome=told)
+        raise
+    database.audit(
+        actor=ACTOR,
+        action=action,
+        target=target,
+        outcome=done.outcome[:LONGEST_OUTCOME],
+        before=done.before,
+        after=done.after,
+    )
+    return done.document
+
+
+def _proposal(reach: Reach, sid: str) -> tuple[dict[str, Any], Instance]:
+    row = reach.database.proposal(sid)
+    if row is None:
+        raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
+    return row, reach.settings.instance(row["instance"])
+
+
+def _decided(decided: approval.Decided, row: Mapping[str, Any], wanted: str = "APPROVED") -> Done:
+    after = {
+        "state": decided.state,
+        "reason": decided.reason,
+        "signals": [
+            {name: signal[name] for name in ("sid", "kind", "side", "lots")}
+            for signal in decided.signals
+        ],
+    }
+    refused = "" if decided.state == wanted else f"{decided.state}: {decided.reason}"
+    return Done(asdict(decided), {"state": row["state"]}, after, refused)
+
+
+def _changed(database: Database, before: str) -> Done:
+    document = _state(database)
+    after = {"trading_state": document["trading_state"], "reason": document["reason"]}
+    return Done(document, {"trading_state": before}, after)
+
+
+def _known_state(database: Database) -> str:
+    try:
+        return database.trading_state()
+    except StoreUnavailable:
+        return "not known"
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
 from torra import channels, chart_file, chart_renderer
+from torra.adoption import Refit, with_models
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
 from torra.config import (
     MT5_FEEDS,
@@ -32,6 +33,7 @@ from torra.config import (
 )
 from torra.courier import Addressee, Courier
 from torra.errors import ConfigError
+from torra.event_stream import EventStream
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
@@ -42,6 +44,7 @@ from torra.providers.registry import Provider, check, open_provider
 from torra.providers.switchboard import Switchboard
 from torra.schedule import Desk, Station
 from torra.spending import Account
+from torra.symbol_databases import SymbolDatabases, files_of
 
 DATABASE: Final = "torra.db"
 PRICES: Final = "prices.json"
@@ -124,9 +127,7 @@ def open_database(folder: Path) -> Database:
     return Database.open(folder / DATABASE, now=System().real_now)
 
 
-def open_desk(
-    folder: Path, *, notify: Callable[[str, dict[str, Any]], None] | None = None
-) -> tuple[Desk, DeskSettings]:
+def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     """Return the desk of a home, not started; raises ConfigError."""
     settings = load_desk(folder)
     profiles = {
@@ -155,24 +156,41 @@ def open_desk(
             lambda: found[0].clock,
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
+        events = EventStream(database)
+        host_files = SymbolDatabases(
+            files_of(settings.instances, settings.symbol_databases, folder),
+            database,
+            System().real_now,
+        )
+        host_files.check()
+        events.listen(host_files.hear)
         desk = Desk(
             database,
             stations,
             make_clock,
-            notify=notify,
+            events=events,
             way=courier,
             kill_switch=kill_switch,
-            at_close=partial(_each, courier.close, outlook.close, models.close),
+            at_close=partial(
+                _each, courier.close, outlook.close, models.close, host_files.rest, events.close
+            ),
             at_takeover=models.heed,
-            at_start=partial(_each, outlook.start, courier.start),
-            at_stand_by=partial(_each, courier.rest, outlook.rest),
+            at_start=partial(
+                _each, events.take_over, host_files.start, outlook.start, courier.start
+            ),
+            at_stand_by=partial(_each, events.rest, host_files.rest, courier.rest, outlook.rest),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
+        desk.refit = Refit(with_models(models), partial(_tell, courier))
         found.append(desk)
     except BaseException:
         database.close()
         raise
     return desk, settings
+
+
+def _tell(courier: Courier, station: Station) -> None:
+    courier.adopt(station.instance.id, station.profile)
 
 
 def _each(*steps: Callable[[], None]) -> None:

@@ -135,7 +135,7 @@ def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | N
         "bars": [_width(told.get(name)) for name in ("conviction_raw", "conviction")],
         "cost": figures.plain(OPPOSITION_COST, 2),
         "sizes": sizes(record, told),
-        "stances": [_stance(*item, side) for item in mapping(told.get("stances")).items()],
+        "stances": [stance(*item, side) for item in mapping(told.get("stances")).items()],
         "spread": [_spread(mapping(told.get("spread")).get(vector)) for vector in VECTORS],
         "disagreements": [
             figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
@@ -174,6 +174,19 @@ def conviction_for(told: Mapping[str, Any], side: str) -> float | None:
     return known.conviction_for(side)
 
 
+def stance(name: str, value: Any, side: int = 0) -> Row:
+    """Return which way an agent sees the market, and whether that is against the desk's side."""
+    known = figures.number(value) or 0.0
+    taken = _side(known) if abs(known) >= SIDE_FROM else 0
+    return {
+        "title": figures.title(name),
+        "value": cell(value),
+        "bar": figures.signed_bar(value),
+        "side": figures.mark(SIDES[taken]),
+        "against": bool(side and taken == -side),
+    }
+
+
 def falsifiers(report: Mapping[str, Any]) -> list[str]:
     """Return what a researcher says would prove its case wrong."""
     return [figures.clean(text, 400) for text in sequence(report.get("falsifiers"))]
@@ -206,18 +219,6 @@ def _silent(group: Sequence[Mapping[str, Any]]) -> list[str]:
 def _side(value: Any) -> int:
     known = figures.number(value) or 0.0
     return (known > 0) - (known < 0)
-
-
-def _stance(name: str, value: Any, side: int) -> Row:
-    known = figures.number(value) or 0.0
-    taken = _side(known) if abs(known) >= SIDE_FROM else 0
-    return {
-        "title": figures.title(name),
-        "value": cell(value),
-        "bar": figures.signed_bar(value),
-        "side": figures.mark(SIDES[taken]),
-        "against": bool(side and taken == -side),
-    }
 
 
 def _spread(value: Any) -> Row:

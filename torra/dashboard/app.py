@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from flask import (
@@ -30,9 +31,11 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.sansio.utils import host_is_trusted
 
 from torra.config import ROOT
+from torra.config import home as default_home
 from torra.dashboard.access import Access, guard
 from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DeskView
+from torra.dashboard.desk_view import DatabaseView, DeskView
+from torra.dashboard.looking_desk import look_at
 from torra.dashboard.rendering import EXTENSION, State, page
 from torra.dashboard.routes import by_name, every_route
 from torra.errors import ConfigError, StoreUnavailable
@@ -83,8 +86,10 @@ ERRORS: Final = {
 class TorraOverlay:
     """The pages as a Flask extension; one object may serve several apps.
 
-    Configuration of the host: TORRA_AGENTS_URL_PREFIX (default /torra) and
-    TORRA_AGENTS_TRUSTED_HOSTS (names besides 127.0.0.1, localhost and [::1]).
+    Configuration of the host, all optional: TORRA_AGENTS_HOME (the home of the desk that is shown,
+    default TORRA_HOME), TORRA_AGENTS_URL_PREFIX (default /torra) and TORRA_AGENTS_TRUSTED_HOSTS
+    (names besides 127.0.0.1, localhost and [::1]). It shows a desk and never runs one: no thread
+    and no scheduler is started. A host that has a view or a desk of its own hands it in.
     """
 
     def __init__(
@@ -93,32 +98,43 @@ class TorraOverlay:
         *,
         desk_view: DeskView | None = None,
         access: Access | None = None,
+        backing: Backing | None = None,
     ) -> None:
         self._desk_view = desk_view
         self._access = access
+        self._backing = backing
         if app is not None:
             self.init_app(app)
 
-    def init_app(self, app: Flask, desk_view: DeskView | None = None) -> None:
-        """Add the pages to an app; raises ConfigError without a view or a prefix."""
-        view = desk_view or self._desk_view
-        if view is None:
-            raise ConfigError("the pages need a data source: TorraOverlay(desk_view=...)")
+    def init_app(self, app: Flask) -> None:
+        """Add the pages to an app; raises ConfigError for a prefix or a home that cannot be."""
         app.config.setdefault("TORRA_AGENTS_URL_PREFIX", DEFAULT_PREFIX)
         app.config.setdefault("TORRA_AGENTS_TRUSTED_HOSTS", ())
+        app.config.setdefault("TORRA_AGENTS_HOME", str(default_home()))
         prefix = str(app.config["TORRA_AGENTS_URL_PREFIX"])
         if not prefix.startswith("/") or not prefix.strip("/"):
             raise ConfigError(
                 f"TORRA_AGENTS_URL_PREFIX is {prefix!r}: it must begin with a slash and name a "
                 f"folder, such as {DEFAULT_PREFIX}"
             )
+        view, backing, access = self._shown(Path(app.config["TORRA_AGENTS_HOME"]))
         known = State(
             view,
-            self._access or Access.made(),
+            access,
+            backing,
             trusted_hosts=every_host(app.config["TORRA_AGENTS_TRUSTED_HOSTS"]),
             vendor=vendor_files(),
         )
         attach(app, known, prefix.rstrip("/"))
+
+    def _shown(self, home: Path) -> tuple[DeskView, Backing | None, Access]:
+        """Return what was handed in, or what a home holds."""
+        if self._desk_view is not None:
+            return self._desk_view, self._backing, self._access or Access.made()
+        settings, database, desk = look_at(home)
+        backing = self._backing or Backing(home, database, settings, desk)
+        access = self._access or Access.of_home(home)[0]
+        return DatabaseView(database, settings, desk), backing, access
 
 
 def create_app(

@@ -1,24 +1,199 @@
-"""The screen Approvals."""
+"""The queue of proposals that wait for a person, and one proposal as the thirty-second screen.
+
+Everything is asked anew for each look: the price of now, the drift, every check, as a yes would
+meet them at this moment; nothing is changed. `version` names what a page looks like as a whole, so
+that its script loads it anew when a proposal has expired or was decided elsewhere. Without a desk
+behind the pages the screen says so. Deciding is left to `orders`.
+"""
 
 from __future__ import annotations
 
-from flask import url_for
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from torra.dashboard import screens
-from torra.dashboard.rendering import desk_view, page
+from flask import abort, jsonify, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import parse
+from torra.config import Instance, Profile, SymbolSpec
+from torra.dashboard import orders, proposals, screens
+from torra.dashboard.rendering import backing, desk_view, page, state, tick_link
 from torra.dashboard.routes import Route
+from torra.dashboard.stored import Row
+from torra.errors import ConfigError, DataUnavailable
+
+if TYPE_CHECKING:
+    from torra.approval import Preview
+
+WAITING_SHOWN: Final = 50
+DECIDED_SHOWN: Final = 20
+DIGITS: Final = 5
+"""Decimals of a price whose symbol the desk does not know any more."""
 
 
 def approvals() -> str:
-    """Show Approvals."""
+    """Show the proposals that wait for a person, and how the newest others ended."""
     desk = desk_view().desk()
-    return page(
-        "approvals.html",
-        desk,
-        live=url_for("torra_agents.api_desk"),
-        cells=screens.strip(desk),
-        shape="desk",
+    if state().backing is None:
+        cells = screens.strip(desk)
+        live = url_for(".api_desk")
+        return page("approvals.html", desk, live=live, cells=cells, shape="desk", queue=None)
+    found = _queue(desk)
+    return page("approvals.html", desk, live=url_for(".api_approvals"), **found)
+
+
+def api_approvals() -> ResponseReturnValue:
+    """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
+    database, now = backing().database, backing().now()
+    found = _queue(desk_view().desk())
+    return jsonify(
+        shape=found["shape"],
+        cells=found["cells"],
+        version=found["version"],
+        waiting=[proposals.told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
+        decided=[proposals.told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
     )
 
 
-ROUTES = (Route("/approvals", "approvals", approvals),)
+def approval(sid: str) -> str:
+    """Show one proposal so that a person can decide within thirty seconds."""
+    desk = desk_view().desk()
+    found = _proposal(sid, desk)
+    record, row = found.pop("record"), found["row"]
+    side = str(row["verdict"])
+    return page(
+        "approval.html",
+        desk,
+        live=url_for(".api_approval", sid=sid),
+        record=record,
+        conviction=proposals.conviction(record, side),
+        panel=proposals.panel(record),
+        case=proposals.case(record, side),
+        sums=proposals.sums(record, row["multiplier"]),
+        chips=list(proposals.GROUPS),
+        rungs=proposals.RUNGS,
+        reasons=orders.REJECTIONS,
+        tick=tick_link(row["instance"], row["timeframe"], row["bar_time"]),
+        **found,
+    )
+
+
+def api_approval(sid: str) -> ResponseReturnValue:
+    """Answer one proposal and how approving it would end now, with every check."""
+    found = _proposal(sid, desk_view().desk())
+    return jsonify(
+        shape=found["shape"],
+        cells=found["cells"],
+        version=found["version"],
+        proposal=proposals.told(found["row"], backing().now()),
+        now=proposals.foreseen(found["preview"], found["trouble"]),
+    )
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _queue(desk: Mapping[str, Any]) -> Row:
+    database, now = backing().database, backing().now()
+    rows = database.proposals(limit=WAITING_SHOWN)
+    waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
+    over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
+    ended = [*over, *database.decided_proposals(DECIDED_SHOWN)][:DECIDED_SHOWN]
+    queue = [proposals.listed(row, now, _digits(row)) for row in waiting]
+    decided = [_ended(row) for row in ended]
+    profiles = [station.profile for station in backing().desk.stations.values()]
+    return {
+        "cells": screens.strip(desk)
+        | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},
+        "shape": "approvals",
+        "version": " ".join(f"{one['sid']}:{one['state'].word}" for one in (*queue, *decided)),
+        "queue": queue,
+        "decided": decided,
+        "asks": any(profile.execution == "approve" for profile in profiles),
+        "profiles": sorted({item.profile for item in backing().settings.instances}),
+    }
+
+
+def _ended(row: Mapping[str, Any]) -> Row:
+    """Return a decided proposal, an approved one with its signal as it is now."""
+    shown = proposals.listed(row, backing().now(), _digits(row))
+    signal = backing().database.signal(row["sid"]) if row["state"] == "APPROVED" else None
+    return {**shown, "signal": signal}
+
+
+def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
+    """Return a proposal with everything that changes while a person looks at it; 404."""
+    known = backing()
+    row = known.database.proposal(sid) or abort(404)
+    waits = proposals.standing(row, known.now()) == "WAITING"
+    instance, profile, spec, trouble = _terms(row)
+    preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
+    typing = waits and instance is not None and orders.needs_typing(instance)
+    cells = screens.strip(desk) | proposals.ladder(row, preview, profile, spec)
+    if waits:
+        cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
+        cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
+    if typing:
+        cells |= proposals.typed(preview)
+    outcome = (preview.state, preview.reason) if preview else ("", trouble)
+    return {
+        "row": row,
+        "record": _record(row),
+        "shown": _ended(row),
+        "cells": cells,
+        "shape": "approval",
+        "version": " ".join((proposals.standing(row, known.now()), row["reason"], *outcome)),
+        "preview": preview,
+        "trouble": trouble,
+        "checks": proposals.every_check(preview),
+        "typing": typing,
+        "channel": instance.channel if instance else "",
+    }
+
+
+def _terms(
+    row: Mapping[str, Any],
+) -> tuple[Instance | None, Profile | None, SymbolSpec | None, str]:
+    """Return what a proposal is weighed by, and what keeps it from being weighed."""
+    try:
+        instance = backing().settings.instance(row["instance"])
+        profile = orders.profile_of(instance)
+        return instance, profile, profile.symbol(instance.symbol), ""
+    except ConfigError as error:
+        return None, None, None, str(error)
+
+
+def _preview(sid: str) -> tuple[Preview | None, str]:
+    from torra import trading_commands  # noqa: PLC0415  a page alone must not load the desk
+
+    try:
+        return trading_commands.preview_proposal(orders.reach(), sid), ""
+    except (ConfigError, DataUnavailable) as error:
+        return None, str(error)
+
+
+def _record(row: Mapping[str, Any]) -> Row:
+    """Return the record of the tick that proposed it; empty when it is not stored."""
+    from torra.store_connection import TickKey  # noqa: PLC0415
+
+    key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
+    return backing().database.tick(key) or {}
+
+
+def _digits(row: Mapping[str, Any]) -> int:
+    spec = _terms(row)[2]
+    return DIGITS if spec is None else spec.digits
+
+
+def _seconds_left(row: Mapping[str, Any]) -> float:
+    """Return the real seconds until a proposal expires."""
+    clock = backing().desk.clock
+    return (clock.real_time_of(parse(row["expires"])) - clock.real_now()).total_seconds()
+
+
+ROUTES = (
+    Route("/approvals", "approvals", approvals),
+    Route("/approvals/<sid>", "approval", approval),
+    Route("/api/v1/approvals", "api_approvals", api_approvals, reply="json"),
+    Route("/api/v1/approvals/<sid>", "api_approval", api_approval, reply="json"),
+)

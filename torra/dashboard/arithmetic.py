@@ -64,7 +64,7 @@ def steps(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Ro
             kind="base",
         ),
         _numbers("Weight", "of the composite", mapping(record.get("weights"))),
-        _scores("Contribution", "score × weight ÷ sum of the weights", _contributions(record)),
+        _scores("Contribution", "score × weight ÷ sum of the weights", contributions(record)),
     ]
 
 
@@ -126,9 +126,16 @@ def as_report(told: Mapping[str, Any]) -> AgentReport | None:
         agent_id=str(told.get("agent_id")),
         adjustments={vector: figures.number(votes.get(vector)) for vector in VECTORS},
         confidence=confidence,
-        flags=tuple(str(flag) for flag in told.get("flags") or ()),
+        flags=tuple(str(flag) for flag in sequence(told.get("flags"))),
         abstained=bool(told.get("abstained")),
     )
+
+
+def l1_scores(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the four scores of L1; none unless all are known."""
+    known = {vector: figures.number(_part(record, "l1", vector)) for vector in VECTORS}
+    found = {vector: value for vector, value in known.items() if value is not None}
+    return found if len(found) == len(VECTORS) else {}
 
 
 def trust(told: Mapping[str, Any]) -> float | None:
@@ -143,7 +150,7 @@ def _checks(
     """Yield every step with what it should be and what is stored."""
     answers = _answers(deliberation)
     debate = synthesis.synthesise(answers) if answers else None
-    scores = _l1(record)
+    scores = l1_scores(record)
     if debate is not None and scores and deliberation.get("panel"):
         failed = [name for name in sequence(deliberation.get("failures")) if name != GATE]
         agreed = panel.measure(answers, debate.debate, scores, failed)
@@ -156,8 +163,8 @@ def _checks(
             yield f"debate of {name}", shifted, _part(deliberation, "debate", vector)
         for step, expected, kept in _vector_checks(record, deliberation, vector):
             yield f"{step} of {name}", expected, kept
-    yield "composite", _total(_contributions(record)), record.get("composite")
-    yield "consensus", _total(_shares(_composites(record))), record.get("consensus")
+    yield "composite", _total(contributions(record)), record.get("composite")
+    yield "consensus", _total(shares(record)), record.get("consensus")
 
 
 def _vector_checks(
@@ -262,7 +269,8 @@ def _finals(record: Mapping[str, Any]) -> Row:
     return finals | {"ath": record.get("ath")}
 
 
-def _contributions(record: Mapping[str, Any]) -> Row:
+def contributions(record: Mapping[str, Any]) -> Row:
+    """Return what each vector and ATH bring to the composite; empty without weights."""
     weights = mapping(record.get("weights"))
     total = _total(weights)
     if not total:
@@ -274,6 +282,11 @@ def _contributions(record: Mapping[str, Any]) -> Row:
 
 def _composites(record: Mapping[str, Any]) -> dict[str, Row]:
     return {name: mapping(entry) for name, entry in mapping(record.get("composites")).items()}
+
+
+def shares(record: Mapping[str, Any]) -> Row:
+    """Return what each fresh timeframe brings to the consensus."""
+    return _shares(_composites(record))
 
 
 def _shares(entries: Mapping[str, Mapping[str, Any]]) -> Row:

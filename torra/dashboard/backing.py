@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torra.config import DeskSettings, Profile
+from torra.dashboard.stream_slots import Slots
 
 if TYPE_CHECKING:
     from instance_database import Database
     from torra.dashboard.desk_view import RunningDesk
+    from torra.event_stream import EventStream
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Backing:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     adopt: Callable[[str, Profile], None] | None = None
     """Give the running desk a profile by its name; raises ConfigError when it cannot take it."""
+    events: EventStream | None = None
+    """The events of the desk that runs here; None where none does: then readers look for them."""
+    slots: Slots = field(default_factory=Slots)
+    """How many streams may be held open."""
 
     def now(self) -> datetime:
         """Return the desk's time."""

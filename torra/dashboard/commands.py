@@ -7,11 +7,14 @@ Flask's command line only.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from flask import current_app
+from flask import current_app, url_for
 from flask.cli import with_appcontext
+
+if TYPE_CHECKING:
+    from torra.dashboard.rendering import State
 
 EXTENSION = "torra_agents"
 
@@ -26,11 +29,32 @@ def group() -> None:
 @with_appcontext
 def status(as_json: bool) -> None:
     """Show the desk: role, trading state, and the newest tick of every stream."""
-    state = current_app.extensions.get(EXTENSION)
-    if state is None:
-        raise click.UsageError("this app has no Torra pages: call TorraOverlay(view).init_app(app)")
-    data = state.desk_view.overview()
+    data = _state().desk_view.overview()
     click.echo(json.dumps(data, indent=2) if as_json else table(data))
+
+
+@group.command()
+@click.option(
+    "--scope",
+    type=click.Choice(["read", "approve", "admin"]),
+    default="admin",
+    show_default=True,
+    help="What its holder may do.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@with_appcontext
+def link(scope: str, as_json: bool) -> None:
+    """Show the path that logs a person in; put this app's own address before it."""
+    with current_app.test_request_context():
+        path = f"{url_for(f'{EXTENSION}.login_page')}#token={_state().access.tokens[scope]}"
+    click.echo(json.dumps({"scope": scope, "path": path}) if as_json else path)
+
+
+def _state() -> State:
+    found: State | None = current_app.extensions.get(EXTENSION)
+    if found is None:
+        raise click.UsageError("this app has no Torra pages: call TorraOverlay(app)")
+    return found
 
 
 def table(data: dict[str, Any]) -> str:

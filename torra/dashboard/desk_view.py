@@ -9,6 +9,7 @@ Formatting is left to `figures` and `screens`.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta
@@ -16,39 +17,25 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pandas as pd
-
 from torra import clock as clocks
-from torra.config import DeskSettings, Instance, SymbolSpec
+from torra import sentiment_rules
+from torra.config import DeskSettings, Instance, Profile, SymbolSpec
+from torra.dashboard import stream_reading
 from torra.dashboard.stored import Row, mapping, sequence
+from torra.dashboard.stream_reading import StreamReading
 from torra.errors import ConfigError
 from torra.risk_engine import TARGET_R, Position
 
 if TYPE_CHECKING:
     from instance_database import Database, TickKey
 
-HISTORY: Final = 48
-"""Ticks in the small consensus line of the overview."""
+DEBATE_SECONDS: Final = 900
+"""Real seconds after its beginning in which a debate may go on: an older one was left behind."""
 
-STALE_AFTER: Final = 1.5
-"""A stream is stale when its newest tick closed more than this many bars ago."""
+LISTED: Final = stream_reading.LISTED
 
-NO_BAR: Final = "no_bar"
-"""Reason of a skipped close for which the feed brought no bar (torra.schedule)."""
-
-QUIET_WITHIN: Final = 4
-"""The newest close without a bar is at most this many bars old while a desk is awake: it gives a
-close up after two bars, looks again at the next, and may be late.
-"""
-
-LISTED: Final = 40
-"""Newest ticks of a stream that are listed with what their records say."""
-
-OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
-"""What a listed tick is told by, besides its key columns: its own, not what holds today."""
-
-NEIGHBOURS: Final = 5000
-"""How many ticks back the links to the previous and next tick look."""
+MARKOV_TICKS: Final = 500
+"""Newest ticks from which moves between states are counted, as the brain counts them."""
 
 COST_WINDOW: Final = timedelta(hours=1)
 
@@ -62,18 +49,20 @@ class DeskView(Protocol):
         demo, rate (how many times faster than real time, None for a desk in real time), now,
         real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
         ceiling (USD), blocks (providers that are not asked for now: provider, reason, until),
-        waiting (proposals that wait for a person), alarms (that stand: key, kind, detail, at).
+        waiting (proposals that wait for a person), waiting_by (how many, by instance), alarms
+        (that stand: key, kind, detail, at).
         """
         ...
 
     def overview(self) -> Row:
-        """Return {"desk", "instances": [...]}.
+        """Return {"desk", "instances": [...], "debates": [...]}.
 
-        An instance: instance, symbol, digits, timeframes, thresholds, latest (the record of its
-        newest tick, with its timeframe) or None, position or None, changes, streams. A stream:
-        timeframe, tick (newest record) or None, history (consensus, oldest first), next_close,
-        next_in_seconds (real), age_seconds (desk) or None, stale, skipped (newest skip since the
-        newest tick) or None, quiet.
+        An instance: instance, symbol, feed, digits, timeframes, thresholds, latest (the newest of
+        its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
+        (of the newest record what stream_reading.brief keeps) or None, history (consensus, oldest
+        first), next_close, next_in_seconds (real), age_seconds (desk) or None, stale, skipped
+        (newest skip since the newest tick) or None, quiet, newest_bar (while there is no tick). A
+        debate that runs now, newest first: stream_id, instance, timeframe, bar_time, at.
 
         A position has besides its own fields `profit`, `r_multiple` and `leave`: what closing it at
         the newest close would bring and at which price, None while it is not filled. `changes` is
@@ -88,8 +77,11 @@ class DeskView(Protocol):
         {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
         bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN of their
         records), trades, skipped, previous and next (names of the neighbouring instances), changes
-        (of the stream), next_in_seconds, age_seconds, stale, quiet}. A trade is a row of its
-        signal: entry was planned, price filled.
+        (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}. `latest` is a tick as
+        the overview has it. A trade is a row of its signal: entry was planned, price filled.
+        `markov`: state, duration (ticks), counts (from and to, in the order of
+        sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
+        and state, oldest first).
         """
         ...
 
@@ -108,9 +100,15 @@ class DeskView(Protocol):
 class RunningDesk(Protocol):
     """What the view asks of the desk that runs in this process (torra.schedule.Desk)."""
 
-    clock: clocks.Clock
-    stations: Mapping[str, Any]
-    """By instance, each with its profile."""
+    @property
+    def clock(self) -> clocks.Clock:
+        """The desk's clock; a desk that takes over goes on with another one."""
+        ...
+
+    @property
+    def stations(self) -> Mapping[str, Any]:
+        """By instance, each with its instance and its profile."""
+        ...
 
     @property
     def active(self) -> bool:
@@ -125,31 +123,37 @@ class DatabaseView:
         self._database = database
         self._settings = settings
         self._desk = desk
-        self._profiles = {name: station.profile for name, station in desk.stations.items()}
         self._version = version()
-        self._own: dict[tuple[str, str], dict[str, Row]] = {}
+        self._streams = StreamReading(database)
 
     @property
     def _clock(self) -> clocks.Clock:
         return self._desk.clock  # a desk that takes over goes on with another clock
 
+    def _profile(self, one: Instance) -> Profile:
+        found: Profile = self._desk.stations[one.id].profile  # it may be changed while it runs
+        return found
+
     def desk(self) -> Row:
         """Return the state strip."""
-        real = self._clock.real_now()
+        clock = self._clock
+        real = clock.real_now()
         states = self._database.trading_states(1)
-        budgets = {i.profile: self._profiles[i.id] for i in self._settings.instances}
+        budgets = {one.profile: self._profile(one).agents for one in self._settings.instances}
+        waiting = Counter(self._database.waiting())
         return {
-            "demo": self._clock.accelerated,
-            "rate": self._clock.rate if self._clock.accelerated else None,
-            "now": clocks.iso(self._clock.now().replace(microsecond=0)),
+            "demo": clock.accelerated,
+            "rate": clock.rate if clock.accelerated else None,
+            "now": clocks.iso(clock.now().replace(microsecond=0)),
             "real_now": clocks.iso(real.replace(microsecond=0)),
             "role": "ACTIVE" if self._desk.active else "STANDBY",
-            "trading_state": self._database.trading_state(),
+            "trading_state": states[0]["state"] if states else "ACTIVE",
             "trading_reason": states[0]["reason"] if states else "",
             "version": self._version,
-            "cost_hour": sum(self._database.spent(name, real - COST_WINDOW) for name in budgets),
-            "ceiling": sum(item.agents.max_api_cost_per_hour for item in budgets.values()),
-            "waiting": len(self._database.proposals()),
+            "cost_hour": self._database.spent_together(list(budgets), real - COST_WINDOW),
+            "ceiling": sum(agents.max_api_cost_per_hour for agents in budgets.values()),
+            "waiting": waiting.total(),
+            "waiting_by": dict(waiting),
             "alarms": self._database.alarms(limit=5),
             "blocks": [
                 row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
@@ -158,9 +162,24 @@ class DatabaseView:
 
     def overview(self) -> Row:
         """Return every instance with its streams."""
+        every = self._settings.instances
+        names = [one.id for one in every]
+        tallies = self._database.verdict_tallies(names)
+        streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
+        read = self._streams.read(streams, self._clock, tallies)
+        held = {position.instance: position for position in self._database.positions()}
         return {
             "desk": self.desk(),
-            "instances": [self._instance(one) for one in self._settings.instances],
+            "debates": self._debates(),
+            "instances": [
+                {
+                    **self._names(one),
+                    **_of_instance([read[one.id, timeframe] for timeframe in one.timeframes]),
+                    "position": self._position(one, held.get(one.id)),
+                    "changes": _changes(tallies, [(one.id, name) for name in one.timeframes]),
+                }
+                for one in every
+            ],
         }
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> Row | None:
@@ -168,21 +187,25 @@ class DatabaseView:
         found = self._find(instance, timeframe)
         if found is None:
             return None
-        ticks = self._listed(found.id, timeframe, limit)
-        stream = self._stream(found, timeframe)
+        key = (found.id, timeframe)
+        tallies = self._database.verdict_tallies([found.id])
+        stream = self._streams.read([key], self._clock, tallies)[key]
+        ticks = self._streams.listed(key, limit, stream["key"], tallies.get(key, (0, 0))[1])
+        oldest = str(ticks[-1]["bar_time"]) if ticks else ""
         return {
             "desk": self.desk(),
             **self._names(found),
-            "timeframe": timeframe,
+            **stream,
             "latest": stream["tick"],
-            "position": self._position(found),
-            "changes": self._changes(found.id, timeframe),
+            "position": self._position(found, self._database.position(found.id)),
+            "changes": _changes(tallies, [key]),
             "bars": self._bars(found.id, timeframe, limit),
             "ticks": ticks,
             "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
-            "skipped": self._skips(found.id, timeframe, limit),
+            "skipped": self._database.skips_from(*key, oldest, limit),
+            "markov": self._markov(found, timeframe),
+            "debates": [one for one in self._debates() if one["instance"] == found.id],
             **self._beside(found),
-            **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
         }
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
@@ -191,75 +214,58 @@ class DatabaseView:
         if found is None:
             return None
         moment = clocks.parse(bar_time)
+        at = clocks.iso(moment)
         record = self._database.tick(_key(found.id, timeframe, moment))
-        known = record or self._skip_at(found.id, timeframe, moment)
+        known = record or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
+        before, after = self._database.beside(found.id, timeframe, at)
         return {
             **known,
             "desk": self.desk(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(known),
             "headlines": self._headlines(known),
-            **self._neighbours(found.id, timeframe, clocks.iso(moment)),
+            "previous": before,
+            "next": after,
         }
 
-    def _instance(self, one: Instance) -> Row:
-        streams = [self._stream(one, timeframe) for timeframe in one.timeframes]
-        records = [stream["tick"] for stream in streams if stream["tick"]]
-        latest = max(records, key=lambda record: record["as_of"], default=None)
+    def _debates(self) -> list[Row]:
+        since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
+        running = []
+        for row in self._database.running_debates(since):
+            instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
+            told = {"instance": instance, "timeframe": timeframe, "bar_time": bar_time}
+            running.append({"stream_id": row["stream_id"], "at": row["at"], **told})
+        return running
+
+    def _markov(self, one: Instance, timeframe: str) -> Row:
+        rows = self._database.consensus_history(one.id, timeframe, MARKOV_TICKS)
+        settings = self._profile(one).markov
+        history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
+        view = sentiment_rules.markov(history, timeframe, settings)
         return {
-            **self._names(one),
-            "streams": streams,
-            "latest": latest,
-            "position": self._position(one),
-            "changes": self._changes(one.id),
+            "state": view.state,
+            "duration": view.duration,
+            "counts": [list(row) for row in view.counts],
+            "next": dict(view.next_probabilities),
+            "smoothing": settings.smoothing,
+            "cut_points": list(settings.cut_points),
+            "history": [
+                {
+                    "close_time": row["close_time"],
+                    "state": sentiment_rules.state(row["consensus"], settings.cut_points),
+                }
+                for row in rows
+            ],
         }
-
-    def _stream(self, one: Instance, timeframe: str) -> Row:
-        record = self._database.latest_tick(one.id, timeframe)
-        now = self._clock.now()
-        step = clocks.duration(timeframe)
-        next_close = clocks.floor(now, timeframe) + step
-        wait = self._clock.real_time_of(next_close) - self._clock.real_now()
-        age = None if record is None else (now - clocks.parse(record["as_of"])).total_seconds()
-        rows = self._database.ticks(one.id, timeframe, HISTORY)
-        skips = self._skips_since(one.id, timeframe, record, now)
-        quiet = _quiet(skips, now, step)
-        old = age is not None and age > STALE_AFTER * step.total_seconds()
-        return {
-            "timeframe": timeframe,
-            "tick": record,
-            "history": [row.get("consensus") for row in reversed(rows)],
-            "next_close": clocks.iso(next_close),
-            "next_in_seconds": wait.total_seconds(),
-            "age_seconds": age,
-            "stale": old and quiet is None,
-            "quiet": quiet,
-            "skipped": skips[0] if skips else None,
-        }
-
-    def _listed(self, instance: str, timeframe: str, limit: int) -> list[Row]:
-        """Return the newest ticks; a record never changes, so each is read once."""
-        ticks = self._database.ticks(instance, timeframe, limit)
-        before = self._own.get((instance, timeframe), {})
-        keys = [str(tick["torra_key"]) for tick in ticks[:LISTED]]
-        own = {key: before[key] if key in before else self._own_words(key) for key in keys}
-        self._own[instance, timeframe] = own
-        return [{**tick, **own.get(str(tick["torra_key"]), {})} for tick in ticks]
-
-    def _own_words(self, torra_key: str) -> Row:
-        try:
-            record, _ = self._database.journal_row(torra_key)
-        except KeyError:
-            return {}
-        return {name: record[name] for name in OWN if name in record}
 
     def _names(self, one: Instance) -> Row:
-        thresholds = self._profiles[one.id].thresholds
+        thresholds = self._profile(one).thresholds
         return {
             "instance": one.id,
             "symbol": one.symbol,
+            "feed": one.feed,
             "digits": self._digits(one),
             "timeframes": list(one.timeframes),
             "thresholds": {"buy": thresholds.buy, "sell": thresholds.sell},
@@ -271,13 +277,11 @@ class DatabaseView:
 
     def _spec(self, one: Instance) -> SymbolSpec | None:
         try:
-            spec: SymbolSpec = self._profiles[one.id].symbol(one.symbol)
+            return self._profile(one).symbol(one.symbol)
         except ConfigError:
             return None
-        return spec
 
-    def _position(self, one: Instance) -> Row | None:
-        held = self._database.position(one.id)
+    def _position(self, one: Instance, held: Position | None) -> Row | None:
         if held is None:
             return None
         opening = self._database.signal(held.signal_id) or {}
@@ -288,14 +292,11 @@ class DatabaseView:
     def _newest_close(self, one: Instance) -> float | None:
         newest: tuple[str, float] | None = None
         for timeframe in one.timeframes:
-            for bar in self._bars(one.id, timeframe, 1):
-                end = clocks.iso(clocks.parse(bar["time"]) + clocks.duration(timeframe))
-                newest = max(newest or (end, bar["close"]), (end, bar["close"]))
+            bar = self._database.last_close(one.id, timeframe, self._clock.now())
+            if bar is not None:
+                end = clocks.iso(clocks.parse(bar[0]) + clocks.duration(timeframe))
+                newest = max(newest or (end, bar[1]), (end, bar[1]))
         return newest[1] if newest else None
-
-    def _changes(self, instance: str, timeframe: str | None = None) -> Row:
-        changed, every = self._database.verdict_changes(instance, timeframe)
-        return {"changed": changed, "all": every}
 
     def _outcomes(self, record: Row) -> dict[str, Row]:
         listed = sequence(record.get("signals")) or [record.get("signal")]
@@ -319,52 +320,25 @@ class DatabaseView:
         return None
 
     def _bars(self, instance: str, timeframe: str, limit: int) -> list[Row]:
-        frame = self._database.load_bars(instance, timeframe, as_of=self._clock.now(), limit=limit)
-        columns = ["open", "high", "low", "close", "volume"]
-        return [
-            {"time": clocks.iso(moment), **dict(zip(columns, values, strict=True))}
-            for moment, values in zip(
-                pd.DatetimeIndex(frame.index).to_pydatetime(),
-                frame[columns].to_numpy().tolist(),
-                strict=True,
-            )
-        ]
+        now = self._clock.now()
+        rows = self._database.newest_bars(instance, timeframe, as_of=now, limit=limit)
+        names = ("open", "high", "low", "close", "volume")
+        return [{"time": row["bar_time"], **{name: row[name] for name in names}} for row in rows]
 
-    def _skips(self, instance: str, timeframe: str, limit: int) -> list[Row]:
-        states = self._database.tick_states(instance, timeframe, limit)
-        return [dict(row) for row in states if row.get("state") == "skipped"]
-
-    def _skips_since(
-        self, instance: str, timeframe: str, tick: Row | None, now: datetime
-    ) -> list[Row]:
-        """Return the skips since the newest tick, newest first."""
-        if tick is None:
-            return self._skips(instance, timeframe, HISTORY)
-        since = now - clocks.parse(tick["as_of"])
-        closes = max(0, since // clocks.duration(timeframe)) + 1
-        skips = self._skips(instance, timeframe, min(NEIGHBOURS, closes))
-        return [skip for skip in skips if skip["bar_time"] > tick["bar_time"]]
-
-    def _skip_at(self, instance: str, timeframe: str, moment: datetime) -> Row | None:
-        wanted = clocks.iso(moment)
-        for row in self._skips(instance, timeframe, NEIGHBOURS):
-            if row["bar_time"] == wanted:
-                return {
-                    "instance": instance,
-                    "timeframe": timeframe,
-                    "bar_time": wanted,
-                    "skipped": {"reason": row.get("reason"), "detail": row.get("detail")},
-                }
-        return None
+    def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+        row = self._database.tick_state(instance, timeframe, bar_time)
+        if row is None or row["state"] != "skipped":
+            return None
+        return {
+            "instance": instance,
+            "timeframe": timeframe,
+            "bar_time": bar_time,
+            "skipped": {"reason": row["reason"], "detail": row["detail"]},
+        }
 
     def _beside(self, found: Instance) -> Row:
         names = [one.id for one in self._settings.instances]
         return neighbours(names, found.id)
-
-    def _neighbours(self, instance: str, timeframe: str, bar_time: str) -> Row:
-        states = self._database.tick_states(instance, timeframe, NEIGHBOURS)
-        times = [row["bar_time"] for row in states if row["state"] != "claimed"]
-        return neighbours(sorted(times), bar_time)
 
 
 @cache
@@ -403,14 +377,19 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
     }
 
 
-def _quiet(skips: list[Row], now: datetime, step: timedelta) -> Row | None:
-    """Return the run of closes without a bar that a stream is in; None when it is in none."""
-    if not skips or any(skip.get("reason") != NO_BAR for skip in skips):
-        return None
-    first, last = (clocks.parse(skips[place]["bar_time"]) + step for place in (-1, 0))
-    if now - last > QUIET_WITHIN * step:
-        return None  # nobody has looked for a bar for longer than a desk that is awake takes
-    return {"count": len(skips), "from": clocks.iso(first), "to": clocks.iso(last)}
+def _of_instance(streams: list[Row]) -> Row:
+    """Return an instance's streams and the newest tick of them all."""
+    records = [stream["tick"] for stream in streams if stream["tick"]]
+    latest = max(records, key=lambda record: record["as_of"], default=None)
+    return {"streams": streams, "latest": latest}
+
+
+def _changes(
+    tallies: Mapping[tuple[str, str], tuple[int, int]], streams: Iterable[tuple[str, str]]
+) -> Row:
+    """Return how many verdicts of some streams the agents changed, and how many there are."""
+    found = [tallies.get(stream, (0, 0)) for stream in streams]
+    return {"changed": sum(one[0] for one in found), "all": sum(one[1] for one in found)}
 
 
 def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:

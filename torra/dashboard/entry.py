@@ -1,50 +1,116 @@
-"""Login and logout: the only pages that anybody may ask."""
+"""Login and logout: the only pages that anybody may ask.
+
+Who fails waits: five tries a minute from an address, and after some failures a pause that doubles.
+A login and a logout go on record where there is a database; one that cannot be written keeps
+nobody out, for the pages that then come say what is broken.
+"""
 
 from __future__ import annotations
 
-from flask import Response, abort, jsonify, redirect, request, url_for
+import logging
+from typing import Final
+
+from flask import Response, jsonify, make_response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.access import check_origin, own_path
+from torra.dashboard.access import (
+    CHALLENGE,
+    Visitor,
+    counted,
+    own_path,
+    too_often,
+    trustworthy,
+    visitor,
+)
 from torra.dashboard.rendering import page, state
 from torra.dashboard.routes import Route
+from torra.errors import StoreUnavailable
+
+LOG: Final = logging.getLogger("torra.dashboard")
+LOGINS_A_MINUTE: Final = 5
+"""From one address."""
 
 
 def login_page() -> str:
     """Ask for a token; a link from `torra run` brings it in its fragment."""
-    return page("login.html", None, onward=own_path(request.args.get("next", ""), root()))
+    return _form(request.args.get("next", ""))
 
 
 def login() -> ResponseReturnValue:
     """Exchange a token for a session."""
-    check_origin()
-    given = request.get_json(silent=True) if request.is_json else request.form
-    token = str((given or {}).get("token", ""))
-    scope = state().access.scope_of(token.strip())
+    address = request.remote_addr or ""
+    known = counted(state().access)
+    seconds = known.failures.wait(address)
+    if seconds > 0.0:
+        too_often(seconds)
+    given = _given()
+    scope = state().access.scope_of(given.get("token", "").strip())
     if scope is None:
-        abort(401)
-    onward = own_path(str((given or {}).get("next", "")), root())
-    answer: Response = (
-        jsonify(scope=scope, next=onward) if request.is_json else redirect(onward, 303)  # type: ignore[assignment]
-    )
-    state().access.open_session(answer, scope, root())
-    return answer
+        known.failures.failed(address)
+        LOG.warning("a login from %s failed", address)
+        return _refused(given.get("next", ""))
+    known.failures.succeeded(address)
+    return _entered(scope, own_path(given.get("next", ""), root()))
 
 
 def logout() -> ResponseReturnValue:
     """End the session."""
-    answer = redirect(url_for("torra_agents.login_page"), 303)
-    state().access.close_session(answer, root())  # type: ignore[arg-type]
+    answer = make_response(redirect(url_for(".login_page"), 303))
+    who = visitor()
+    state().access.close_session(answer, root(), who.session)
+    _on_record(who, "logout")
     return answer
 
 
 def root() -> str:
     """Return the path below which everything of ours lies."""
-    return url_for("torra_agents.overview")
+    return url_for(".overview")
+
+
+def _given() -> dict[str, str]:
+    told = request.get_json(silent=True) if request.is_json else dict(request.form)
+    if not isinstance(told, dict):
+        return {}
+    return {str(name): value for name, value in told.items() if isinstance(value, str)}
+
+
+def _entered(scope: str, onward: str) -> Response:
+    answer = make_response(
+        jsonify(scope=scope, next=onward) if request.is_json else redirect(onward, 303)
+    )
+    who = state().access.open_session(answer, scope, root())
+    _on_record(who, "login")
+    return answer
+
+
+def _refused(onward: str) -> ResponseReturnValue:
+    shown = jsonify(error="not a token of this desk", status=401)
+    return (
+        shown if request.is_json else _form(onward, wrong=True),
+        401,
+        {"WWW-Authenticate": CHALLENGE},
+    )
+
+
+def _form(onward: str, *, wrong: bool = False) -> str:
+    inside = own_path(onward, root())
+    return page("login.html", None, onward=inside, wrong=wrong, in_the_clear=not trustworthy())
+
+
+def _on_record(who: Visitor, action: str) -> None:
+    behind = state().backing
+    if behind is None:
+        return
+    try:
+        behind.database.audit(
+            actor=who.actor, address=request.remote_addr or "", action=action, target=who.scope
+        )
+    except StoreUnavailable as error:
+        LOG.error("a %s is not on record: %s", action, error)
 
 
 ROUTES = (
     Route("/login", "login_page", login_page, scope=None),
-    Route("/login", "login", login, methods=("POST",), scope=None, per_minute=5),
+    Route("/login", "login", login, methods=("POST",), scope=None, per_minute=LOGINS_A_MINUTE),
     Route("/logout", "logout", logout, methods=("POST",)),
 )

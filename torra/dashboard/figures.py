@@ -85,6 +85,10 @@ MARKS: Final = {
     "UP": Mark("▲", "up", "up"),
     "DOWN": Mark("▼", "down", "down"),
     "NEUTRAL": Mark("■", "neutral", "flat"),
+    "STRONG_BULLISH": Mark("▲▲", "strong bullish", "up"),
+    "BULLISH": Mark("△", "bullish", "up"),
+    "BEARISH": Mark("▽", "bearish", "down"),
+    "STRONG_BEARISH": Mark("▼▼", "strong bearish", "down"),
 }
 """The one place where a state gets its glyph and its tone."""
 

@@ -1,8 +1,10 @@
-"""One tick's record turned into the sections of its page: who said what, the gate, L1, the calls.
+"""One tick's record turned into the sections of its page.
 
 A record may lack anything (a skipped tick, an agent that never answered, a deliberation of an older
 version): what is missing shows as a dash with the reason. Pure functions over plain dicts; text of
-models passes through `figures.clean`. The sums are left to `arithmetic`.
+models passes through `figures.clean`. Here are the decision, the gate, L1 and where the tick comes
+from; the conversation is left to `transcript`, what it rests on to `citations` and `inputs`, the
+sums to `arithmetic`, the drawings to `waterfall`, the tick before to `difference`.
 """
 
 from __future__ import annotations
@@ -12,9 +14,21 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import risk_engine
-from torra.dashboard import agreement, arithmetic, figures, surroundings, vetoes
+from torra.dashboard import (
+    agreement,
+    arithmetic,
+    citations,
+    difference,
+    figures,
+    inputs,
+    summary,
+    surroundings,
+    transcript,
+    vetoes,
+    waterfall,
+)
 from torra.dashboard.figures import cell
-from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.stored import Row, mapping, reports, sequence
 
 REASONS: Final = {
     "VERDICT": "the verdict opens a position",
@@ -28,13 +42,42 @@ NEAR: Final = 0.005
 """A gap to the threshold below this is told with more decimals."""
 
 
-def story(record: Mapping[str, Any]) -> Row:
-    """Return the sections of a tick's page."""
-    deliberation = mapping(record.get("deliberation"))
-    agents = people(deliberation, record.get("calls"))
+def story(
+    record: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> Row:
+    """Return the sections of a tick's page.
+
+    `before` is the record of the tick before, None where there is none; `limits` are the profile's
+    timeout_seconds and ceiling (USD an hour), as far as they are known.
+    """
+    deliberation, known = mapping(record.get("deliberation")), mapping(limits)
+    features, anchors = citations.evidence(record, deliberation), citations.Anchors()
+    stages = transcript.conversation(record, deliberation, features, anchors)
+    agents = people(deliberation, record.get("calls"), stages)
+    shown = {a["name"]: citations.shown_to(a["name"], features) for a in agents}
+    quoted = inputs.quotations(record, stages, features)
+    calls, common = inputs.call_rows(_calls(record, deliberation))
+    cited = citations.cited(transcript.entries_of(stages), features)
     return {
         "headline": headline(record),
+        "summary": summary.summary(record, deliberation, agents, known),
+        "note": summary.note(record, deliberation),
         "agents": agents,
+        "transcript": stages,
+        "rules": transcript.rules(record, deliberation),
+        "cited": cited,
+        "uncited": citations.uncited(features, cited, shown),
+        "codes": {figures.title(name): code for name, code in citations.codes(list(shown)).items()},
+        "inputs": inputs.by_agent(record, stages, quoted, calls, shown),
+        "picture": inputs.picture(record),
+        "timeline": waterfall.timeline(
+            record, sequence(deliberation.get("stages")), _calls(record, deliberation), known
+        ),
+        "charts": waterfall.score_charts(record, deliberation),
+        "decided": waterfall.decision_chart(record),
+        "changes": difference.changes(record, before),
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "panel": agreement.panel(record, deliberation),
@@ -44,12 +87,11 @@ def story(record: Mapping[str, Any]) -> Row:
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record, deliberation),
         "components": component_tables(record),
-        "features": [_feature(item) for item in sequence(record.get("features"))],
         "memory": memory_rows(record.get("memory")),
-        "calls": call_rows(record.get("calls") or deliberation.get("calls")),
+        "calls": calls,
+        "common": common,
+        "quoted": quoted,
         "pruned": bool(deliberation.get("calls")) and not record.get("calls"),
-        "stages": [_stage(item) for item in sequence(deliberation.get("stages"))],
-        "flags": [figures.clean(flag, 120) for flag in sequence(deliberation.get("flags"))],
         "why": why(record),
         "veto": vetoes.cause(record),
         "denied": [figures.clean(reason, 120) for reason in sequence(record.get("denied"))],
@@ -59,6 +101,10 @@ def story(record: Mapping[str, Any]) -> Row:
         "failed_checks": arithmetic.failed_checks(record, deliberation),
         "source_meaning": figures.SOURCES.get(str(record.get("source_type")), ""),
     }
+
+
+def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
+    return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
 
 
 def headline(record: Mapping[str, Any]) -> str:
@@ -107,32 +153,38 @@ def _limits(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
     return None if sell is None else -sell, figures.number(known.get("buy"))
 
 
-def people(deliberation: Mapping[str, Any], calls: Any) -> list[Row]:
-    """Return every agent that was asked or reported, in the order in which they spoke."""
+def people(deliberation: Mapping[str, Any], calls: Any, stages: Sequence[Row] = ()) -> list[Row]:
+    """Return every agent that was asked or reported, in the order in which they spoke.
+
+    `stages` are those of the transcript: each agent leads to its last entry there.
+    """
     told = {str(report.get("agent_id")): report for report in reports(deliberation)}
     called: dict[str, list[Row]] = {}
     for call in map(mapping, sequence(calls or deliberation.get("calls"))):
         called.setdefault(str(call.get("role_id")), []).append(call)
+    last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
     seated = [
         str(name)
         for stage in map(mapping, sequence(deliberation.get("stages")))
         for name in sequence(stage.get("agents"))
     ]
     names = dict.fromkeys([*seated, *called, *told])
-    return [_person(name, told.get(name, {}), called.get(name, []), deliberation) for name in names]
+    return [
+        transcript.voice(name, told.get(name, {}), called.get(name, []), deliberation)
+        | {"anchor": last[figures.clean(name, 40)]["anchor"] if last else ""}
+        for name in names
+    ]
 
 
 def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
     """Return the gate's arithmetic, the model's ruling and what became of both."""
     gate = mapping(record.get("gate"))
-    rule = mapping(gate.get("rule")) or mapping(deliberation.get("rule_ruling"))
-    asked = [mapping(r).get("ruling") for r in reports(deliberation) if is_gate(r)]
-    model = mapping(asked[0]) if asked else {}
+    model = mapping(transcript.heard_gate(deliberation).get("ruling"))
     merged = mapping(deliberation.get("ruling")) | gate
     return [
-        _ruling("Rules", rule, "no rule was recorded"),
-        _ruling("Gate agent, its own", model, "did not answer; the rules stand"),
-        _ruling("In force: the lower multiplier", merged, "no ruling was recorded"),
+        transcript.rules(record, deliberation),
+        transcript.ruling("Gate agent, its own", model, "did not answer; the rules stand"),
+        transcript.ruling("In force: the lower multiplier", merged, "no ruling was recorded"),
     ]
 
 
@@ -161,11 +213,6 @@ def memory_rows(memory: Any) -> list[Row]:
     ]
 
 
-def call_rows(calls: Any) -> list[Row]:
-    """Return every call with its cost and, behind a disclosure, what was asked and answered."""
-    return [_call(mapping(call)) for call in sequence(calls)]
-
-
 def provenance(record: Mapping[str, Any]) -> list[Row]:
     """Return what somebody needs to repeat this tick."""
     bars = mapping(record.get("bars"))
@@ -183,76 +230,6 @@ def provenance(record: Mapping[str, Any]) -> list[Row]:
         *mapping(record.get("versions")).items(),
     ]
     return [{"name": figures.clean(n, 60), "value": _told(value)} for n, value in pairs]
-
-
-def _person(name: str, said: Row, calls: Sequence[Row], deliberation: Mapping[str, Any]) -> Row:
-    weight = arithmetic.trust(said)
-    votes = mapping(said.get("adjustments"))
-    failure = mapping(deliberation.get("failures")).get(name)
-    unasked = agreement.unasked(deliberation, name)
-    state = _state(said, calls, failure)
-    missing = "the gate scores nothing" if name == GATE else "not scored"
-    return {
-        "title": figures.title(name),
-        "mark": figures.mark(state),
-        "confidence": figures.clean(said.get("confidence"), 20) if weight is not None else "",
-        "trust": figures.plain(weight, 3),
-        "adjustments": [cell(votes.get(v), 3, missing if said else state) for v in VECTORS],
-        "reasoning": figures.clean(said.get("reasoning")),
-        "key_points": [figures.clean(p, 400) for p in sequence(said.get("key_points"))],
-        "evidence": [_evidence(item) for item in sequence(said.get("evidence"))],
-        "flags": [figures.clean(flag, 60) for flag in sequence(said.get("flags"))],
-        "looks": agreement.looks(deliberation, name),
-        "ordinals": agreement.ordinals(said),
-        "falsifiers": agreement.falsifiers(said),
-        "why_silent": _why_silent(said, calls, failure) if said or not unasked else unasked,
-        "ruling": _ruling("", mapping(said.get("ruling")), "") if said.get("ruling") else None,
-        "ms": figures.plain(_summed(calls, "elapsed_ms"), 0),
-        "cost": figures.money(_summed(calls, "cost_usd")),
-    }
-
-
-def _state(said: Row, calls: Sequence[Row], failure: Any) -> str:
-    if said:
-        return "abstained" if said.get("abstained") else "answered"
-    return "failed" if calls or failure else "not asked"
-
-
-def _why_silent(said: Row, calls: Sequence[Row], failure: Any) -> str:
-    if said:
-        return surroundings.plain_reason(said.get("reason")) if said.get("abstained") else ""
-    last = calls[-1] if calls else {}
-    told = [failure or last.get("status"), last.get("detail")]
-    words = [figures.clean(word, 300) for word in told if word]
-    return ": ".join(dict.fromkeys(words)) or "no call was made"
-
-
-def _summed(calls: Sequence[Row], name: str) -> float | None:
-    return sum(figures.number(call.get(name)) or 0.0 for call in calls) if calls else None
-
-
-def _evidence(item: Any) -> Row:
-    pair = item if isinstance(item, Mapping) else dict(zip(("id", "value"), item, strict=False))
-    return {"id": figures.clean(pair.get("id"), 80), "value": figures.loose(pair.get("value"))}
-
-
-def _ruling(name: str, ruling: Mapping[str, Any], missing: str) -> Row:
-    if not ruling:
-        return {
-            "name": name,
-            "multiplier": figures.DASH,
-            "veto": "",
-            "reasons": [],
-            "note": missing,
-        }
-    reasons = [figures.clean(r, 60) for r in sequence(ruling.get("reasons")) if r != "NONE"]
-    return {
-        "name": name,
-        "multiplier": figures.plain(ruling.get("multiplier"), 3),
-        "veto": figures.mark("VETO").text if ruling.get("veto") else "no veto",
-        "reasons": reasons,
-        "note": figures.clean(ruling.get("detail"), 600),
-    }
 
 
 def _component(part: Mapping[str, Any]) -> Row:
@@ -273,36 +250,6 @@ def _feature(item: Any) -> Row:
         "id": figures.clean(feature.get("id"), 80),
         "value": figures.loose(feature.get("value")),
         "unit": figures.clean(feature.get("unit"), 40),
-    }
-
-
-def _stage(item: Any) -> Row:
-    stage = mapping(item)
-    return {
-        "name": figures.title(str(stage.get("name"))),
-        "agents": ", ".join(figures.title(str(a)) for a in sequence(stage.get("agents"))),
-        "ms": figures.plain(stage.get("ms"), 0),
-        "status": figures.clean(stage.get("status"), 40),
-    }
-
-
-def _call(call: Mapping[str, Any]) -> Row:
-    return {
-        "role": figures.title(str(call.get("role_id"))),
-        "stage": figures.clean(call.get("stage"), 40),
-        "try": f"{call.get('round', figures.DASH)}.{call.get('attempt', figures.DASH)}",
-        "status": figures.clean(call.get("status"), 40),
-        "good": call.get("status") == "ok",
-        "detail": figures.clean(call.get("detail"), 400),
-        "model": figures.clean(call.get("model"), 60),
-        "ms": figures.plain(call.get("elapsed_ms"), 0),
-        "tokens": f"{figures.plain(call.get('input_tokens'), 0)} / "
-        f"{figures.plain(call.get('output_tokens'), 0)}",
-        "cost": figures.money(call.get("cost_usd")),
-        "system": figures.clean(call.get("system"), 20_000),
-        "user": figures.clean(call.get("user"), 20_000),
-        "reply": figures.clean(call.get("reply"), 20_000),
-        "hash": figures.clean(call.get("request_hash"), 80),
     }
 
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 SCREENS: Final = (
-    "entry", "views", "approvals", "signals", "costs", "profiles", "replays", "health",
-    "audit_log", "streaming", "description",
+    "entry", "orders", "deliberation", "watching", "views", "approvals", "signals", "costs",
+    "profiles", "replays", "health", "audit_log", "streaming", "description",
 )  # fmt: skip
 """The modules of this package that have routes. `views` ends with the one that catches the rest."""
 

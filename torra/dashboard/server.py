@@ -1,15 +1,20 @@
-"""Serving the pages on this machine only, with waitress: one process, threads, Windows included.
+"""Serving the pages with waitress: one process, threads, Windows included; this machine only.
 
-An address that is not the loopback and a port that is taken are a ConfigError with the remedy;
-nothing else is promised. `serve` blocks until it is interrupted, `open_server` hands the server to
-a caller that runs it on a thread of its own.
+Unless a person allows other machines: then the names that the pages answer to must be told as well
+(`trusted_names`). An address that may not be served and a port that is taken are a ConfigError with
+the remedy; nothing else is promised. `serve` blocks until it is interrupted, `open_server` hands
+the server to a caller that runs it on a thread of its own. A proxy on this machine that adds
+encryption says so with X-Forwarded-Proto; that header is believed of 127.0.0.1 alone, and nothing
+else that a proxy may say.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
+from collections.abc import Sequence
 from typing import Any, Final
 
 from flask import Flask
@@ -21,29 +26,67 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 5000
 LAST_PORT: Final = 65535
 THREADS: Final = 16
+MOST_BYTES: Final = 1 << 20
+"""Of a request's body that are taken off the line at all; the pages refuse less than that."""
+
+NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]", re.IGNORECASE)
+"""A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
 
 
-def serve(app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> None:
+def serve(
+    app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
+) -> None:
     """Answer requests until interrupted; raises ConfigError when it cannot start."""
-    server = open_server(app, host, port)
+    server = open_server(app, host, port, allow_remote=allow_remote)
     try:
         server.run()
     finally:
         server.close()
 
 
-def open_server(app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT) -> Any:
+def open_server(
+    app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
+) -> Any:
     """Return a waitress server that already holds its port; `run()` serves, `close()` ends it."""
-    return create_server(app, sockets=[_bound(host, port)], threads=THREADS, ident=None)
+    return create_server(
+        app,
+        sockets=[_bound(host, port, allow_remote=allow_remote)],
+        threads=THREADS,
+        ident=None,
+        max_request_body_size=MOST_BYTES,
+        trusted_proxy=DEFAULT_HOST,
+        trusted_proxy_headers={"x-forwarded-proto"},
+    )
 
 
-def check_port(host: str, port: int) -> None:
+def check_port(host: str, port: int, *, allow_remote: bool = False) -> None:
     """Raise ConfigError now if `serve` could not have this address; nothing stays open."""
-    _bound(host, port).close()
+    _bound(host, port, allow_remote=allow_remote).close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    _loopback_only(host)
+def trusted_names(named: Sequence[str], *, allow_remote: bool) -> tuple[str, ...]:
+    """Return the names that the pages answer to besides this machine's own; raises ConfigError.
+
+    Only names that are told are answered, so that no page elsewhere can point a name of its own at
+    the desk; and only together with the leave to serve other machines.
+    """
+    if named and not allow_remote:
+        raise ConfigError("--trusted-host is for pages that others may reach: add --allow-remote")
+    if allow_remote and not named:
+        raise ConfigError(
+            "--allow-remote needs the names that people will open the pages with: add "
+            "--trusted-host NAME, once for each"
+        )
+    for name in named:
+        if not NAME.fullmatch(name):
+            raise ConfigError(
+                f"--trusted-host {name!r} is no host name: give it without http://, port, path or *"
+            )
+    return tuple(name.lower() for name in named)
+
+
+def _bound(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+    _check_reach(host, allow_remote=allow_remote)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -65,13 +108,20 @@ def _taken(host: str, port: int, error: Exception) -> ConfigError:
     )
 
 
-def _loopback_only(host: str) -> None:
+def _check_reach(host: str, *, allow_remote: bool) -> None:
+    """Refuse an address that other machines reach, unless they may."""
+    if is_local(host) or (allow_remote and host):
+        return
+    raise ConfigError(
+        f"the pages are served on this machine only: {host or 'no address'} is not 127.0.0.1; "
+        "reach them from elsewhere through an SSH tunnel, or see docs/security.md for "
+        "--allow-remote"
+    )
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
     try:
-        local = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        local = False
-    if not local:
-        raise ConfigError(
-            f"the pages have no password and are served on this machine only: {host} is not "
-            f"127.0.0.1; reach them from elsewhere through an SSH tunnel"
-        )
+        return False

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from torra import clock
 from torra.dashboard import figures
-from torra.dashboard.desk_view import NO_BAR
 from torra.dashboard.stored import Row
+from torra.dashboard.stream_reading import NO_BAR
 
 NO_BARS: Final = "no bars: market closed or hole in the data"
 

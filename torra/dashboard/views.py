@@ -7,20 +7,46 @@ an error becomes one of our own pages by the handlers of `app`. Formatting is le
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Final
+from urllib.parse import quote
 
-from flask import abort, g, jsonify, url_for
+from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from torra import clock
-from torra.dashboard import figures, reasoning, screens, surroundings
-from torra.dashboard.rendering import desk_view, page, tick_link
+from torra.dashboard import (
+    chart_data,
+    figures,
+    glance,
+    screens,
+    state_odds,
+    surroundings,
+)
+from torra.dashboard.cells import limits
+from torra.dashboard.deliberation import tick_page
+from torra.dashboard.kept import Kept
+from torra.dashboard.rendering import EXTENSION, desk_view, page
 from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
+
+PIECES: Final[Kept[str]] = Kept(1024)
+"""Rows of the overview, each known by everything that it shows."""
+
+HOLE: Final = "HOLE"
+"""Stands in an address for a part that is filled in; no address of ours has the word."""
+
+PLAIN: Final = "!$&'()*+,:;=@"
+"""Characters that an address of ours shows as they are."""
+
+SORT_QUERY: Final = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
+
+LINE_NAMES: Final = {**screens.SHORT, "ath": "ATH"}
+"""Scores that the chart's lower pane draws when asked."""
 
 FALLBACK_CHART: Final = (600.0, 200.0)
 """Coordinates of the price line that stands in for the chart without scripts."""
@@ -28,13 +54,64 @@ FALLBACK_CHART: Final = (600.0, 200.0)
 
 def overview() -> str:
     """Show every symbol of the desk."""
-    data = desk_view().overview()
+    data, sort = desk_view().overview(), sort_asked()
     return page(
         "overview.html",
         data["desk"],
-        live=url_for(".api_overview"),
-        **screens.overview(data, tick_link),
+        live=url_for(".api_overview", **({"sort": sort} if "sort" in request.args else {})),
+        sort=sort,
+        sorts=glance.SORTS,
+        timeframes=glance.timeframes_of(data),
+        watched=range(glance.WATCHED),
+        kept=kept,
+        **overview_cells(data, sort),
     )
+
+
+def overview_cells(data: Row, sort: glance.Sort) -> Row:
+    """Return the cells of the overview."""
+    links = Links()
+    return glance.overview(data, links.tick, watch_link, links.instance, sort)
+
+
+def kept(shown: Hashable, caller: Callable[[], str]) -> str:
+    """Return a piece of a page; one that showed the same before is not written again."""
+    return PIECES.get(shown, caller)
+
+
+class Links:
+    """Addresses of many instances and ticks: the pattern of each is asked for once."""
+
+    def __init__(self) -> None:
+        self._instance = url_for(f"{EXTENSION}.instance", instance=HOLE)
+        self._tick = url_for(f"{EXTENSION}.tick", instance=HOLE, timeframe=HOLE, bar_time=HOLE)
+
+    def instance(self, name: str) -> str:
+        """Return the address of an instance's page."""
+        return _filled(self._instance, name)
+
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> str:
+        """Return the address of a tick's page."""
+        return _filled(self._tick, instance, timeframe, bar_time)
+
+
+def _filled(pattern: str, *parts: str) -> str:
+    first, *rest = pattern.split(HOLE)
+    quoted = (quote(part, safe=PLAIN) for part in parts)
+    return first + "".join(part + after for part, after in zip(quoted, rest, strict=True))
+
+
+def sort_asked() -> glance.Sort:
+    """Return the order of the overview that was asked for; what wants a look first otherwise."""
+    asked = request.args.get("sort", "")
+    return next((name for name in glance.SORTS if name == asked), "attention")
+
+
+def watch_link(stream_id: str) -> str:
+    """Return the address where a debate can be watched; empty where no page shows it."""
+    if f"{EXTENSION}.watch" not in current_app.view_functions:
+        return ""
+    return url_for(f"{EXTENSION}.watch", stream_id=stream_id)
 
 
 def instance_page(instance: str) -> ResponseReturnValue:
@@ -52,28 +129,20 @@ def symbol_page(instance: str, timeframe: str) -> str:
         data["desk"],
         live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
         data=data,
-        limits=screens.limits(data.get("thresholds")),
+        limits=limits(data.get("thresholds")),
         trades=screens.trade_rows(data),
         bars=screens.bar_rows(data),
         fallback=figures.line(closes, *FALLBACK_CHART),
-        **screens.symbol(data, tick_link),
+        odds=state_odds.rows(),
+        lines=LINE_NAMES,
+        **symbol_cells(data),
     )
 
 
-def tick_page(instance: str, timeframe: str, bar_time: str) -> str:
-    """Show the reasoning of one tick."""
-    record = known_tick(instance, timeframe, bar_time)
-    return page(
-        "tick.html",
-        record["desk"],
-        live=url_for(".api_desk"),
-        cells=screens.strip(record["desk"]),
-        shape="desk",
-        record=record,
-        close_time=figures.moment(record.get("as_of")),
-        story=reasoning.story(record),
-        vectors=list(screens.SHORT.values()),
-    )
+def symbol_cells(data: Row) -> Row:
+    """Return the cells of a symbol page."""
+    first = "" if data.get("latest") else glance.first_tick([data], data["desk"], data.get("feed"))
+    return screens.symbol(data, Links().tick, first)
 
 
 def help_page() -> str:
@@ -136,15 +205,17 @@ def api_desk() -> ResponseReturnValue:
 def api_overview() -> ResponseReturnValue:
     """Answer the desk as it is stored, and the overview's cells."""
     data = desk_view().overview()
-    shown = screens.overview(data, tick_link)
-    return jsonify(shape=shown["shape"], cells=shown["cells"], desk=data["desk"])
+    shown = overview_cells(data, sort_asked())
+    told = {name: shown[name] for name in ("shape", "order", "cells")}
+    return jsonify(**told, desk=data["desk"])
 
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
     data = known_symbol(instance, timeframe)
-    shown = screens.symbol(data, tick_link)
-    return jsonify(**shown, chart=screens.chart(data))
+    shown = symbol_cells(data)
+    told = {name: shown[name] for name in ("shape", "rows", "cells")}
+    return jsonify(**told, chart=chart_data.chart(data))
 
 
 def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
@@ -167,14 +238,14 @@ def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
 
 
 ROUTES = (
-    Route("/", "overview", overview),
+    Route("/", "overview", overview, query=SORT_QUERY),
     Route("/symbol/<instance>", "instance", instance_page),
     Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
     Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
     Route("/help", "help", help_page),
     Route("/healthz", "healthz", healthz, scope=None, reply="json"),
     Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
-    Route("/api/v1/overview", "api_overview", api_overview, reply="json"),
+    Route("/api/v1/overview", "api_overview", api_overview, reply="json", query=SORT_QUERY),
     Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
     Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
     Route("/<path:missing>", "missing", missing_page),

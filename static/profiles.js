@@ -1,0 +1,258 @@
+// A profile's form: checks while one types (nothing is stored), shows the difference before it is
+// saved, saves, runs trials and asks after them, filters. Everything from the desk is written as
+// text. Without this module the form works by its buttons.
+
+import { say } from "./toast.js";
+
+const form = document.getElementById("profile-form");
+const PAUSE = 400; // milliseconds without typing before a check
+const ASK_AGAIN = 1000; // milliseconds between two looks at a trial
+const LONGEST = 150000; // milliseconds that a trial is asked after
+const JSON_HEADERS = {
+  Accept: "application/json",
+  "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
+};
+
+let timer = 0;
+let newest = 0; // number of the newest check: an older answer that comes later is not shown
+
+function part(tag, text, options = {}) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(options)) element.setAttribute(name, value);
+  return element;
+}
+
+function table(caption, heads, rows) {
+  const made = part("table", undefined, { class: "dense stack changes-table" });
+  made.append(part("caption", caption));
+  const head = part("tr");
+  for (const word of heads) head.append(part("th", word, { scope: "col" }));
+  const top = part("thead");
+  top.append(head);
+  const body = part("tbody");
+  for (const cells of rows) {
+    const line = part("tr");
+    cells.forEach((cell, place) => {
+      const element = place ? part("td", undefined, { "data-label": heads[place] }) : part("th", undefined, { scope: "row" });
+      element.append(cell instanceof Node ? cell : document.createTextNode(String(cell)));
+      line.append(element);
+    });
+    body.append(line);
+  }
+  made.append(top, body);
+  const region = part("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": caption });
+  region.append(made);
+  return region;
+}
+
+function changeTable(rows, caption) {
+  return table(caption, ["Setting", "Before", "After", "Default", "Guard"], rows.map((row) => [
+    part("code", row.place), row.before, row.after, row.default,
+    part("span", row.mark, { class: "mark", "data-tone": row.tone }),
+  ]));
+}
+
+// --- checking ------------------------------------------------------------------------------------
+
+function fields() {
+  return [...form.querySelectorAll(".setting :is(input, select, textarea)")];
+}
+
+const first = new Map(fields().map((field) => [field, initial(field)]));
+
+function initial(field) {
+  if (field.tagName !== "SELECT") return field.defaultValue;
+  return [...field.options].find((option) => option.defaultSelected)?.value ?? field.value;
+}
+
+function markEdited() {
+  for (const field of fields()) {
+    const mark = field.closest(".setting").querySelector(".edited");
+    if (field.value !== first.get(field)) mark.hidden = false;
+    else if (!("kept" in mark.dataset)) mark.hidden = true;
+  }
+}
+
+function showFaults(faults) {
+  const byName = new Map(faults.map((fault) => [fault.name, fault.text]));
+  for (const row of form.querySelectorAll(".setting")) {
+    const text = byName.get(row.dataset.name);
+    const field = row.querySelector("input, select, textarea");
+    const place = row.querySelector("[data-fault]");
+    place.hidden = !text;
+    place.textContent = text ? `✕ ${text}` : "";
+    if (text) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+  }
+}
+
+function write(id, text) {
+  const element = document.getElementById(id);
+  if (element && element.textContent !== text) element.textContent = text;
+}
+
+function showCheck(told) {
+  showFaults(told.faults);
+  const shown = [];
+  for (const fault of told.faults) shown.push(part("p", `✕ ${fault.text}`, { class: "fault" }));
+  for (const text of told.warnings) shown.push(part("p", `◐ ${text}`, { class: "skipnote" }));
+  if (told.changes.length) shown.push(changeTable(told.changes, "Before and after"));
+  if (told.refused) shown.push(part("p", `✕ ${told.refused}`, { class: "fault" }));
+  if (told.command) shown.push(part("pre", told.command));
+  document.getElementById("check-told").replaceChildren(...shown);
+  const count = told.changes.length;
+  if (told.faults.length) write("check-state", `✕ ${told.faults.length} to mend before it can be saved.`);
+  else write("check-state", count ? `● ${count} changed.` : "Nothing differs from what is saved.");
+  for (const save of form.querySelectorAll("button.save")) {
+    save.hidden = !(told.ok && count && !told.refused);
+  }
+  showBar(told);
+  const label = document.getElementById("cost-label");
+  if (label) {
+    label.hidden = !told.costs;
+    if (told.costs) write("cost-told", `I accept: ${told.costs}`);
+  }
+}
+
+// The difference stands at the top of a long page: a line at its foot tells of it.
+function showBar(told) {
+  const parts = [told.changes.length && `● ${told.changes.length} changed`];
+  parts.push(told.faults.length && `✕ ${told.faults.length} to mend`, told.refused && `✕ ${told.refused}`);
+  write("bar-state", parts.filter(Boolean).join(", "));
+  document.getElementById("bar").hidden = !parts.some(Boolean);
+}
+
+async function post(url) {
+  const answer = await fetch(url, {
+    method: "POST", headers: JSON_HEADERS, redirect: "error",
+    body: new URLSearchParams(new FormData(form)),
+  });
+  const told = await answer.json();
+  return { code: answer.status, ok: answer.ok, told };
+}
+
+async function check() {
+  clearTimeout(timer);
+  newest += 1;
+  const mine = newest;
+  markEdited();
+  try {
+    const { ok, told } = await post(form.dataset.check);
+    if (mine !== newest) return;
+    if (ok) showCheck(told);
+    else write("check-state", `✕ not checked: ${told.reason || told.advice || "the desk refused"}`);
+  } catch {
+    if (mine === newest) write("check-state", "✕ not checked: the desk could not be reached.");
+  }
+}
+
+// --- saving --------------------------------------------------------------------------------------
+
+async function save(button) {
+  button.disabled = true;
+  try {
+    const { code, ok, told } = await post(form.dataset.save);
+    if (ok) {
+      say(`Profile: ${told.status}. ${told.reason}`, told.status === "done" ? "done" : "running");
+      setTimeout(() => location.assign(form.dataset.page), 900);
+      return;
+    }
+    say(`Profile: not saved. ${told.reason || told.advice || code}`, "alert");
+    refused(code, told);
+  } catch {
+    say("Profile: the desk could not be reached. Load the page again to see what is saved.", "alert");
+  }
+  button.disabled = false;
+}
+
+function refused(code, told) {
+  showFaults(told.faults ?? []);
+  const shown = [part("p", `✕ ${told.reason || told.advice || code}`, { class: "fault" })];
+  if (told.command) shown.push(part("pre", told.command));
+  if (told.changes?.length) {
+    shown.push(changeTable(told.changes, told.outcome === "conflict" ? "What changed meanwhile" : "What you asked for"));
+  }
+  if (told.outcome === "conflict") shown.push(part("a", "Load the page again", { href: form.dataset.page }));
+  document.getElementById("check-told").replaceChildren(...shown);
+  write("check-state", "✕ Not saved.");
+}
+
+// --- trials --------------------------------------------------------------------------------------
+
+async function begin(button) {
+  button.disabled = true;
+  document.getElementById("trial-told").replaceChildren();
+  write("trial-state", "◌ accepted …");
+  try {
+    const { ok, told } = await post(form.dataset.trial);
+    if (ok) await follow(told.url);
+    else write("trial-state", `✕ ${told.reason || told.advice || "the desk refused"}`);
+  } catch {
+    write("trial-state", "✕ the desk could not be reached.");
+  }
+  button.disabled = false;
+}
+
+async function follow(url) {
+  const end = performance.now() + LONGEST;
+  while (performance.now() < end) {
+    const answer = await fetch(url, { headers: { Accept: "application/json" } });
+    const told = await answer.json();
+    if (told.status === "running") write("trial-state", `◌ running for ${Math.round(told.seconds)} s`);
+    else return showTrial(told);
+    await new Promise((wake) => setTimeout(wake, ASK_AGAIN));
+  }
+  write("trial-state", "✕ it took too long.");
+}
+
+function showTrial(told) {
+  if (told.status !== "done") return write("trial-state", `✕ ${told.reason || told.advice || "failed"}`);
+  write("trial-state", `● done: ${told.instance} ${told.timeframe}, bar of ${told.bar_time.replace("T", " ").slice(0, 16)} UTC`);
+  const rows = told.rows.map((row) => [row.what, row.then, row.now, row.differs ? "◆ differs" : "same"]);
+  const made = table("The tick as it was, and as it would be", ["What", "Then", "With these settings", "Differs"], rows);
+  document.getElementById("trial-told").replaceChildren(made);
+}
+
+// --- the filter ----------------------------------------------------------------------------------
+
+function filter(wanted) {
+  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const section of form.querySelectorAll(".section")) {
+    let some = 0;
+    for (const row of section.querySelectorAll(".setting")) {
+      const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
+      const visible = (word) => (word === "edited" ? !row.querySelector(".edited").hidden : text.includes(word));
+      const fits = words.every(visible);
+      row.hidden = !fits;
+      some += fits;
+    }
+    section.hidden = !some;
+    if (words.length && some) section.open = true;
+    shown += some;
+  }
+  write("filter-told", words.length ? `${shown} settings` : "");
+}
+
+if (form) {
+  form.noValidate = true;
+  for (const mark of form.querySelectorAll(".edited:not([hidden])")) mark.dataset.kept = "";
+  form.addEventListener("input", (event) => {
+    if (event.target.id === "filter") return filter(event.target.value);
+    clearTimeout(timer);
+    timer = setTimeout(check, PAUSE);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const button = event.submitter;
+    if (document.activeElement?.id === "filter") return;
+    if (button?.classList.contains("save")) save(button);
+    else if (button?.id === "trial") begin(button);
+    else check();
+  });
+  const running = document.getElementById("trial-state")?.dataset.trialId;
+  if (running && document.querySelector("#trial-state a")) {
+    follow(form.dataset.trial.replace(/profiles\/[^/]+\/trial$/, `trials/${running}`));
+  }
+}

@@ -1,0 +1,42 @@
+// Tells in a corner of the page what became of something, and to a screen reader without taking the
+// focus: `say(text, tone)`. Good news leaves by itself; a failure or a warning stays until it is
+// closed. `urgent` interrupts a screen reader and is for a halt and a veto alone. Without a script of
+// ours nothing is said here: a command then answers with a page.
+
+import { make } from "./dialog.js";
+
+const LASTS = 9000; // milliseconds of good news
+const MOST = 5;
+const GLYPHS = { done: "✓", running: "…", warn: "!", alert: "✕", note: "i" };
+
+// Says something; returns a function that takes it away again.
+export function say(text, tone = "note", { urgent = false } = {}) {
+  const place = document.getElementById(urgent ? "toasts-urgent" : "toasts");
+  if (!place) return () => {};
+  const close = make("button", { type: "button", "aria-label": "Close this message" }, "✕");
+  const glyph = make("span", { "aria-hidden": "true", class: "glyph" }, GLYPHS[tone] ?? GLYPHS.note);
+  const toast = make("div", { class: "toast", "data-tone": tone }, glyph, make("p", {}, text), close);
+  const away = () => toast.remove();
+  close.addEventListener("click", away);
+  place.append(toast);
+  while (place.childElementCount > MOST) place.firstElementChild.remove();
+  if (tone !== "warn" && tone !== "alert") leaveLater(toast, away);
+  return away;
+}
+
+// What somebody points at or has the focus in does not leave.
+function leaveLater(toast, away) {
+  const look = () => {
+    if (!toast.isConnected) return;
+    if (toast.matches(":hover, :focus-within")) setTimeout(look, LASTS);
+    else away();
+  };
+  setTimeout(look, LASTS);
+}
+
+// Takes the newest message away; returns whether there was one.
+export function closeNewest() {
+  const all = document.querySelectorAll(".toasts .toast");
+  all[all.length - 1]?.remove();
+  return all.length > 0;
+}

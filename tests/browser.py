@@ -1,0 +1,196 @@
+"""Pages in a real browser: Chromium by Playwright, over a waitress on the loopback.
+
+`chromium()` opens one browser (a test module keeps it in a fixture: while it is open, this thread
+belongs to it); `Site` serves an app; `Visit` is one person's look at it, and collects what no page
+may do: errors on the console, breaches of the policy, exceptions, requests to another host.
+TORRA_CHROMIUM names another binary. Without any browser the tests are skipped, unless
+TORRA_REQUIRE_BROWSER is set: then they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from visitors import ACCESS
+
+from torra.dashboard.server import open_server
+
+NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "msedge")
+BROWSER = os.environ.get("TORRA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+REQUIRED = bool(os.environ.get("TORRA_REQUIRE_BROWSER"))
+
+needs_browser = pytest.mark.skipif(
+    BROWSER is None and not REQUIRED,
+    reason="no Chromium on this machine: apt install chromium-headless-shell",
+)
+"""For every test in a browser."""
+
+EVIL = "evil.test"
+"""A name of somebody else that leads to this machine."""
+
+SWITCHES = (
+    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-sandbox",
+    f"--host-resolver-rules=MAP {EVIL} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)  # fmt: skip
+
+DESK = {"width": 1366, "height": 768}
+PHONE = {"width": 390, "height": 844}
+
+AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+GRAVE = ("serious", "critical")
+PATIENCE = 15_000
+"""Milliseconds that anything in the browser may take."""
+
+EVENTS = "/api/v1/events"
+"""The shared stream. It is refused with 503 while too many are open, such as those of tabs that
+were closed a moment ago; a page then asks every few seconds. So that alone is no error."""
+
+BREACHES = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Open a browser; it is gone with the block."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  takes a third of a second
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=BROWSER, args=list(SWITCHES))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Site:
+    """An app that is served; ends with its `with`."""
+
+    def __init__(self, app: Any) -> None:
+        self.server = open_server(app, "127.0.0.1", 0)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return self.server.effective_port
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Site:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.trigger.pull_trigger(self.server.close)
+        self.thread.join(10)
+        self.server.task_dispatcher.shutdown()
+
+
+class Visit:
+    """A browser's context with one page: who looks, on what screen, and what went wrong."""
+
+    def __init__(
+        self,
+        browser: Any,
+        *,
+        screen: dict[str, int] = DESK,
+        scheme: str = "light",
+        cookies: Any = None,
+        preferences: dict[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        self.wrong: list[str] = []
+        self.without_stream = 0
+        self.context = browser.new_context(viewport=screen, color_scheme=scheme, **more)
+        self.context.set_default_timeout(PATIENCE)
+        self.context.add_init_script(BREACHES)
+        if preferences:
+            self.context.add_init_script(
+                f"localStorage.setItem('torra-preferences', JSON.stringify({preferences!r}));"
+            )
+        if cookies:
+            self.context.add_cookies(cookies)
+        self.page = self.context.new_page()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.wrong.append(f"exception: {error}"))
+        self.page.on("request", self._asked)
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            where = (message.location or {}).get("url", "")
+            if "503" in message.text and urlsplit(where).path == EVENTS:
+                self.without_stream += 1
+                return
+            self.wrong.append(f"console: {message.text} {where}".strip())
+
+    def _asked(self, request: Any) -> None:
+        where = urlsplit(request.url)
+        if where.scheme not in ("data", "blob") and where.hostname != "127.0.0.1":
+            self.wrong.append(f"request: {request.url}")
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.context.close()
+        if kind is None:
+            self.judge()
+
+    def judge(self) -> None:
+        """Raise AssertionError if something went wrong since the last time."""
+        wrong, self.wrong = self.wrong, []
+        if wrong:
+            raise AssertionError("\n".join(wrong))
+
+    def leave(self) -> None:
+        """Forget what was chosen; raises AssertionError if something went wrong."""
+        self.page.unroute_all()
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.goto("about:blank")
+        self.judge()
+
+    def forgive(self, part: str) -> list[str]:
+        """Take away what was expected to go wrong, and return it."""
+        known = [line for line in self.wrong if part in line]
+        self.wrong = [line for line in self.wrong if part not in line]
+        return known
+
+    def enter(self, site: Site, scope: str = "admin") -> list[Any]:
+        """Log in as a person does, by the link that `torra run` prints; returns the cookies."""
+        self.page.goto(f"{site.url}/login#token={ACCESS.tokens[scope]}")
+        self.page.wait_for_url(f"{site.url}/")
+        assert "token" not in self.page.url
+        return list(self.context.cookies())
+
+    def overhang(self) -> int:
+        """Return by how many pixels the page can be scrolled sideways."""
+        return int(
+            self.page.evaluate(
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+        )
+
+
+def findings(page: Any) -> list[str]:
+    """Return what axe finds serious or critical: rule, elements and why."""
+    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+
+    options = {"runOnly": AXE_TAGS, "resultTypes": ["violations"]}
+    told = Axe().run(page, options=options).response
+    return [
+        f"{found['id']} ({found['impact']}): {node['target'][0]}: {node['failureSummary']}"
+        for found in told["violations"]
+        if found["impact"] in GRAVE
+        for node in found["nodes"][:4]
+    ]

@@ -1,0 +1,354 @@
+"""The queue and the thirty-second screen: what a yes would do, in order, in few words, and live."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import demo_orders
+import pytest
+from demo_view import HOSTILE, ScriptedView
+from flask.testing import FlaskClient
+from page_reader import Page, check_structure
+from visitors import open_app
+
+from torra import approval, trading_commands
+from torra.clock import Simulated
+from torra.config import Profile
+from torra.dashboard import approvals, proposals
+from torra.dashboard.backing import Backing
+
+MOST_WORDS = 120
+"""Words of parts 1 to 4 and 7: what is read within thirty seconds."""
+
+
+class Fast(Simulated):
+    """A desk's clock that is set by hand and would run 180 times as fast as real time."""
+
+    accelerated = True
+    real = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+
+    def real_now(self) -> datetime:
+        return self.real
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        return self.real + (moment - self.now()) / 180
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
+    made = demo_orders.build(tmp_path, clock=Fast(start + timedelta(minutes=6)))
+    yield made
+    made.database.close()
+
+
+def visit(backing: Backing, scope: str = "admin") -> FlaskClient:
+    client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
+    return client
+
+
+def text_of(backing: Backing, address: str, scope: str = "admin") -> str:
+    answer = visit(backing, scope).get(address)
+    assert answer.status_code == 200
+    return answer.get_data(as_text=True)
+
+
+def read(backing: Backing, address: str, scope: str = "admin") -> Page:
+    return Page(text_of(backing, address, scope))
+
+
+def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
+    rows = backing.database.proposals()
+    return next(str(row["sid"]) for row in rows if row["instance"] == instance)
+
+
+def check_refresh(page: Page, told: dict[str, Any]) -> None:
+    """The answer of the API writes what the page showed."""
+    (main,) = page.all("main")
+    assert main["data-live-shape"] == told["shape"]
+    assert [one["data-version"] for _, one in page.tags if "data-version" in one] == [
+        told["version"]
+    ]
+    assert set(page.cells) == set(told["cells"])
+    for key, cell in told["cells"].items():
+        assert page.cells[key] == cell.get("text", page.cells[key]), key
+    for _, attributes in page.tags:
+        for name, value in (
+            told["cells"].get(attributes.get("data-live"), {}).get("set", {}).items()
+        ):
+            assert attributes[name] == str(value)
+
+
+# --- the queue ------------------------------------------------------------------------------------
+
+
+def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
+    page = read(backing, "/approvals")
+    check_structure(page)
+    counts = [one for _, one in page.tags if "data-expiry" in one]
+    assert [one["data-countdown"] for one in counts] == ["3.0", "3.0"]
+    assert page.cells[f"wait.{waiting(backing)}"] == "0:03"
+    assert page.all("tbody")
+    links = [one.get("href") for one in page.all("a")]
+    assert f"/approvals/{waiting(backing)}" in links
+
+
+def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backing) -> None:
+    late = waiting(backing, "EURUSD")
+    assert backing.database.proposal(late)["state"] == "WAITING"  # type: ignore[index]
+    text = text_of(backing, "/approvals")
+    queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
+    assert late not in queue
+    assert late in decided
+    told = visit(backing).get("/api/v1/approvals").get_json()
+    assert [row["state"] for row in told["waiting"] if row["sid"] == late] == ["EXPIRED"]
+    page = read(backing, f"/approvals/{late}")
+    assert "◷ expired" in page.text
+    assert not page.all("fieldset")
+
+
+def test_every_end_shows_with_its_reason(backing: Backing) -> None:
+    page = read(backing, "/approvals")
+    for words in ("✓ approved", "✕ rejected", "◷ expired", "⊘ denied", "news ahead: the minutes"):
+        assert words in page.text
+    assert "the price has left the proposal behind" in page.text
+    assert "signal FILLED" in page.text
+    assert {mark.glyph for mark in proposals.STATES.values()} == set("◔✓✕◷⊘")
+    assert set(proposals.STATES) == {"WAITING", "APPROVED", "REJECTED", "EXPIRED", "DENIED"}
+
+
+def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
+    for row in backing.database.proposals():
+        backing.database.decide_proposal(row["sid"], "EXPIRED", "")
+    assert "Nothing waits for you" in read(backing, "/approvals").text
+    auto = Profile(execution="auto")
+    stations = {n: replace(one, profile=auto) for n, one in backing.desk.stations.items()}
+    backing.desk.stations = stations  # type: ignore[misc]
+    page = read(backing, "/approvals")
+    assert "set execution to approve" in page.text
+    assert "/profiles" in [one.get("href") for one in page.all("a")]
+
+
+@pytest.mark.parametrize("address", ["/approvals", "/signals"])
+def test_without_a_desk_the_screen_says_so(address: str) -> None:
+    client = open_app(ScriptedView()).test_client()
+    page = Page(client.get(address).get_data(as_text=True))
+    check_structure(page)
+    assert "No desk stands behind these pages" in page.text
+    assert client.get(f"/api/v1{address}").status_code == 404
+
+
+@pytest.mark.parametrize("where", ["", "BTCUSD", "XAUUSD", "EURUSD"])
+def test_the_refresh_writes_what_the_page_showed(where: str, backing: Backing) -> None:
+    address = f"/approvals/{waiting(backing, where)}" if where else "/approvals"
+    page = read(backing, address)
+    check_structure(page)
+    (main,) = page.all("main")
+    assert main["data-live-source"] == f"/api/v1{address}"
+    check_refresh(page, visit(backing).get(f"/api/v1{address}").get_json())
+
+
+# --- the thirty-second screen ---------------------------------------------------------------------
+
+
+def test_the_seven_parts_come_in_order(backing: Backing) -> None:
+    text = text_of(backing, f"/approvals/{waiting(backing)}")
+    parts = (
+        "OPEN_BUY", "Expires in", "Drift", "risk-name", "ladder-name", "panel-name", "case-name",
+        "Proved wrong by", "sums-name", "Every check, one by one", 'class="act"', "Reject",
+        "Approve",
+    )  # fmt: skip
+    body = text[text.index('<article class="decide"') :]
+    places = [body.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_what_is_read_first_has_few_words(backing: Backing) -> None:
+    text = text_of(backing, f"/approvals/{waiting(backing)}")
+    body = text[text.index('<article class="decide"') : text.index("</article>")]
+    first = body[: body.index('aria-labelledby="case-name"')] + body[body.index('class="act"') :]
+    seen = re.sub(r'<(\w+)[^>]*class="[^"]*quiet[^"]*".*?</\1>', " ", first, flags=re.DOTALL)
+    words = re.findall(r"\S*\w\S*", re.sub(r"<[^>]+>", " ", seen))
+    assert 60 < len(words) <= MOST_WORDS, len(words)
+
+
+def test_the_figures_are_those_that_the_yes_would_send(backing: Backing) -> None:
+    sid = waiting(backing)
+    page = read(backing, f"/approvals/{sid}")
+    told = visit(backing).get(f"/api/v1/approvals/{sid}").get_json()["now"]
+    assert (told["state"], set(told["checks"].values())) == ("APPROVED", {"ok"})
+    visit(backing).post(f"/api/v1/proposals/{sid}/approve", json={})
+    row = backing.database.signal(sid)
+    assert row is not None
+    assert (told["lots"], told["levels"]["entry"]) == (row["lots"], row["entry"])
+    assert page.cells["l.lots"] == f"{row['lots']:.2f}"
+    for rung in ("stop", "entry", "target"):
+        assert page.cells[f"l.{rung}.price"] == f"{row[rung]:,.2f}"
+    assert [page.cells[f"l.{rung}.r"] for rung in proposals.RUNGS] == ["\u22121.00", "—", "+2.00"]
+    assert page.cells["l.stop.atr"] == "\u22122.00"
+    risk = abs(row["entry"] - row["stop"]) * row["lots"]
+    assert page.cells["l.cash"].startswith(f"{risk:,.2f} (")
+
+
+def test_looking_changes_nothing(backing: Backing) -> None:
+    def everything() -> list[Any]:
+        database = backing.database
+        return [
+            database.proposals(None), database.signals(limit=500), database.trading_states(99),
+            database.audit_entries(),
+        ]  # fmt: skip
+
+    before = everything()
+    for sid in [row["sid"] for row in backing.database.proposals(None)]:
+        for address in (f"/approvals/{sid}", f"/api/v1/approvals/{sid}"):
+            assert visit(backing).get(address).status_code == 200
+    assert everything() == before
+
+
+def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: Backing) -> None:
+    sid = waiting(backing)
+    backing.database.set_latch("BTCUSD", "BUY")
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["chip.Gate"] == "✗ Gate: GATE_VETO"
+    assert page.cells["chip.Desk"] == "✓ Desk"
+    assert page.cells["p.verdict"] == "✗ DENIED: GATE_VETO"
+    (button,) = [one for one in page.all("button") if one.get("id") == "approve"]
+    assert "disabled" in button
+    assert "Disabled: ✗ DENIED: GATE_VETO" in page.text
+
+
+def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+    sid = waiting(backing)
+    row = backing.database.proposal(sid)
+    assert row is not None
+    far = row["price"] + 0.75 * row["atr"]
+    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (far, {}))
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["p.drift"] == "+0.75 ATR"
+    assert page.cells["chip.Price"] == "✗ Price: PRICE_COLLAR"
+
+
+def test_without_a_price_nothing_is_invented(backing: Backing) -> None:
+    sid = waiting(backing, "XAUUSD")
+    with backing.database.transaction():
+        backing.database.connection().execute("DELETE FROM bars WHERE instance = 'XAUUSD'")
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["p.price"] == "—"
+    assert "cannot be approved: no_price" in page.cells["p.verdict"]
+    assert {page.cells[f"chip.{name}"][0] for name in proposals.GROUPS} == {"·"}
+    assert page.cells["l.entry.price"] == "1,860.00", "as it was proposed"
+    assert "who said what is not known" in page.text
+
+
+def test_real_money_asks_for_the_size(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing, 'XAUUSD')}")
+    (field,) = [one for one in page.all("input") if one.get("name") == "lots"]
+    assert {"required", "data-approve"} <= set(field)
+    assert "Real money on main: type 0.03 lots" in page.text
+    page = read(backing, f"/approvals/{waiting(backing)}")
+    assert not [one for one in page.all("input") if one.get("name") == "lots"]
+    assert [one["id"] for one in page.all("button") if "data-approve" in one] == ["approve"]
+
+
+def test_who_may_only_read_gets_no_form(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing)}", scope="read")
+    assert "needs a token of the scope approve" in page.text
+    assert not [one for one in page.all("form") if "proposals" in one.get("action", "")]
+
+
+def test_a_proposal_that_is_not_there_is_a_404(backing: Backing) -> None:
+    assert visit(backing).get("/approvals/TNOBODY").status_code == 404
+
+
+# --- its parts ------------------------------------------------------------------------------------
+
+
+def test_every_check_stands_behind_one_chip() -> None:
+    listed = [rule for rules in proposals.GROUPS.values() for rule in rules]
+    asked = {*(reason.value for reason in approval.CHECKED), approval.POSITION_CHANGED}
+    assert sorted(listed) == sorted(asked)
+    assert set(listed) <= set(proposals.MEANINGS)
+
+
+RECORD: dict[str, Any] = {
+    "gate": {"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY"]},
+    "deliberation": {
+        "panel": {
+            "side": 1, "conviction_raw": 0.8, "conviction": 0.6, "opposition": 0.5,
+            "stances": {"technical": 0.5, "sentiment": -0.4},
+            "disagreements": ["momentum technical +0.1 sentiment -0.1"],
+        },
+        "reports": [
+            {
+                "agent_id": "technical", "confidence": "high", "reasoning": f"Up. {HOSTILE}",
+                "key_points": ["a break"], "evidence": [["a.b", 1], ["c.d", 2], ["e.f", 3]],
+            },
+            {"agent_id": "sentiment", "confidence": "low", "reasoning": "Crowded, so against."},
+            {"agent_id": "news", "abstained": True, "reason": "no data source"},
+            {
+                "agent_id": "bull_researcher", "confidence": "high", "reasoning": HOSTILE,
+                "key_points": ["one", "two", "three"], "falsifiers": ["a close below 7"],
+            },
+            {"agent_id": "risk_gate", "reasoning": "calm", "ruling": {"multiplier": 0.5}},
+        ],
+    },
+}  # fmt: skip
+
+
+def test_conviction_tells_what_was_taken_off() -> None:
+    told = proposals.conviction(RECORD, "BUY")
+    assert (told["text"], told["note"]) == ("0.60", "raw 0.80, \u221225% panel split")
+    assert proposals.conviction({}, "BUY")["text"] == "—"
+
+
+def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
+    rows = {row["title"]: row for row in proposals.panel(RECORD)}
+    assert rows["Technical"]["stance"]["text"] == "+0.50"
+    assert rows["Technical"]["sentence"] == "Up."
+    assert (rows["News"]["silent"], rows["News"]["sentence"]) == (True, "no data source")
+    assert rows["Risk gate"]["ruling"].startswith("× 0.5")
+
+
+def test_why_and_why_not_have_three_points_each_with_evidence() -> None:
+    told = proposals.case(RECORD, "BUY")
+    assert [point["text"] for point in told["why"]] == ["one", "two", "a break"]
+    assert told["why"][2]["ids"] == ["a.b", "c.d"]
+    against = [point["who"] for point in told["why_not"]]
+    assert against == ["Sentiment", "Gate", "Disagreement"]
+    assert told["falsifiers"] == ["a close below 7"]
+    other = proposals.case(RECORD, "SELL")
+    assert [point["who"] for point in other["why"]] == ["Sentiment"]
+    assert other["falsifiers"] == []
+
+
+def test_a_sentence_is_cut_at_a_word() -> None:
+    assert proposals.first_sentence("One two. Three", 90) == "One two."
+    assert proposals.first_sentence("word " * 40, 20) == "word word word word…"
+    assert proposals.first_sentence("x" * 99, 10) == "x" * 10 + "…"
+
+
+def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals, "_record", lambda _row: RECORD)
+    sid = waiting(backing)
+    backing.database.decide_proposal(waiting(backing, "XAUUSD"), "REJECTED", HOSTILE)
+    for address in (f"/approvals/{sid}", "/approvals"):
+        text = text_of(backing, address)
+        assert "<script>alert" not in text
+        assert "onmouseover=alert" not in text or "&lt;b onmouseover" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u0007]", text)
+
+
+def test_a_decided_proposal_is_shown_as_it_was(backing: Backing) -> None:
+    row = next(one for one in backing.database.proposals(None) if one["state"] == "APPROVED")
+    page = read(backing, f"/approvals/{row['sid']}")
+    assert "✓ approved" in page.text
+    assert "Its signal is FILLED" in page.text
+    first = json.loads(row["drafts"])[0]
+    assert page.cells["l.stop.price"] == f"{first['levels']['stop']:,.5f}"
+    assert not [one for one in page.all("button") if one.get("id") == "approve"]

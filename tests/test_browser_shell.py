@@ -1,0 +1,567 @@
+"""What surrounds every page, in a real browser: choices, times, keys, commands, messages, doors."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from browser import DESK, EVIL, PHONE, Site, Visit, chromium, needs_browser
+from demo_view import ScriptedView
+from flask import Flask, request
+from visitors import ACCESS
+
+from torra.dashboard.app import create_app
+
+pytestmark = needs_browser
+
+PALETTES = ("blue-orange", "classic", "red-up", "mono")
+PUT_FORM = """([action, attributes]) => {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = action;
+  form.setAttribute("data-command", "Try it");
+  for (const [name, value] of Object.entries(attributes)) form.setAttribute(name, value);
+  const button = document.createElement("button");
+  button.textContent = "Try it";
+  const amount = document.createElement("input");
+  amount.name = "lots";
+  amount.value = "0.10";
+  form.append(amount, button);
+  document.getElementById("main").prepend(form);
+  button.focus();
+}"""
+HIDDEN_BY_HEADER = """() => {
+  const element = document.activeElement;
+  if (!element || element === document.body || element.closest(".top, .skip")) return false;
+  const box = element.getBoundingClientRect();
+  const header = document.querySelector(".top").getBoundingClientRect();
+  return box.bottom > 0 && box.bottom <= header.bottom;
+}"""
+FIRST_FRAME = """
+const look = () => {
+  if (!document.body || !document.querySelector(".top")) return requestAnimationFrame(look);
+  const { scheme, palette } = document.documentElement.dataset;
+  const style = getComputedStyle(document.documentElement);
+  window.firstFrame = [scheme, palette, style.getPropertyValue("--up")];
+};
+requestAnimationFrame(look);
+"""
+
+
+class Waiting(ScriptedView):
+    """The scripted desk with proposals that wait."""
+
+    def desk(self):
+        return {**super().desk(), "waiting": 2}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+class Answers:
+    """Commands that answer what a test says, and keep what they were sent."""
+
+    def __init__(self):
+        self.told = []
+        self.sent = []
+        self.released = threading.Event()
+        self.released.set()
+
+    def __call__(self):
+        form = {name: value for name, value in request.form.items() if name != "csrf"}
+        kept = {name: request.headers.get(name) for name in ("Accept", "X-Torra-CSRF")}
+        self.sent.append((request.path, form, kept, request.form.get("csrf")))
+        self.released.wait(20)
+        code, told = self.told.pop(0)
+        return told, code
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return Answers()
+
+
+@pytest.fixture(autouse=True)
+def _no_answers_left(answers):
+    answers.told.clear()
+    answers.sent.clear()
+
+
+@pytest.fixture(scope="module")
+def site(answers):
+    app = create_app(Waiting(), access=ACCESS)
+    app.add_url_rule("/api/v1/try", "try", answers, methods=["POST"])
+    app.view_functions["torra_agents.halt"] = answers
+    with Site(app) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def cookies(browser, site):
+    with Visit(browser) as visit:
+        return visit.enter(site)
+
+
+@pytest.fixture(scope="module")
+def regular(browser, site, cookies):
+    """The browser of somebody who comes every day: it has the files already."""
+    with Visit(browser, cookies=cookies) as visit:
+        yield visit
+
+
+@pytest.fixture
+def look(browser, site, cookies, regular):
+    """Open a page as somebody who is logged in; with options, in a new browser."""
+    with contextlib.ExitStack() as visits:
+
+        def open_page(address="/", **more):
+            visit = (
+                visits.enter_context(Visit(browser, cookies=cookies, **more)) if more else regular
+            )
+            if not more:
+                visits.callback(visit.leave)
+            visit.page.goto(site.url + address)
+            return visit
+
+        yield open_page
+
+
+def toast(page):
+    page.wait_for_selector(".toast")
+    return page.inner_text(".toasts .toast:last-child p")
+
+
+# --- who sees what ---
+
+
+def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site):
+    with Visit(browser, screen=PHONE) as visit:
+        visit.page.goto(site.url + "/symbol/BTCUSD")
+        assert "/login?next=/symbol/BTCUSD" in visit.page.url
+        text = visit.page.inner_text("body")
+        assert "BTCUSD" not in text
+        assert visit.page.locator("nav, .strip, #tools, .toasts").count() == 0
+        assert visit.overhang() <= 0
+        assert visit.page.evaluate("document.documentElement.dataset.scheme") == "light"
+
+
+@pytest.mark.parametrize(("scope", "shown"), [("read", 0), ("approve", 1)])
+def test_only_who_may_halt_sees_the_button(browser, site, scope, shown):
+    with Visit(browser) as visit:
+        visit.enter(site, scope)
+        assert visit.page.locator(".halt button").count() == shown
+        assert visit.page.get_by_role("button", name="Log out").count() == 1
+
+
+def test_a_rebound_name_is_refused(browser, site):
+    with Visit(browser) as visit:
+        answer = visit.page.goto(f"http://{EVIL}:{site.port}/")
+        assert answer.status == 400
+        assert "BTCUSD" not in visit.page.content()
+        assert any(EVIL in line for line in visit.wrong)
+        visit.wrong.clear()  # what a browser says to a foreign name
+
+
+def test_a_form_of_another_port_is_refused(browser, site, cookies):
+    other = Flask("other")
+
+    @other.get("/")
+    def form():
+        return (
+            f"<form method='post' action='{site.url}/logout'><button>Win</button></form>"
+            f"<form method='post' action='{site.url}/login'><input name='token' "
+            f"value='{ACCESS.tokens['admin']}'><button>Lose</button></form>"
+        )
+
+    with Site(other) as stranger, Visit(browser, cookies=cookies) as visit:
+        for name in ("Win", "Lose"):
+            visit.page.goto(stranger.url)
+            with visit.page.expect_navigation() as seen:
+                visit.page.get_by_role("button", name=name).click()
+            assert seen.value.url.startswith(site.url)
+            assert seen.value.status == 403
+            assert "Nothing was changed" in visit.page.inner_text("main")
+        assert visit.page.goto(site.url + "/help").url.endswith("/help")  # still logged in
+        visit.forgive("403")
+        visit.forgive("favicon")
+        visit.forgive("404")
+
+
+# --- choices ---
+
+
+def test_a_choice_holds_on_every_page_from_the_first_frame(look):
+    visit = look(screen=DESK)
+    page = visit.page
+    page.click("#open-display")
+    page.get_by_label("dark", exact=True).check()
+    page.get_by_label("red is up").check()
+    assert page.evaluate("document.documentElement.dataset.scheme") == "dark"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "open-display"
+    visit.context.add_init_script(FIRST_FRAME)
+    page.goto(page.url + "help")
+    page.wait_for_function("() => window.firstFrame")
+    assert page.evaluate("window.firstFrame") == ["dark", "red-up", "#f5827e"]
+    kept = json.loads(page.evaluate("localStorage.getItem('torra-preferences')"))
+    assert (kept["theme"], kept["palette"], kept["zone"]) == ("dark", "red-up", "utc")
+
+
+def test_palettes_follow_the_scheme_and_stay_apart(look):
+    page = look().page
+    seen = {}
+    for palette in PALETTES:
+        for theme in ("light", "dark"):
+            seen[palette, theme] = tuple(
+                page.evaluate(
+                    """([palette, theme]) => {
+                      const { dataset } = document.documentElement;
+                      [dataset.palette, dataset.theme] = [palette, theme];
+                      document.dispatchEvent(new CustomEvent("torra:preferences"));
+                      const style = getComputedStyle(document.documentElement);
+                      const named = ["--up", "--down"].map((name) => style.getPropertyValue(name));
+                      return [...named, style.colorScheme];
+                    }""",
+                    [palette, theme],
+                )
+            )
+    assert len(set(seen.values())) == len(seen)
+    assert all(colours[2] == theme for (_, theme), colours in seen.items())
+    assert seen["red-up", "dark"][:2] == seen["classic", "dark"][1::-1]
+
+
+def test_the_system_decides_until_somebody_chooses(look):
+    page = look(scheme="dark").page
+    told = "document.documentElement.dataset.scheme"
+    assert page.evaluate(told) == "dark"
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(f"() => {told} === 'light'")
+
+
+def test_nothing_moves_where_motion_is_unwelcome(look):
+    page = look(reduced_motion="reduce").page
+    assert page.evaluate("document.getAnimations().length") == 0
+    assert page.evaluate(
+        "getComputedStyle(document.querySelector('.fill')).transitionDuration"
+    ) in (
+        "0s",
+        "",
+    )
+
+
+# --- times ---
+
+
+def moments():
+    """Every half hour around what moves a wall clock: USA and Europe, spring and autumn."""
+    for year in (2021, 2024, 2026):
+        for month, day in ((3, 5), (3, 24), (10, 23), (10, 30)):
+            start = datetime(year, month, day, tzinfo=UTC)
+            yield from (start + timedelta(minutes=30) * step for step in range(48 * 10))
+
+
+def test_clocks_agree_with_the_tz_database(look):
+    clocks = ("utc", "new_york+7", "Europe/Athens", "America/St_Johns", "Asia/Kathmandu", "+03:00")
+    clocks += ("-04:30",)
+    asked = list(moments())
+    told = look(timezone_id="Australia/Lord_Howe").page.evaluate(
+        """async ([clocks, moments]) => {
+          const { ahead } = await import(document.querySelector("[src$='shell.js']").src
+            .replace("shell.js", "times.js"));
+          return [...clocks, "local"].map((clock) => moments.map((one) => ahead(clock, one)));
+        }""",
+        [clocks, [round(one.timestamp() * 1000) for one in asked]],
+    )
+    for clock, minutes in zip((*clocks, "Australia/Lord_Howe"), told, strict=True):
+        zone, more = ("America/New_York", 420) if clock == "new_york+7" else (clock, 0)
+        fixed = re.fullmatch(r"([+-])(\d\d):(\d\d)", clock)
+        if fixed:
+            size = int(fixed[2]) * 60 + int(fixed[3])
+            expected = [size if fixed[1] == "+" else -size] * len(asked)
+        else:
+            known = UTC if clock == "utc" else ZoneInfo(zone)
+            expected = [
+                one.astimezone(known).utcoffset().total_seconds() / 60 + more for one in asked
+            ]
+        assert minutes == expected, clock
+
+
+def test_one_switch_moves_every_time_and_live_ones_too(look):
+    page = look("/", timezone_id="Asia/Kolkata").page
+    cell = page.locator("[data-live='desk.time']")
+    assert cell.inner_text() == "2021-12-01 10:17:30 UTC"
+    page.select_option("#zone-choice", "broker")
+    assert cell.inner_text() == "2021-12-01 17:17:30 broker UTC+2".replace("17:", "12:", 1)
+    assert "broker's server (New York + 7 h)" in page.inner_text("#zone-told")
+    page.select_option("#zone-choice", "local")
+    assert cell.inner_text() == "2021-12-01 15:47:30 local UTC+5:30"
+    assert page.locator("[data-live='desk.time'] time").get_attribute("title").split("\n") == [
+        "2021-12-01 10:17:30 UTC",
+        "2021-12-01 12:17:30 broker UTC+2",
+        "2021-12-01 15:47:30 local UTC+5:30",
+    ]
+    cell.evaluate("(cell) => { cell.textContent = 'as of 2021-12-31 20:00 UTC, 2021-12-01 UTC'; }")
+    expected = "as of 2022-01-01 01:30 local UTC+5:30, 2021-12-01 UTC"
+    page.wait_for_function(
+        "(text) => document.querySelector(\"[data-live='desk.time']\").innerText === text",
+        arg=expected,
+    )
+    page.evaluate(
+        """() => {
+          const said = document.createElement("p");
+          said.className = "said";
+          said.id = "said";
+          said.textContent = "buy at 2021-12-31 20:00 UTC";
+          document.getElementById("main").append(said);
+        }"""
+    )
+    assert page.inner_text("#said") == "buy at 2021-12-31 20:00 UTC"
+    left = page.evaluate(
+        r"document.body.innerText.match(/\d{4}-\d{2}-\d{2} \d{2}:\d{2}(:\d{2})? UTC(?![+−])/g)"
+    )
+    assert left == ["2021-12-31 20:00 UTC"]
+    page.select_option("#zone-choice", "utc")
+    assert "local" not in cell.inner_text()
+
+
+# --- keys ---
+
+
+def test_keys_reach_every_page(look):
+    page = look().page
+    targets = dict(
+        page.evaluate(
+            "[...document.querySelectorAll('nav [data-key]')].map((a) => [a.dataset.key, a.pathname])"
+        )
+    )
+    assert set(targets) == {"d", "a", "s", "c", "p", "r", "h", "?"}
+    for key in "asd":
+        page.keyboard.press("g")
+        with page.expect_navigation():
+            page.keyboard.press(key)
+        assert page.evaluate("location.pathname") == targets[key]
+    page.keyboard.press("?")
+    listed = page.inner_text("dialog")
+    for word in ("next row", "filter", "pause or resume", "go to Approvals", "go to Health"):
+        assert word in listed
+    page.keyboard.press("g")  # a dialog is open: nothing happens below it
+    page.keyboard.press("a")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog").count() == 0
+    assert page.evaluate("location.pathname") == targets["d"]
+    page.keyboard.press("a")  # no proposal here: a alone does nothing
+    assert page.evaluate("document.activeElement.tagName") == "BODY"
+
+
+ROWS = """[...document.querySelectorAll("main :is([data-row], tbody tr)")]
+  .filter((row) => row.checkVisibility())
+  .map((row) => row.querySelector("a[href], button, summary"))
+  .filter((one) => one?.checkVisibility())
+  .filter((one, place, all) => one !== all[place - 1])
+  .map((one) => one.getAttribute("href"))"""
+
+
+def test_rows_are_walked_and_opened_by_keys(look):
+    page = look().page
+    where = "document.activeElement.getAttribute('href')"
+    rows = page.evaluate(ROWS)
+    assert len(rows) > 4
+    assert any(row.endswith("/H1") for row in rows)
+    walked = []
+    for key in "j" * (len(rows) + 1) + "kk":
+        page.keyboard.press(key)
+        walked.append(page.evaluate(where))
+    assert walked == [*rows, rows[-1], *rows[-2:-4:-1]]  # to the end, no farther, and back
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.evaluate("location.pathname + location.search") == walked[-1]
+
+
+def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look):
+    page = look().page
+    page.evaluate(PUT_FORM, ["/api/v1/nothing", {"data-filter": ""}])
+    page.focus("[name=lots]")
+    page.keyboard.type("ga?.")
+    assert page.input_value("[name=lots]").endswith("ga?.")
+    assert page.locator("dialog").count() == 0
+    page.keyboard.press("Escape")
+    page.keyboard.press(".")
+    page.wait_for_selector("#live-pause[aria-pressed=true]")
+    page.keyboard.press(".")
+    page.keyboard.press("Control+a")
+    page.click("#open-display")
+    page.get_by_label("off", exact=True).check()
+    page.keyboard.press("Escape")
+    for key in ("?", "j", "."):
+        page.keyboard.press(key)
+    assert page.locator("dialog, [aria-pressed=true]").count() == 0
+    page.click("#open-keys")
+    assert "switched off" in page.inner_text("dialog")
+
+
+def test_a_key_leads_to_the_approval_and_never_presses_it(look):
+    page = look().page
+    sent = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.url))
+    page.evaluate(PUT_FORM, ["/api/v1/nothing", {"data-approve": ""}])
+    page.evaluate("document.activeElement.blur()")
+    for key in "aaaxjk[]/.,y1 ":
+        page.keyboard.press(key)
+        page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("a")
+    assert page.evaluate("document.activeElement.textContent") == "Try it"
+    assert sent == []
+
+
+# --- commands ---
+
+
+OUTCOMES = (
+    (200, {"status": "done", "reason": "sent as T-1"}, "Try it: done. sent as T-1"),
+    (202, {"status": "accepted", "reason": ""}, "Try it: accepted."),
+    (409, {"status": "failed", "reason": "expired at 10:15"}, "failed. expired at 10:15"),
+    (403, {"error": "Not allowed", "advice": "This token may not do that"}, "may not do that"),
+    (429, {}, "failed. too often"),
+    (418, {}, "failed. the desk answered 418"),
+)
+
+
+def test_what_became_of_a_command_is_said_with_its_reason(look, answers):
+    visit = look()
+    page = visit.page
+    page.evaluate(PUT_FORM, ["/api/v1/try", {"data-then": "none"}])
+    answers.told.extend((code, told) for code, told, _ in OUTCOMES)
+    for _, _, expected in OUTCOMES:
+        page.keyboard.press("Enter")
+        assert expected in toast(page)
+        assert page.evaluate("document.activeElement.textContent") == "Try it"
+        assert page.locator("[aria-disabled=true]").count() == 0
+        assert page.locator("#toasts[role=status] .toast").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator(".toast").count() == 0
+    csrf = page.evaluate("document.documentElement.dataset.csrf")
+    expected = {"Accept": "application/json", "X-Torra-CSRF": csrf}
+    assert csrf
+    assert answers.sent[0] == ("/api/v1/try", {"lots": "0.10"}, expected, None)
+    assert len(answers.sent) == len(OUTCOMES)
+    visit.forgive("the server responded with a status of")
+
+
+def test_a_command_that_reached_nobody_is_said_so(look):
+    visit = look()
+    visit.page.evaluate(PUT_FORM, ["/api/v1/try", {}])
+    visit.context.set_offline(True)
+    try:
+        visit.page.keyboard.press("Enter")
+        said = toast(visit.page)
+    finally:
+        visit.context.set_offline(False)
+    assert "could not be reached" in said
+    assert "not known whether the command arrived" in said
+    visit.forgive("ERR_INTERNET_DISCONNECTED")
+
+
+def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers):
+    page = look().page
+    page.evaluate(PUT_FORM, ["/api/v1/try", {}])
+    answers.told.append((200, {"status": "done"}))
+    answers.released.clear()
+    try:
+        for _ in range(3):
+            page.keyboard.press("Enter")
+        assert "running" in toast(page)
+        assert page.locator("form[aria-busy=true] [aria-disabled=true]").count() == 1
+        assert len(answers.sent) == 1
+    finally:
+        answers.released.set()
+    page.wait_for_function(
+        "() => document.querySelector('.toast p')?.textContent === 'Try it: done.'"
+    )
+
+
+def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, answers):
+    page = look("/help").page
+    answers.told.append((200, {"status": "done", "reason": "it is undone"}))
+    attributes = {"data-then": "reload", "data-confirm": "Really?"}
+    page.evaluate(PUT_FORM, ["/api/v1/try", attributes])
+    page.keyboard.press("Enter")
+    assert "Really?" in page.inner_text("dialog")
+    assert page.evaluate("document.activeElement.textContent") == "Cancel"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog", state="detached")
+    assert page.locator(".toast").count() == 0
+    assert page.evaluate("document.activeElement.textContent") == "Try it"
+    assert answers.sent == []
+    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.locator("dialog").get_by_role("button", name="Try it").click()
+    assert toast(page) == "Try it: done. it is undone"
+    assert page.evaluate("document.activeElement.id") == "main"  # the form is gone
+    page.keyboard.press("Escape")
+    assert page.locator(".toast").count() == 0
+
+
+def test_a_halt_is_never_asked_about_and_told_at_once(look, answers):
+    page = look(preferences={"confirm": "every"}).page
+    answers.told.append((200, {"status": "done", "reason": "no signal is sent"}))
+    page.click(".halt button")
+    page.wait_for_selector("#toasts-urgent[role=alert] .toast")
+    assert toast(page) == "Halt trading: done. no signal is sent"
+    ((path, _, headers, csrf),) = answers.sent
+    assert path == "/api/v1/halt"
+    assert csrf == headers["X-Torra-CSRF"]
+    page.evaluate(PUT_FORM, ["/api/v1/try", {}])
+    page.keyboard.press("Enter")
+    assert page.locator("dialog").count() == 1  # everything else is asked about
+
+
+# --- what is in sight ---
+
+
+def test_the_title_tells_how_many_wait(look):
+    page = look().page
+    assert page.title() == "(2) Overview · Torra DEMO"
+    page.wait_for_selector("[data-connection=live]")  # the next refresh is seconds away
+    for change, title in (
+        ("cell.textContent = '3'", "(3) Overview · Torra DEMO"),
+        ("cell.hidden = true", "Overview · Torra DEMO"),
+    ):
+        page.evaluate(
+            f"""() => {{
+              const cell = document.querySelector("[data-live='nav.waiting']");
+              {change};
+            }}"""
+        )
+        page.wait_for_function("(title) => document.title === title", arg=title)
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_focus_is_never_below_the_header(look, screen):
+    page = look("/help", screen=screen).page
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.keyboard.press("Shift+Tab")
+    for _ in range(30):
+        assert not page.evaluate(HIDDEN_BY_HEADER)
+        page.keyboard.press("Shift+Tab")
+    for _ in range(12):
+        page.keyboard.press("j")
+        assert not page.evaluate(HIDDEN_BY_HEADER)
+
+
+def test_everything_to_press_is_large_enough(look):
+    page = look(screen=PHONE).page
+    small = page.evaluate(
+        """() => [...document.querySelectorAll(".top :is(a, button, select), .toasts button")]
+          .map((one) => [one.textContent.trim(), one.getBoundingClientRect()])
+          .filter(([, box]) => box.height < 24 || box.width < 24)
+          .map(([text]) => text)"""
+    )
+    assert small == []

@@ -1,0 +1,117 @@
+"""Our own scripts, sheets and templates: text stays text, nothing runs from strings, no other host."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from torra.config import ROOT
+
+STATIC = ROOT / "static"
+SCRIPTS = sorted(STATIC.glob("*.js"))
+SHEETS = sorted(STATIC.glob("*.css"))
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SHELL_SHEETS = ("torra.css", "shell.css", "palettes.css")
+
+FROM_STRINGS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|setHTML|srcdoc|DOMParser|createContextualFragment"
+    r"|document\s*\.\s*write|\beval\b|\bnew\s+Function\b|\bFunction\s*\(|\bimport\s*\("
+    r"|set(?:Timeout|Interval)\s*\(\s*['\"`]|javascript:"
+)
+"""What turns text into elements or into code."""
+
+HANDLER = re.compile(r"""setAttribute\(\s*["'`]on|\.on[a-z]+\s*=\s*["'`]""")
+ELSEWHERE = re.compile(r"""["'`(](?:https?:)?//(?!\s)""")
+"""An address with a host in it: pages ask nobody but their own desk."""
+
+UNSAFE_TEMPLATE = re.compile(
+    r"\|\s*(?:safe|tojson|urlize|xmlattr)\b|Markup|\{%-?\s*(?:autoescape|endautoescape)"
+    r"""|=\{\{|=\{%|\sstyle\s*=|\son[a-z]+\s*=|javascript:|<script>|<style|<iframe|<object|<embed"""
+)
+NAMES = {path.name for path in STATIC.iterdir() if path.is_file()}
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"(?m)^\s*//.*$", "", text)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_writes_text_only_and_asks_nobody_else(path):
+    text = path.read_text(encoding="utf-8")
+    assert not FROM_STRINGS.search(text)
+    assert not HANDLER.search(text)
+    assert not ELSEWHERE.search(text)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_says_what_it_is_for_and_loads_only_our_own(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("// ")
+    assert len(text.splitlines()) < 500
+    for source in re.findall(r"""\bfrom\s+["']([^"']+)["']""", without_comments(text)):
+        assert re.fullmatch(r"\./[a-z_]+\.js", source), source
+        assert source[2:] in NAMES
+
+
+@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
+def test_a_sheet_loads_nothing(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"url\(|@import|expression\(|-moz-binding", text)
+    assert text.startswith("/* ")
+    if path.name in SHELL_SHEETS:
+        assert path.stat().st_size < 16_000
+    else:
+        assert path.stat().st_size < 12_000
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_template_escapes_everything_and_has_no_inline_code(path):
+    text = path.read_text(encoding="utf-8")
+    found = UNSAFE_TEMPLATE.search(text)
+    assert not found, text[max(0, found.start() - 60) : found.end() + 60]
+    for tag in re.findall(r"<(?:script|link)\b[^>]*>", text):
+        source = re.search(r"filename='([^']+)'|filename=([a-z_.\[\]\"'-]+)", tag)
+        assert source, tag
+        assert "url_for('torra_agents.static'" in tag
+        if source[1]:
+            assert source[1] in NAMES, tag
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (FROM_STRINGS, "place.innerHTML = text"),
+        (FROM_STRINGS, "document . write(text)"),
+        (FROM_STRINGS, "setTimeout('run()', 5)"),
+        (FROM_STRINGS, "await import(name)"),
+        (FROM_STRINGS, "const f = new Function(text)"),
+        (HANDLER, "button.onclick = 'run()';"),
+        (HANDLER, 'button.setAttribute("onclick", text)'),
+        (ELSEWHERE, "fetch('https://evil.test')"),
+        (ELSEWHERE, 'new EventSource("//evil.test/x")'),
+        (UNSAFE_TEMPLATE, "<p>{{ text|safe }}</p>"),
+        (UNSAFE_TEMPLATE, "<p title={{ text }}>"),
+        (UNSAFE_TEMPLATE, '<p style="color: red">'),
+        (UNSAFE_TEMPLATE, '<button onclick="run()">'),
+        (UNSAFE_TEMPLATE, "{% autoescape false %}"),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(pattern, text):
+    assert pattern.search(text)
+
+
+def test_pages_put_choices_on_before_anything_is_painted():
+    base = (ROOT / "templates" / "torra_agents" / "base.html").read_text(encoding="utf-8")
+    head = base[: base.index("</head>")]
+    assert head.index("early.js") < head.index("stylesheet")
+    assert re.search(r'<script src="[^>]*early\.js', head)  # classic, so that it blocks
+    early = (STATIC / "early.js").read_text(encoding="utf-8")
+    kept = (STATIC / "prefs.js").read_text(encoding="utf-8")
+    key = re.search(r'KEPT = "([^"]+)"', early)[1]
+    assert f'KEPT = "{key}"' in kept
+    choices = set(re.findall(r"^  (\w+): \[", kept, re.MULTILINE))
+    assert choices == {"theme", "palette", "zone", "confirm", "keys"}
+    values = re.findall(r'\["([a-z-]+)", "', kept)
+    plain = re.compile(re.search(r"PLAIN = /(.*?)/;", early)[1])
+    assert all(plain.fullmatch(word) for word in (*choices, *values))

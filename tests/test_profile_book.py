@@ -1,0 +1,549 @@
+"""Profiles on the disk: what is read, checked, compared, saved, kept in a history and undone."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from torra import profile_book
+from torra.config import ROOT, DeskSettings, Instance, Profile, validate
+from torra.errors import ConfigError
+from torra.profile_book import ProfileBook, usable
+from torra.profile_fields import (
+    ABSENT,
+    DEFAULT,
+    canonical,
+    changed,
+    flat,
+    place_of,
+    read,
+    shown,
+    written,
+)
+from torra.profile_fields import settings as every_setting
+from torra.profile_guard import LOOSENS, SECTIONS, command_line, compare, direction, loosening
+
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+DESK = DeskSettings(instances=(Instance(symbol="BTCUSD"),))
+POSITIONS = ("risk", "max_positions")
+
+
+def open_book(home, desk=DESK, **more):
+    return ProfileBook(home, desk, now=lambda: NOW, environment={}, **more)
+
+
+def save(book, changes, may="guarded", name="default", digest=None, actor="ann"):
+    digest = book.read(name).digest if digest is None else digest
+    return book.save(
+        name, lambda values: changed(values, changes), digest=digest, may=may, actor=actor
+    )
+
+
+def loaded(book, name="default"):
+    return canonical(book.read(name).profile)
+
+
+@pytest.fixture
+def book(tmp_path):
+    return open_book(tmp_path)
+
+
+# --- settings one by one --------------------------------------------------------------------------
+
+
+def test_every_leaf_of_the_profile_is_one_setting():
+    names = [item.place for item in every_setting(DEFAULT)]
+    assert len(names) == len(set(names))
+    assert set(flat(DEFAULT)) <= set(names)
+    more = set(names) - set(flat(DEFAULT))
+    assert {place[0] for place in more} == {"timeframe_weights", "agents"}  # entries that may come
+
+
+RICH = changed(
+    DEFAULT,
+    {
+        ("symbols", "XAU.m"): {**DEFAULT["symbols"]["XAUUSD"], "digits": 3},
+        ("agents", "role_models"): {"technical": "google:gemini-3.8-flash", "odd \u202e": 'a "b"'},
+        ("agents", "active_agents"): ["technical", " spaced", "[json]"],
+        ("symbols", "BTCUSD", "news_terms"): ["bit\ncoin", "x"],
+        ("news", "file"): "tab\tname",
+        ("agents", "quick_think_model"): '"quoted"',
+        ("markov", "cut_points"): [-0.5, -1e-7, 0.1, 1.0],
+    },
+)
+
+
+@pytest.mark.parametrize("values", [DEFAULT, RICH], ids=["default", "rich"])
+def test_what_is_written_into_a_form_is_read_back_as_it_was(values):
+    here = flat(values)
+    again = {
+        item.place: read(item, written(here.get(item.place, ABSENT)))
+        for item in every_setting(values)
+    }
+    assert {place: value for place, value in again.items() if value is not ABSENT} == here
+    assert changed(values, again) == values
+    assert json.dumps(changed(values, again)) == json.dumps(values)  # the order too: the digest
+
+
+def test_what_a_form_shows_cannot_turn_the_reading_direction():
+    for item in every_setting(RICH):
+        value = flat(RICH).get(item.place, ABSENT)
+        for line in (*written(value).split("\n"), item.name, shown(value)):
+            assert line.isprintable(), item.place
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=10)
+def test_any_text_comes_back_as_it_was(text):
+    item = next(item for item in every_setting(DEFAULT) if item.name == "news.file")
+    assert read(item, written(text)) == text
+    words = next(item for item in every_setting(DEFAULT) if item.name == "agents.active_agents")
+    assert read(words, written([text])) == [text]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("risk.max_positions", "5", 5),
+        ("risk.max_positions", "5.5", 5.5),
+        ("risk.max_positions", "five", "five"),
+        ("risk.max_positions", "", ""),
+        ("risk.max_positions", "\u0665", "\u0665"),
+        ("risk.max_positions", "1_0", "1_0"),
+        ("risk.max_positions", "9" * 5000, "9" * 5000),
+        ("risk.capital", "1e4", 10_000.0),
+        ("risk.capital", "NaN", "NaN"),
+        ("timeframe_weights.M5", " ", ABSENT),
+        ("agents.include_news", "true", True),
+        ("agents.include_news", "maybe", "maybe"),
+        ("agents.active_agents", "technical\r\n\r\nnews\r\n", ["technical", "news"]),
+        ("agents.active_agents", '["a", 1]', ["a", 1]),
+        ("agents.active_agents", "[broken", "[broken"),
+        ("markov.cut_points", "-0.4, -0.1,0.1 ,x", [-0.4, -0.1, 0.1, "x"]),
+    ],
+)
+def test_what_a_person_writes_is_read_or_handed_on(name, text, value):
+    item = next(item for item in every_setting(DEFAULT) if item.name == name)
+    assert read(item, text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("execution", ("execution",)),
+        ("risk.max_positions", ("risk", "max_positions")),
+        ("symbols.XAU.m.digits", ("symbols", "XAU.m", "digits")),
+        ("symbols.NEW", ("symbols", "NEW")),
+        ("agents.role_models.bull_researcher", ("agents", "role_models", "bull_researcher")),
+        ("no.such.thing", ("no", "such.thing")),
+    ],
+)
+def test_a_name_stands_for_a_place(name, place):
+    assert place_of(DEFAULT, name) == place
+
+
+# --- what loosens ---------------------------------------------------------------------------------
+
+
+def test_every_setting_of_a_guarded_section_has_its_own_direction():
+    for item in every_setting(DEFAULT):
+        pattern = ".".join(
+            (item.place[0], "*", item.place[-1]) if item.place[0] == "symbols" else item.place
+        )
+        if item.place[0] in SECTIONS:
+            assert pattern in LOOSENS, f"say in LOOSENS which way {pattern} loosens"
+    known = {item.name for item in every_setting(DEFAULT)}
+    for name in LOOSENS:
+        shape = re.compile(re.escape(name).replace(r"\*", "[^.]+"))
+        assert any(shape.fullmatch(one) for one in known), f"{name} is no setting any more"
+
+
+LESS_IS_LOOSER = {
+    "risk.cooldown_bars", "gate.min_valid_bars", "gate.event_before_minutes",
+    "gate.event_after_minutes", "symbols.*.tick_value", "symbols.*.contract_size",
+    "symbols.*.lot_min", "symbols.*.spread", "symbols.*.slippage", "symbols.*.stops_level",
+}  # fmt: skip
+"""Fewer bars or minutes of caution; a position that is said to be worth or to cost less."""
+
+
+def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves():
+    down = {name for name, way in LOOSENS.items() if way == "down"}
+    up = {name for name, way in LOOSENS.items() if way == "up"}
+    assert down == LESS_IS_LOOSER
+    assert {name.partition(".")[0] for name in up} == {"risk", "gate", "symbols", "agents"}
+    assert {name for name in up if name.startswith("symbols")} == {
+        "symbols.*.tick_size", "symbols.*.lot_max",
+    }  # fmt: skip
+
+
+def test_a_setting_that_is_new_in_a_guarded_section_is_taken_for_loosening():
+    assert direction(("risk", "something_new")) == "any"
+    assert direction(("thresholds", "buy")) is None
+
+
+WAYS = {
+    "up": (("risk", "max_positions"), 3, 4, 2),
+    "down": (("risk", "cooldown_bars"), 5, 4, 6),
+    "choice": (("execution",), "approve", "auto", "off"),
+    "value of a tick": (("symbols", "BTCUSD", "tick_value"), 0.01, 0.001, 0.1),
+    "size of a tick": (("symbols", "BTCUSD", "tick_size"), 0.01, 0.1, 0.001),
+    "fewer": (("symbols", "EURUSD", "currencies"), ["EUR", "USD"], ["EUR"], ["EUR", "USD", "GBP"]),
+    "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
+    "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
+    "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),
+    "drive": (("news", "file"), "a.jsonl", "c:b.jsonl", "b"),
+    "ceiling": (("agents", "max_api_cost_per_hour"), 2.0, 2.01, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_the_direction_of_a_change_is_told(case):
+    place, base, looser, tighter = WAYS[case]
+    before = changed(DEFAULT, {place: base})
+    for after, way in ((looser, "loosens"), (tighter, "tightens")):
+        (change,) = compare(before, changed(DEFAULT, {place: after}))
+        assert (change.way, change.place) == (way, place)
+
+
+def test_taking_the_calendar_out_loosens_and_so_does_another_one():
+    with_calendar = changed(DEFAULT, {("events", "calendar"): "events.csv"})
+    for after in ("", "other.csv"):
+        (change,) = compare(with_calendar, changed(DEFAULT, {("events", "calendar"): after}))
+        assert change.way == "loosens"
+
+
+def test_a_symbol_that_comes_or_goes_needs_the_command_line():
+    more = changed(DEFAULT, {("symbols", "NEW"): DEFAULT["symbols"]["BTCUSD"]})
+    for before, after in ((DEFAULT, more), (more, DEFAULT)):
+        assert {item.way for item in compare(before, after)} == {"loosens", "free"}
+
+
+def test_the_command_line_that_is_told_can_be_typed():
+    changes = compare(
+        DEFAULT,
+        changed(DEFAULT, {POSITIONS: 5, ("symbols", "EURUSD", "currencies"): ["U SD'"],
+                          ("timeframe_weights", "M15"): ABSENT}),
+    )  # fmt: skip
+    assert command_line("mine", changes) == (
+        "torra profile set mine risk.max_positions 5 symbols.EURUSD.currencies "
+        "'[\"U SD'\"'\"'\"]' --unset timeframe_weights.M15"
+    )
+
+
+# --- checking -------------------------------------------------------------------------------------
+
+
+NUMBERS = [item for item in every_setting(DEFAULT) if item.kind in ("number", "whole")]
+
+
+@st.composite
+def edits(draw):
+    items = draw(
+        st.lists(
+            st.sampled_from(every_setting(DEFAULT)), max_size=4, unique_by=lambda item: item.name
+        )
+    )
+    found = {}
+    for item in items:
+        if item.kind in ("number", "whole"):
+            odd = st.sampled_from(["", "x", "1e999", "NaN"])
+            near = st.one_of(st.integers(-2, 400), st.floats(-2, 2).map(lambda x: round(x, 3)))
+            found[item.place] = read(item, str(draw(near | odd)))
+        elif item.kind in ("choice", "switch"):
+            known = (*item.choices, "true", "false", "what")
+            found[item.place] = read(item, draw(st.sampled_from(known)))
+        else:
+            found[item.place] = read(
+                item, draw(st.sampled_from(["", "a", "technical", "EUR", "0"]))
+            )
+    return found
+
+
+def test_a_check_accepts_what_the_models_accept_and_nothing_else(tmp_path, scaled):
+    book = open_book(tmp_path, DeskSettings(instances=(Instance(symbol="XAUUSD", profile="no"),)))
+
+    @settings(max_examples=scaled(5000, least=10), deadline=None)
+    @given(edits())
+    def hold(found):
+        values = changed(DEFAULT, found)
+        try:
+            wanted = validate(Profile, values, "it")
+        except ConfigError:
+            wanted = None
+        checked = book.check("default", values)
+        assert (checked.profile is None) == (wanted is None)
+        if wanted is None:
+            assert checked.faults
+        else:
+            assert checked.profile.digest() == wanted.digest()
+            assert {item.place for item in checked.changes} == {
+                place for place, value in flat(canonical(wanted)).items()
+                if value != flat(DEFAULT).get(place)
+            } | (set(flat(DEFAULT)) - set(flat(canonical(wanted))))  # fmt: skip
+
+    hold()
+
+
+def test_faults_stand_at_their_setting_with_place_value_and_remedy(book):
+    found = book.check(
+        "default",
+        changed(DEFAULT, {("risk", "max_position"): 2, ("agents", "debate_rounds"): 9,
+                          ("news", "sources"): ["finnhub", "radio"]}),
+    )  # fmt: skip
+    told = {fault.name: fault.text for fault in found.faults}
+    assert found.profile is None
+    assert told[""] == "unknown key risk.max_position; did you mean max_positions?"
+    assert "less than or equal to 3 (found 9)" in told["agents.debate_rounds"]
+    assert "news.sources.1" in told["news.sources"]
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "text"),
+    [
+        ({("timeframe_weights", "M15"): ABSENT}, "timeframe_weights.M15", "gives it no weight"),
+        ({("agents", "active_agents"): ["nobody"]}, "", "not there: nobody"),
+        ({("agents", "role_models"): {"ghost": "m"}}, "", "role_models names ghost"),
+    ],
+    ids=["timeframe", "agents", "roles"],
+)
+def test_a_check_holds_the_profile_against_its_instances(book, change, name, text):
+    (fault,) = book.check("default", changed(DEFAULT, change)).faults
+    assert fault.name == name
+    assert text in fault.text
+
+
+def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_path):
+    values = changed(DEFAULT, {("agents", "provider"): "anthropic"})
+    elsewhere = open_book(tmp_path).check("default", values)
+    assert elsewhere.profile is not None
+    assert len(elsewhere.warnings) == 1
+    here = open_book(tmp_path, desk_here=True).check("default", values)
+    assert here.profile is None
+
+
+def test_a_check_warns_of_what_waits_for_the_next_start(book):
+    found = book.check("default", changed(DEFAULT, {("agents", "include_news"): True}))
+    assert found.warnings == ("agents.include_news takes effect at the next start of the desk",)
+
+
+# --- saving ---------------------------------------------------------------------------------------
+
+
+def test_a_save_is_whole_kept_and_told(book, tmp_path):
+    before = book.read("default")
+    assert before.shipped
+    saved = save(book, {POSITIONS: 2, ("thresholds", "buy"): 0.6})
+    after = book.read("default")
+    assert (saved.outcome, saved.before, saved.digest) == ("saved", before.digest, after.digest)
+    assert not after.shipped
+    assert after.path == tmp_path / "profiles" / "default.json"
+    assert loaded(book)["risk"]["max_positions"] == 2
+    newest, found = book.history("default")
+    assert (newest.number, newest.actor, newest.action) == (2, "ann", "save")
+    assert (newest.at, newest.digest) == ("2026-11-20T09:30:00Z", after.digest)
+    assert [row["way"] for row in newest.changes] == ["", "tightens"]
+    assert (found.action, found.digest) == ("shipped", before.digest)
+    shipped = ROOT / "profiles" / "default.json"
+    assert Profile.model_validate_json(shipped.read_text()).digest() == before.digest
+    assert not list((tmp_path / "profiles").rglob("*.partial"))
+
+
+def test_nothing_to_save_saves_nothing(book, tmp_path):
+    assert save(book, {}).outcome == "unchanged"
+    assert not (tmp_path / "profiles").exists()
+
+
+def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book):
+    page = book.read("default").digest
+    assert save(book, {("thresholds", "buy"): 0.7}, digest=page, actor="bob").outcome == "saved"
+    late = save(book, {("thresholds", "sell"): 0.8}, digest=page)
+    assert late.outcome == "conflict"
+    assert [(item.name, item.after) for item in late.changes] == [("thresholds.buy", 0.7)]
+    assert loaded(book)["thresholds"] == {"buy": 0.7, "sell": 0.5}
+
+
+def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path):
+    book = open_book(tmp_path)
+    save(book, {("thresholds", "buy"): 0.7})
+
+    class Meanwhile:
+        def __enter__(self):
+            (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
+
+        def __exit__(self, *_):
+            return None
+
+    racing = open_book(tmp_path, exclusive=Meanwhile)
+    assert save(racing, {("thresholds", "sell"): 0.8}).outcome == "conflict"
+    assert loaded(book)["thresholds"] == {"buy": 0.9, "sell": 0.5}
+
+
+def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_path):
+    save(book, {("thresholds", "buy"): 0.7})
+    (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
+    save(book, {("thresholds", "sell"): 0.8})
+    newest, found, *_ = book.history("default")
+    assert found.action == "found on the disk"
+    assert [(row["place"], row["after"]) for row in found.changes] == [("thresholds.buy", 0.9)]
+    assert [row["place"] for row in newest.changes] == ["thresholds.sell"]
+
+
+@pytest.mark.parametrize(
+    ("may", "change", "outcome"),
+    [
+        ("harmless", {("thresholds", "buy"): 0.6}, "saved"),
+        ("harmless", {POSITIONS: 2}, "scope"),
+        ("harmless", {("agents", "provider"): "google"}, "scope"),
+        ("harmless", {POSITIONS: 4}, "loosens"),
+        ("guarded", {POSITIONS: 2}, "saved"),
+        ("guarded", {POSITIONS: 4}, "loosens"),
+        ("guarded", {POSITIONS: 2, ("risk", "daily_loss_cap_pct"): 2.5}, "loosens"),
+        ("loosen", {POSITIONS: 4}, "saved"),
+        ("loosen", {("risk", "capital"): -1.0}, "invalid"),
+    ],
+)
+def test_who_may_save_what(book, may, change, outcome):
+    before = book.read("default").digest
+    saved = save(book, change, may=may)
+    assert saved.outcome == outcome
+    assert (book.read("default").digest != before) == (outcome == "saved")
+    if outcome == "loosens":
+        assert saved.command.startswith("torra profile set default risk.")
+
+
+def test_edited_and_undone_is_the_same_profile(book):
+    before = book.read("default").digest
+    save(book, {("thresholds", "buy"): 0.7, ("timeframe_weights", "M5"): 0.1})
+    undone = book.undo("default", 1, digest=None, may="harmless", actor="ann")
+    assert (undone.outcome, book.read("default").digest) == ("saved", before)
+    assert [entry.action for entry in book.history("default")] == ["undo to 1", "save", "shipped"]
+
+
+def test_an_undo_that_would_loosen_is_refused(book):
+    save(book, {POSITIONS: 1})
+    undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
+    assert undone.outcome == "loosens"
+    assert undone.command == "torra profile set default risk.max_positions 3"
+    assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
+
+
+def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book):
+    with pytest.raises(ConfigError, match="no entry 7"):
+        book.undo("default", 7, digest=None, may="loosen", actor="me")
+
+
+def test_the_history_keeps_the_newest(book, monkeypatch):
+    monkeypatch.setattr(profile_book, "KEPT_ENTRIES", 4)
+    for number in range(6):
+        save(book, {("thresholds", "buy"): round(0.3 + number / 100, 2)})
+    assert [entry.number for entry in book.history("default")] == [7, 6, 5, 4]
+
+
+def test_a_broken_entry_is_left_out(book, tmp_path):
+    save(book, {("thresholds", "buy"): 0.7})
+    (tmp_path / "profiles" / ".history" / "default" / "2.json").write_text("{")
+    assert [entry.number for entry in book.history("default")] == [1]
+    save(book, {("thresholds", "buy"): 0.8})
+    assert book.history("default")[0].number == 4  # 3 is what was found on the disk
+
+
+# --- broken files ---------------------------------------------------------------------------------
+
+
+def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path):
+    good = save(book, {POSITIONS: 2}).digest
+    (tmp_path / "profiles" / "default.json").write_text('{"risk": {"max_positions": -1}}')
+    broken = book.read("default")
+    assert broken.profile is None
+    assert "risk.max_positions" in broken.trouble
+    assert broken.digest.startswith("broken-")
+    assert save(book, {POSITIONS: 3}).outcome == "loosens"  # against the last good one
+    mended = book.undo("default", 2, digest=broken.digest, may="guarded", actor="ann")
+    assert (mended.outcome, book.read("default").digest) == ("saved", good)
+
+
+def test_a_broken_file_without_a_history_needs_the_command_line(book, tmp_path):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text("{")
+    assert save(book, {POSITIONS: 2}).outcome == "loosens"
+    assert (tmp_path / "profiles" / "default.json").read_text() == "{"
+
+
+def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path):
+    book = open_book(tmp_path, DeskSettings(instances=(Instance(symbol="BTCUSD", profile="mine"),)))
+    assert book.names() == ["default", "mine"]
+    assert book.read("mine").digest == "missing"
+    with pytest.raises(ConfigError, match="there are default, mine"):
+        book.read("other")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".hidden", "../up", "a/b", "a\\b", "con", "NUL.txt", "Com1", "lpt9.x", "a.", "x" * 33, "ä",
+     "a\n", "a b", "a:b"],
+)  # fmt: skip
+def test_names_that_no_profile_may_have(book, name):
+    assert not usable(name)
+    with pytest.raises(ConfigError, match="no name for a profile"):
+        book.read(name)
+
+
+def test_a_file_that_leads_out_of_its_folder_is_refused(book, tmp_path):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "elsewhere.json").write_text("{}")
+    (tmp_path / "profiles" / "mine.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(ConfigError, match="leads out"):
+        book.read("mine")
+
+
+# --- no sequence without the command line ends looser ---------------------------------------------
+
+
+GUARDED_EDITS = [
+    (POSITIONS, (0, 1, 2, 3, 4)),
+    (("risk", "cooldown_bars"), (0, 1, 2)),
+    (("execution",), ("off", "approve", "auto")),
+    (("agents", "max_api_cost_per_hour"), (0.0, 1.0, 2.0, 3.0)),
+    (("gate", "min_valid_bars"), (200, 210, 220)),
+    (("symbols", "BTCUSD", "tick_value"), (0.001, 0.01, 0.1)),
+    (("events", "calendar"), ("",)),
+    (("thresholds", "buy"), (0.4, 0.5, 0.6)),
+]
+STEPS = st.one_of(
+    st.tuples(st.just("save"), st.lists(st.sampled_from(GUARDED_EDITS), min_size=1, max_size=3),
+              st.integers(0, 10)),
+    st.tuples(st.just("undo"), st.just([]), st.integers(1, 8)),
+)  # fmt: skip
+
+
+def test_no_sequence_of_saves_and_undos_ends_looser(tmp_path_factory, scaled):
+    @settings(max_examples=scaled(1000, least=6), deadline=None)
+    @given(st.lists(STEPS, max_size=6))
+    def hold(steps):
+        book = open_book(tmp_path_factory.mktemp("book"), DeskSettings(
+            instances=(Instance(symbol="BTCUSD", profile="other"),)
+        ))  # fmt: skip
+        for kind, edits, number in steps:
+            before = loaded(book)
+            if kind == "save":
+                save(book, {place: known[number % len(known)] for place, known in edits})
+            elif any(entry.number == number for entry in book.history("default")):
+                book.undo("default", number, digest=None, may="guarded", actor="ann")
+            assert not loosening(compare(before, loaded(book)))
+        start, end = copy.deepcopy(DEFAULT), loaded(book)
+        assert not loosening(compare(start, end))
+
+    hold()
+
+
+def test_the_models_say_more_than_one_fault():
+    with pytest.raises(ValidationError) as caught:
+        Profile.model_validate({"risk": {"capital": -1}, "gate": {"losing_streak": 0}})
+    assert len(caught.value.errors()) == 2

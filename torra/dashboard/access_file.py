@@ -1,0 +1,153 @@
+"""The tokens of a home on disk: `access.json`, made once and readable by its owner alone.
+
+Of several processes that start at the same moment one makes the file and the others take what it
+made. Whoever finds the file readable by others does not start: those tokens may be known. Nothing
+here says or logs a token; a file that cannot be used is a ConfigError with the remedy. Who may do
+what with a token is `access`'s part.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torra.clock import token as new_token
+from torra.errors import ConfigError
+
+SCOPES: Final = ("read", "approve", "admin")
+"""In this order: each may what the ones before it may."""
+
+FILE: Final = "access.json"
+TOKEN_BYTES: Final = 32
+SHORTEST: Final = 32
+"""Characters that a token and the key have at least: nobody replaces them by a word."""
+
+OWNER_ONLY: Final = 0o600
+OTHERS: Final = 0o077
+"""Rights of group and world."""
+
+RENEW: Final = "run: torra token --new"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tokens:
+    """A desk's tokens by scope, and the key that signs its sessions."""
+
+    by_scope: Mapping[str, str]
+    key: str
+
+    def scope_of(self, token: str) -> str | None:
+        """Return the scope that a token gives, None for one that is none of ours."""
+        found = None
+        for scope, known in self.by_scope.items():
+            if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):
+                found = scope
+        return found
+
+
+def make() -> Tokens:
+    """Return new tokens and a new key that are kept nowhere."""
+    return Tokens({scope: new_token(TOKEN_BYTES) for scope in SCOPES}, new_token(TOKEN_BYTES))
+
+
+def read_or_make(home: Path) -> tuple[Tokens, bool]:
+    """Return a home's tokens and whether they were made just now; raises ConfigError."""
+    path = home / FILE
+    try:
+        return read(path), False
+    except FileNotFoundError:
+        made = make()
+    if _put(path, made):
+        return read(path), True
+    return read(path), False  # another process was quicker
+
+
+def replace(home: Path) -> Tokens:
+    """Put new tokens in the place of the old ones, whatever those were; raises ConfigError."""
+    path = home / FILE
+    made = make()
+    try:
+        partial = _written(path, made)
+        partial.replace(path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    return read(path)
+
+
+def read(path: Path) -> Tokens:
+    """Return the tokens of a file; raises FileNotFoundError and ConfigError."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read()
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}; for new tokens {RENEW}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & OTHERS:
+        raise ConfigError(
+            f"{path} has the rights {stat.S_IMODE(mode):04o}: others can read it, so its tokens "
+            f"may be known; {RENEW}, or, if nobody else uses this machine: chmod 600 {path}. "
+            "A home on a disk that keeps no rights cannot hold tokens: set TORRA_HOME"
+        )
+    return _understood(path, text)
+
+
+def _understood(path: Path, text: str) -> Tokens:
+    try:
+        told = json.loads(text)
+        by_scope = {scope: told["tokens"][scope] for scope in SCOPES}
+        key = told["key"]
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{path} is no list of tokens; {RENEW}") from None
+    values = [*by_scope.values(), key]
+    if any(not isinstance(value, str) or len(value) < SHORTEST for value in values):
+        raise ConfigError(f"{path} has a token shorter than {SHORTEST} characters; {RENEW}")
+    if len(set(values)) < len(values):
+        raise ConfigError(f"{path} has the same token twice; {RENEW}")
+    return Tokens(by_scope, key)
+
+
+def _put(path: Path, tokens: Tokens) -> bool:
+    """Write the file where there is none; False when there is one by now."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = _written(path, tokens)
+        try:
+            os.link(partial, path)  # whole, or not at all; refuses to replace
+        except FileExistsError:
+            return False
+        except OSError:  # a disk without links
+            _write(path, tokens)
+        finally:
+            partial.unlink(missing_ok=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    return True
+
+
+def _written(path: Path, tokens: Tokens) -> Path:
+    """Return a file beside its place that nobody else can be writing."""
+    partial = path.with_name(f"{path.name}.{new_token(6)}.partial")
+    _write(partial, tokens)
+    return partial
+
+
+def _write(path: Path, tokens: Tokens) -> None:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        json.dump({"tokens": dict(tokens.by_scope), "key": tokens.key}, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _unwritten(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"cannot write {path}: {error.strerror or error}; set TORRA_HOME")

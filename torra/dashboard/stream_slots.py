@@ -1,0 +1,57 @@
+"""How many streams may be held open at once: each of them holds a thread of the server.
+
+A slot is given back when its stream ends or its reader leaves. One that was never given back, by
+whatever fault, is free again when its stream's life is over, so that no fault uses the slots up.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+MOST: Final = 6
+"""Streams of one app: a browser holds as many connections to a host."""
+
+MOST_EACH: Final = 2
+"""Streams of one session, or of one program's token: the desk's own, and one tick's."""
+
+LIFE_SECONDS: Final = 900.0
+"""A stream ends after this long; its reader comes again and misses nothing."""
+
+SPARE_SECONDS: Final = 60.0
+"""How long after a stream's life its slot is taken to be lost."""
+
+
+class Slots:
+    """The slots of one app. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[int, tuple[str, float]] = {}
+        self._number = 0
+
+    def take(self, who: str, now: float) -> int | None:
+        """Take a slot for a session; None when all are taken, or two of them by this session."""
+        with self._lock:
+            self._held = {
+                number: (holder, until)
+                for number, (holder, until) in self._held.items()
+                if until > now
+            }
+            mine = sum(holder == who for holder, _ in self._held.values())
+            if len(self._held) >= MOST or mine >= MOST_EACH:
+                return None
+            self._number += 1
+            self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
+            return self._number
+
+    def release(self, slot: int) -> None:
+        """Give a slot back; once or twice is the same."""
+        with self._lock:
+            self._held.pop(slot, None)
+
+    @property
+    def held(self) -> int:
+        """How many are taken."""
+        with self._lock:
+            return len(self._held)

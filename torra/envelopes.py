@@ -1,0 +1,202 @@
+"""The envelope of an event: what is told of a running tick, shaped, made to fit, and framed.
+
+    {schema_version, stream_id, stream_kind, seq, event, terminal, payload}
+
+`shaped` turns what the framework and the tick tell into an event with the fields that it has for
+ever; `fitted` writes a payload as JSON of 64 KB at most, whatever is in it: a number that is not
+finite becomes null, what is too long is shortened and the payload then says `shortened`. Pure, and
+nothing raises. Within schema version 1 fields and events may be added; a reader skips what it does
+not know.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+SCHEMA_VERSION: Final = "1.0"
+
+DESK_STREAM: Final = "desk"
+"""Id, and kind, of the one stream that tells what changed on the desk."""
+
+PAYLOAD_BYTES: Final = 64 * 1024
+"""Longest payload, as JSON text."""
+
+SHORTER: Final = ((4000, 200), (600, 40), (100, 10), (20, 3))
+"""Longest text and longest list of a payload that is too long, step by step until it fits."""
+
+DEEPEST: Final = 8
+"""Levels of a payload; deeper ones are left out."""
+
+WHOLE: Final = 2**53
+"""Beyond this a whole number is written as text: a browser would round it."""
+
+PHASES: Final = {"research": "debate"}
+"""What a stage of the framework is called in an event, where that is another word."""
+
+LOST: Final = (
+    "producer_lost",
+    "The desk ended while this tick ran. The next desk runs it again if its bar is not too old.",
+)
+REPLACED: Final = ("producer_lost", "This attempt ended without a result and another one began.")
+UNWRITABLE: Final = ("store", "What this tick told could not be written down.")
+
+START: Final = ("torra_key", "instance", "timeframe", "bar_time", "close_time")
+AGENT: Final = {
+    "agent_start": (),
+    "agent_complete": ("summary", "abstained", "confidence", "adjustments", "evidence", "ms"),
+    "agent_error": ("error", "ms"),
+}
+SYNTHESIS: Final = ("source_type", "adjustments", "multiplier", "veto")
+DECISION: Final = (
+    "verdict", "l1_verdict", "consensus", "action", "reason", "denied", "source_type", "cost_usd",
+    "elapsed_ms",
+)  # fmt: skip
+SIGNAL: Final = ("sid", "kind", "side", "lots", "state")
+"""The fields of each kind of event, besides its phase."""
+
+FIELDS: Final = 16
+"""Fields of a mapping that are kept however much must go."""
+
+
+class Event(NamedTuple):
+    """What is appended to a stream; `payload` is JSON text."""
+
+    event: str
+    payload: str
+    terminal: bool = False
+
+
+class Shaped(NamedTuple):
+    """An event before it is written."""
+
+    event: str
+    payload: dict[str, Any]
+    terminal: bool = False
+
+
+def shaped(kind: str, told: Mapping[str, Any]) -> Shaped | None:
+    """Return what a tick told as an event; None for a kind that has none."""
+    shape = SHAPES.get(kind)
+    return None if shape is None else shape(kind, told)
+
+
+def failure(code: Any, message: Any, recoverable: Any = True) -> Shaped:
+    """Return the terminal event of an attempt that came to nothing.
+
+    `recoverable` says whether the tick may be tried again.
+    """
+    words = {"code": str(code), "message": str(message), "recoverable": bool(recoverable)}
+    return Shaped("error", {"phase": "decision", **words}, terminal=True)
+
+
+def written(event: Shaped) -> Event:
+    """Return an event with its payload as text."""
+    return Event(event.event, fitted(event.payload), event.terminal)
+
+
+def envelope(
+    stream_id: str, kind: str, seq: int, event: str, payload: Any, *, terminal: bool = False
+) -> dict[str, Any]:
+    """Return an event as it is sent."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "stream_id": stream_id,
+        "stream_kind": kind,
+        "seq": seq,
+        "event": event,
+        "terminal": terminal,
+        "payload": payload,
+    }
+
+
+def picked(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the named fields, null where one is missing."""
+    return {name: told.get(name) for name in names}
+
+
+def fitted(payload: Mapping[str, Any]) -> str:
+    """Return a payload as one line of JSON of at most PAYLOAD_BYTES, in ASCII."""
+    text = _json(payload, None, None)
+    if len(text) <= PAYLOAD_BYTES:
+        return text
+    for longest, most in SHORTER:
+        text = _json({**payload, "shortened": True}, longest, most)
+        if len(text) <= PAYLOAD_BYTES:
+            return text
+    return '{"shortened":true}'
+
+
+def _start(kind: str, told: Mapping[str, Any]) -> Shaped:
+    return Shaped(kind, picked(told, START))
+
+
+def _agent(kind: str, told: Mapping[str, Any]) -> Shaped:
+    stage = str(told.get("stage", ""))
+    known = {**told, "phase": PHASES.get(stage, stage)}
+    if kind == "agent_error":
+        known["error"] = told.get("reason")
+    return Shaped(kind, picked(known, ("agent", "round", "phase", *AGENT[kind])))
+
+
+def _round(kind: str, told: Mapping[str, Any]) -> Shaped:
+    said = list(told.get("statements", ()))
+    return Shaped(kind, {"round": told.get("round"), "phase": "debate", "statements": said})
+
+
+def _synthesis(_: str, told: Mapping[str, Any]) -> Shaped:
+    return Shaped("synthesis", {"phase": "decision", **picked(told, SYNTHESIS)})
+
+
+def _decision(_: str, told: Mapping[str, Any]) -> Shaped:
+    signals = [picked(signal, SIGNAL) for signal in told.get("signals", ())]
+    payload = {"phase": "decision", **picked(told, DECISION), "signals": signals}
+    return Shaped("decision", payload, terminal=True)
+
+
+def _error(_: str, told: Mapping[str, Any]) -> Shaped:
+    return failure(told.get("code"), told.get("message"), told.get("recoverable", True))
+
+
+SHAPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Shaped]]] = {
+    "tick_start": _start,
+    **dict.fromkeys(AGENT, _agent),
+    "debate_round": _round,
+    "decision": _synthesis,
+    "tick": _decision,
+    "tick_error": _error,
+}
+"""How each kind of what is told is shaped.
+
+`decision` of the framework is the synthesis of a debate; the decision of the tick is `tick`.
+"""
+
+
+def _json(payload: Any, longest: int | None, most: int | None) -> str:
+    return json.dumps(_plain(payload, longest, most), allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: Any, longest: int | None, most: int | None, depth: int = 0) -> Any:
+    """Return a value as JSON can hold it, no longer than told."""
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return None if depth == DEEPEST else _several(value, longest, most, depth + 1)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) <= WHOLE:
+        return int(value)
+    return _cut(str(value), longest)
+
+
+def _several(value: Any, longest: int | None, most: int | None, depth: int) -> Any:
+    if isinstance(value, Mapping):
+        names = list(value)[: None if most is None else max(most, FIELDS)]
+        return {_cut(str(n), longest): _plain(value[n], longest, most, depth) for n in names}
+    return [_plain(one, longest, most, depth) for one in list(value)[:most]]
+
+
+def _cut(text: str, longest: int | None) -> str:
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,346 @@
+"""The settings of a profile one by one: where each stands, what it takes, what it means.
+
+Made from the pydantic models (torra.config, agent_config), so a new setting appears here by itself.
+A setting's place is the path to it, such as ("risk", "max_positions"); lists are one setting, every
+entry of an object is one. Values are those of the profile's JSON. Values that cannot be read are
+handed on as they came: refusing them, with place and remedy, is torra.config's part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from agents.registry import AGENTS, SCORER
+from torra.clock import TIMEFRAMES
+from torra.config import Profile, SymbolSpec
+
+Place = tuple[str, ...]
+Kind = Literal["number", "whole", "choice", "switch", "text", "words", "numbers"]
+
+ABSENT: Final = None
+"""Stands for an entry of an object that is not there; no setting may be null."""
+
+UNITS: Final = (
+    ("risk.max_positions", "positions"),
+    ("risk.capital", "account currency"),
+    ("agents.max_api_cost_per_hour", "USD an hour"),
+    ("_per_hour", "an hour"),
+    ("_pct", "% of capital"),
+    ("_percentile", "percentile"),
+    ("_minutes", "minutes"),
+    ("_seconds", "seconds"),
+    ("_hours", "hours"),
+    ("_bars", "bars"),
+    ("_bar_age", "bars"),
+    ("_atr", "ATR"),
+    ("_lots", "lots"),
+    ("lot_min", "lots"),
+    ("lot_step", "lots"),
+    ("lot_max", "lots"),
+    ("spread", "price"),
+    ("slippage", "price"),
+    ("tick_size", "price"),
+    ("stops_level", "points"),
+)
+"""How a setting's place ends, and in what it is counted; the first that fits holds."""
+
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+LONGEST_NUMBER: Final = 40
+ROLES: Final = (*AGENTS, SCORER.id)
+"""Who may have a model of its own."""
+
+TITLES: Final = {
+    "": "The whole instance",
+    "sentiment_weights": "Weights of the composite",
+    "timeframe_weights": "Timeframes",
+    "thresholds": "Thresholds of the verdict",
+    "markov": "Markov states",
+    "gate": "Gate",
+    "risk": "Risk",
+    "agents": "Agents",
+    "agents.role_models": "Models of single agents",
+    "news": "News",
+    "events": "Scheduled events",
+}
+"""What a section is called; one that is not here has its own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `low` and `high` are inclusive unless `limits` says otherwise, None if open.
+
+    `default` is ABSENT where the shipped profile has no such entry; `optional` settings are entries
+    that may be taken out; `choices` are what a choice accepts, or what is known to be accepted.
+    """
+
+    place: Place
+    section: str
+    label: str
+    meaning: str
+    kind: Kind
+    limits: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    default: Any = ABSENT
+    optional: bool = False
+
+    @property
+    def name(self) -> str:
+        """The place as a person writes it, and the form calls it."""
+        return named(self.place)
+
+
+DEFAULT: Final[Mapping[str, Any]] = json.loads(Profile().model_dump_json())
+
+
+def named(place: Place) -> str:
+    """Return a place as a person writes it; a name that cannot be printed has escapes."""
+    return ".".join(part if part.isprintable() else json.dumps(part)[1:-1] for part in place)
+
+
+def canonical(profile: Profile) -> dict[str, Any]:
+    """Return every value of a profile, as its JSON has them."""
+    values: dict[str, Any] = json.loads(profile.model_dump_json())
+    return values
+
+
+def flat(values: Mapping[str, Any], above: Place = ()) -> dict[Place, Any]:
+    """Return every value by its place."""
+    found: dict[Place, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, (*above, name))
+        else:
+            found[*above, name] = value
+    return found
+
+
+USUAL: Final[Mapping[Place, Any]] = flat(DEFAULT)
+"""The values of the shipped profile by their places."""
+
+
+def settings(values: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """Return every setting that a profile with these values has or may have, in order."""
+    return tuple(_of_model(Profile, values))
+
+
+def changed(values: Mapping[str, Any], changes: Mapping[Place, Any]) -> dict[str, Any]:
+    """Return values with some replaced; ABSENT takes an entry out. The order of the rest stays."""
+    result: dict[str, Any] = json.loads(json.dumps(values))
+    for place, value in changes.items():
+        section = result
+        for name in place[:-1]:
+            inner = section.get(name)
+            if not isinstance(inner, dict):
+                inner = section[name] = {}
+            section = inner
+        if value is ABSENT:
+            section.pop(place[-1], None)
+        else:
+            section[place[-1]] = value
+    return result
+
+
+def place_of(values: Mapping[str, Any], name: str) -> Place:
+    """Return the place that a name such as risk.max_positions stands for.
+
+    A symbol may have dots in its name; a name that fits nothing is cut at its dots, so that the
+    profile's check refuses it where it went wrong.
+    """
+    section, dot, rest = name.partition(".")
+    if not dot:
+        return (name,)
+    if section == "symbols":
+        symbol, _, last = rest.rpartition(".")
+        if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
+            return ("symbols", symbol, last)
+        return ("symbols", rest)
+    if section == "agents" and rest.startswith("role_models."):
+        return ("agents", "role_models", rest.removeprefix("role_models."))
+    return (section, rest)
+
+
+# --- how values are written -----------------------------------------------------------------------
+
+
+def written(value: Any) -> str:
+    """Write a value for a form: a list has one entry a line, what a line cannot hold is JSON.
+
+    Text with characters that a browser drops or that turn the reading direction is written as JSON
+    with escapes. `read` gives back the very value.
+    """
+    if value is ABSENT:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value if _plain(value) else json.dumps(value)
+    if isinstance(value, list):
+        if all(isinstance(item, str) and item.strip() and _plain(item) for item in value):
+            return "\n".join(value)
+        if value and all(type(item) in (int, float) for item in value):
+            return ", ".join(json.dumps(item) for item in value)
+    return json.dumps(value)
+
+
+def read(setting: Setting, text: str) -> Any:
+    """Read what was written into a form; what cannot be read comes back as text, to be refused."""
+    if setting.kind in ("number", "whole"):
+        if setting.optional and not text.strip():
+            return ABSENT
+        return _number(text)
+    if setting.kind == "switch":
+        return {"true": True, "false": False}.get(text, text)
+    if setting.kind == "numbers":
+        return [_number(part) for part in text.split(",")]
+    if setting.kind == "words":
+        return _words(text)
+    said = _json(text) if text.startswith('"') else None
+    said = said if isinstance(said, str) else text
+    return ABSENT if setting.optional and not said else said
+
+
+def shown(value: Any) -> str:
+    """Write a value in a line for a person."""
+    if value is ABSENT:
+        return "none"
+    if isinstance(value, str):
+        return json.dumps(value) if not value or not _plain(value) else value
+    if isinstance(value, list):
+        return ", ".join(shown(item) for item in value) or "empty"
+    return json.dumps(value)
+
+
+def _plain(text: str) -> bool:
+    return text.isprintable() and text[:1] not in ('"', "[")
+
+
+def _number(text: str) -> Any:
+    said = text.strip()
+    if not NUMBER.fullmatch(said) or len(said) > LONGEST_NUMBER:
+        return text
+    return float(said) if set(said) & set(".eE") else int(said)
+
+
+def _words(text: str) -> Any:
+    if text.lstrip().startswith("["):
+        said = _json(text)
+        return said if isinstance(said, list) else text
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# --- from the models ------------------------------------------------------------------------------
+
+
+def _of_model(
+    model: type[BaseModel], values: Mapping[str, Any], above: Place = ()
+) -> Iterator[Setting]:
+    for name, field in model.model_fields.items():
+        inner, place = field.annotation, (*above, name)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _of_model(inner, values.get(name, {}), place)
+        elif place == ("timeframe_weights",):
+            yield from _entries(place, field, {*TIMEFRAMES, *values[name]}, TIMEFRAMES)
+        elif place == ("agents", "role_models"):
+            yield from _entries(place, field, {*ROLES, *values[name]}, ROLES)
+        elif place == ("symbols",):
+            for symbol, spec in values[name].items():
+                yield from _of_model(SymbolSpec, spec, (*place, symbol))
+        else:
+            yield _setting(model, name, above)
+
+
+def _entries(
+    place: Place, field: FieldInfo, names: set[str], order: Mapping[str, Any] | tuple[str, ...]
+) -> Iterator[Setting]:
+    """Yield the entries that an object has or may have, the known ones first."""
+    numbers = get_args(field.annotation)[1] is float
+    for name in (*order, *sorted(names - set(order))):
+        path = (*place, name)
+        yield Setting(
+            place=path,
+            section=".".join(place),
+            label=name.replace("_", " "),
+            meaning=str(field.description),
+            kind="number" if numbers else "text",
+            limits="above 0; empty = not there" if numbers else "empty = the model of its tier",
+            low=0.0 if numbers else None,
+            default=USUAL.get(path, ABSENT),
+            optional=True,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
+    field, place = model.model_fields[name], (*above, name)
+    choices = _choices(field.annotation)
+    bounds = {type(rule): rule for rule in field.metadata}
+    low: Any = getattr(bounds.get(Ge), "ge", getattr(bounds.get(Gt), "gt", None))
+    high: Any = getattr(bounds.get(Le), "le", getattr(bounds.get(Lt), "lt", None))
+    return Setting(
+        place=place,
+        section=".".join(above),
+        label=place[-1].replace("_", " "),
+        meaning=str(field.description),
+        kind=_kind(field.annotation),
+        limits=_limits(field, choices),
+        unit=_unit(".".join(place)),
+        low=low,
+        high=high,
+        choices=choices,
+        default=USUAL.get(place, ABSENT),
+    )
+
+
+def _kind(annotation: Any) -> Kind:
+    simple: dict[Any, Kind] = {int: "whole", float: "number", bool: "switch", str: "text"}
+    if annotation in simple:
+        return simple[annotation]
+    if get_origin(annotation) is Literal:
+        return "choice"
+    return "numbers" if float in get_args(annotation) else "words"
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    if get_origin(annotation) is Literal:
+        return tuple(get_args(annotation))
+    inner = [item for item in get_args(annotation) if get_origin(item) is Literal]
+    return tuple(get_args(inner[0])) if inner else ()
+
+
+def _limits(field: FieldInfo, choices: tuple[str, ...]) -> str:
+    kind = _kind(field.annotation)
+    said = {"whole": "whole number", "words": "one a line", "numbers": "with commas between"}
+    words = [said[kind]] if kind in said else []
+    named = (
+        (Gt, "gt", "above {}"), (Ge, "ge", "at least {}"),
+        (Lt, "lt", "below {}"), (Le, "le", "at most {}"),
+        (MinLen, "min_length", "at least {} of them"), (MaxLen, "max_length", "at most {} of them"),
+    )  # fmt: skip
+    for rule in field.metadata:
+        words += [text.format(getattr(rule, at)) for of, at, text in named if isinstance(rule, of)]
+    if choices and kind == "words":
+        words.append(f"known: {', '.join(choices)}")
+    return ", ".join(words)
+
+
+def _unit(name: str) -> str:
+    return next((unit for end, unit in UNITS if name.endswith(end)), "")
