@@ -11,7 +11,15 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import bench_chart, bench_debate, bench_desk, bench_scores, bench_tick
+from benchmarks import (
+    bench_chart,
+    bench_debate,
+    bench_desk,
+    bench_pages,
+    bench_scores,
+    bench_streams,
+    bench_tick,
+)
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -65,6 +73,8 @@ def main() -> None:
         *bench_debate.rows(bench_debate.measure()),
         *bench_chart.rows(bench_chart.measure()),
         *bench_desk.rows(bench_desk.measure()),
+        *bench_pages.rows(bench_pages.measure()),
+        *bench_streams.rows(bench_streams.measure()),
     ]
     text = DOCUMENT.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)

@@ -23,6 +23,7 @@ from agents.registry import AGENTS
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
 from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
+from torra.dashboard import description
 from torra.deny_reasons import deny_table, guard_table
 from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
 
@@ -145,6 +146,11 @@ def write() -> None:
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
+    (ROOT / "docs" / "openapi.json").write_text(description.rendered(), encoding="utf-8")
+    security = ROOT / "docs" / "security.md"
+    security.write_text(
+        description.with_scopes(security.read_text(encoding="utf-8")), encoding="utf-8"
+    )
 
 
 def keys(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:

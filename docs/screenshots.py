@@ -22,8 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from browser import DESK, PHONE, Site, Visit, chromium  # noqa: E402
 from PIL import Image  # noqa: E402
-from screens import addresses_of, desk_app, links_of, view_app  # noqa: E402
-from visitors import bearer  # noqa: E402
+from screens import addresses_of, desk_app, view_app  # noqa: E402
 
 PICTURES: Final = ROOT / "docs" / "pictures"
 MOST_BYTES: Final = 1_500_000
@@ -36,9 +35,6 @@ BETTER_ON_VIEW: Final = ("overview", "symbol", "tick", "help")
 
 LEFT_OUT: Final = ("instance", "audit_check")
 """Addresses that show a screen of the list once more."""
-
-CHOSEN_FROM: Final = {"approval": "/approvals"}
-"""Screens of which there are several: the list that leads to them."""
 
 RENAME: Final = """(pairs) => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -95,18 +91,8 @@ def _addresses(apps: dict[str, Any], sites: dict[str, Site]) -> dict[str, str]:
     for desk in ("desk", "view"):
         for name, address in addresses_of(apps[desk]).items():
             if name not in LEFT_OUT and (desk == "desk" or name in BETTER_ON_VIEW):
-                found[name] = sites[desk].url + _fullest(apps[desk], name, address)
+                found[name] = sites[desk].url + address
     return found
-
-
-def _fullest(app: Any, name: str, address: str) -> str:
-    """Return the address of the screen's first few that has most to show."""
-    if name not in CHOSEN_FROM:
-        return address
-    client = app.test_client()
-    shown = client.get(CHOSEN_FROM[name], headers=bearer("admin")).get_data(as_text=True)
-    among = [link for link in links_of(shown) if link.startswith(f"{CHOSEN_FROM[name]}/")]
-    return max(among[:2], key=lambda link: len(client.get(link, headers=bearer("admin")).data))
 
 
 def _picture(visit: Visit) -> bytes:

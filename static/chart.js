@@ -322,7 +322,9 @@ function markersOf(data) {
 
 function draw(data) {
   if (!holder || !library) return;
+  const on = cursor === null ? null : last.candles[cursor].time;
   last = data;
+  if (on !== null) cursor = Math.max(0, placeOf(on)); // the bars have moved on, the cursor has not
   drawn ??= build(data);
   fill(data);
 }

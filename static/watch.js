@@ -7,6 +7,7 @@ import { follow } from "./stream.js";
 
 const root = document.getElementById("debate");
 const log = document.getElementById("log");
+const room = document.getElementById("log-room");
 const desk = document.getElementById("desk");
 const link = document.getElementById("to-tick");
 const moveOn = document.getElementById("move-on");
@@ -26,6 +27,7 @@ let asking = false;
 let again = false;
 let timer = 0;
 let stream = null;
+let streaming = "";
 let loaded = performance.now();
 
 function element(tag, attributes, ...children) {
@@ -111,10 +113,10 @@ function show(now) {
   write(document.getElementById("silence-span"), now.silence);
   if (now.agents.length) desk.replaceChildren(...now.agents.map(agentRow));
   const fresh = now.log.filter((told) => told.seq > seq);
-  const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  const below = room.scrollHeight - room.scrollTop - room.clientHeight < 40;
   log.append(...fresh.map(line));
   if (fresh.length) document.getElementById("log-empty")?.remove();
-  if (below) log.scrollTop = log.scrollHeight;
+  if (below) room.scrollTop = room.scrollHeight;
   seq = Math.max(seq, now.seq);
   if (now.over && !over) finish(now);
 }
@@ -140,7 +142,11 @@ function lead(to, address) {
 // --- asking ---
 
 async function look() {
-  if (over || isPaused()) return;
+  if (over) return;
+  if (isPaused()) {
+    write(connection, WORDS.paused);
+    return;
+  }
   if (asking) {
     again = true;
     return;
@@ -150,6 +156,7 @@ async function look() {
     const answer = await fetch(root.dataset.source, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(String(answer.status));
     show(await answer.json());
+    if (!over) write(connection, WORDS[streaming === "live" ? "live" : "polling"]);
   } catch {
     write(connection, WORDS.lost);
   } finally {
@@ -195,8 +202,9 @@ function begin() {
   stream = follow(root.dataset.stream, {
     onEnvelope: soon,
     onState: (state) => {
-      const word = state?.state ?? state;
-      write(connection, WORDS[word] ?? connection.textContent);
+      streaming = state;
+      if (state === "live" || state === "paused") write(connection, WORDS[state]);
+      else soon(); // whoever answers that says how the figures come
     },
   });
   setInterval(look, Number(root.dataset.every));

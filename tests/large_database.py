@@ -3,10 +3,10 @@
     python -m tests.large_database FILE [ROWS] [INSTANCES]
 
 `build` writes `rows` ticks over the M15 and H1 streams of `instances` instances in the order of
-their closes, the newest with their bars, and a whole record and deliberation for the newest of each stream,
-with calls for the newest of these. They are copies of ticks that a real desk of eight ran on the
-sample; other scores and prices follow formulas, so that the same call makes the same rows. Beside
-them stand trades, positions, bookings, headlines, proposals and alarms.
+their closes, the newest with their bars, and a whole record and deliberation for the newest of each
+stream, with calls for the newest of these. They are copies of ticks that a real desk of eight ran
+on the sample; other scores and prices follow formulas, so that the same call makes the same rows.
+Beside them stand trades, positions, bookings, a proposal, an alarm and a running debate.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SKIPPED: Final = 50
 """One close in so many is skipped."""
 
 PRICES: Final = {"BTCUSD": 60_000.0, "EURUSD": 1.12, "XAUUSD": 2_600.0}
-STEPS: Final = 5
+STEPS: Final = 4
 TRADES: Final = 200
 """Closed trades of an instance."""
 
@@ -124,6 +124,13 @@ CALLS: Final = (
     "calls (torra_key, role, round, attempt, stage, status, model, provider, instructions, user, "
     "reply, input_tokens, output_tokens, cost_usd, elapsed_ms, request_hash, detail, at)"
 )
+BLENDED: Final = ("ath", "composite", "consensus", "verdict", "source_type")
+CALL_VALUES: Final = (
+    "role_id", "round", "attempt", "stage", "status", "model", "provider", "instructions", "user",
+    "reply", "input_tokens", "output_tokens", "cost_usd", "elapsed_ms", "request_hash", "detail",
+)  # fmt: skip
+"""Columns as `Database.tick` tells them, in the order of CALLS."""
+
 SIGNALS: Final = (
     "signals (sid, instance, symbol, timeframe, bar_time, kind, side, lots, entry, stop, target, "
     "atr, decided_at, state, detail, opened_at, price, closed_at, close_price, profit, r_multiple, "
@@ -261,8 +268,8 @@ def _told(
     times = {"bar_time": bar_time, "as_of": close, "now": close, "close": price}
     told = {**found.record, **identity, **times, "signal": None, "signals": []}
     scores = [told["scores"][vector]["score"] for vector in VECTORS]
-    rows.add(SENTIMENT, row, close, timeframe, *scores, told["ath"], told["composite"],
-             told["consensus"], told["verdict"], told["source_type"], found.deliberation, key)  # fmt: skip
+    rows.add(SENTIMENT, row, close, timeframe, *scores, *(told[name] for name in BLENDED),
+             found.deliberation, key)  # fmt: skip
     rows.add(CHAINS, key, one.id, timeframe, bar_time, close, json.dumps(told["l1"]),
              told["l1_composite"], told["composite"], told["composite"], told["composite"],
              told["l1_consensus"], told["low_consensus"], told["high_consensus"],
@@ -272,10 +279,7 @@ def _told(
              told["provider"], told["cost_usd"], close)  # fmt: skip
     if back < CALLED:
         for call in found.calls:
-            values = [call[name] for name in ("role_id", "round", "attempt", "stage", "status",
-                      "model", "provider", "instructions", "user", "reply", "input_tokens",
-                      "output_tokens", "cost_usd", "elapsed_ms", "request_hash", "detail")]  # fmt: skip
-            rows.add(CALLS, key, *values, close)
+            rows.add(CALLS, key, *(call[name] for name in CALL_VALUES), close)
 
 
 @cache
@@ -323,8 +327,9 @@ def _books(rows: Rows, one: Instance, place: int) -> None:
                  "TARGET")  # fmt: skip
     if place % HELD == 0:
         opened = iso(NOW - timedelta(hours=2))
+        end = (None,) * 5
         rows.add(SIGNALS, f"H{place:03d}", one.id, one.symbol, "M15", opened, "open", "BUY", 0.1,
-                 *levels, opened, "FILLED", "", opened, base, None, None, None, None, None)  # fmt: skip
+                 *levels, opened, "FILLED", "", opened, base, *end)  # fmt: skip
     for n in range(BOOKED * 10):
         at = iso(NOW - timedelta(seconds=80 * n))
         rows.add(LEDGER, one.profile, f"{one.id}|M15|{at}", "analysts", "technical", 1, 1, "rules",

@@ -1,15 +1,15 @@
 """Apps whose pages have something to show, and the addresses of their screens.
 
-`desk_app` is a desk that asks a person (demo_orders), `view_app` the scripted full desk, whose ticks
-have everything. `addresses_of` walks an app's links as a visitor would and returns for every
-endpoint that answers with a page the first address that was found; pages without a parameter are
-asked for even where nothing leads to them.
+`desk_app` is a desk that asks a person (demo_orders), `view_app` the scripted full desk, whose
+ticks have everything. `addresses_of` walks an app's links as a visitor would and returns for every
+endpoint that answers with a page an address: of the first few that are found the one with the
+longest page. Pages without a parameter are asked for even where nothing leads to them.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from torra.dashboard.app import create_app
 from torra.dashboard.desk_view import DatabaseView
 from torra.dashboard.routes import by_name, every_route
 
-MOST = 150
-"""Pages that are asked for while looking for addresses."""
+OF_A_KIND = 3
+"""Pages of one kind that are asked for while looking for addresses."""
 
 UNLINKED = {"login_page", "missing"}
 """Pages that no page of a visitor leads to."""
@@ -52,22 +52,19 @@ def addresses_of(app: Any) -> dict[str, str]:
     """Return {endpoint: address} of the pages that links lead to, beginning with the overview."""
     client = app.test_client()
     adapter = app.url_map.bind("127.0.0.1")
-    waiting, seen, found = deque(["/"]), {"/"}, {}
     wanted = page_routes() - UNLINKED
-    for _ in range(MOST):
-        if not waiting or set(found) >= wanted:
-            break
-        address = waiting.popleft()
-        answer = client.get(address, headers=bearer("admin"))
-        if answer.status_code != 200 or answer.mimetype != "text/html":
+    waiting, found, asked, sizes = ["/"], {}, Counter(), Counter()
+    for address in waiting:  # grows while it is walked
+        kind = endpoint_of(adapter, address)
+        if asked[kind] == OF_A_KIND:
             continue
-        found.setdefault(endpoint_of(adapter, address), address)
-        fresh = [link for link in links_of(answer.get_data(as_text=True)) if link not in seen]
-        seen.update(fresh)
-        # A kind of page that was not seen yet goes first: a desk has many ticks.
-        fresh.sort(key=lambda link: endpoint_of(adapter, link) in found)
-        waiting.extend(fresh)
-        waiting = deque(sorted(waiting, key=lambda link: endpoint_of(adapter, link) in found))
+        asked[kind] += 1
+        answer = client.get(address, headers=bearer("admin"))
+        if answer.status_code == 200 and answer.mimetype == "text/html":
+            if len(answer.data) > sizes[kind]:
+                found[kind], sizes[kind] = address, len(answer.data)
+            known = set(waiting)
+            waiting += [one for one in links_of(answer.text) if one not in known]
     for route in every_route():
         if route.name in wanted - set(found) and "<" not in route.rule:
             answer = client.get(route.rule, headers=bearer("admin"))

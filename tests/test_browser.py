@@ -1,33 +1,23 @@
 """The pages in a browser: figures refresh in place, the chart draws, nothing breaks the policy.
 
-Needs Chromium (or its kin) on this machine; TORRA_CHROMIUM names another binary. Skipped without.
+Time within a page is the browser's own and is moved on where a test waits for a later refresh.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
-import shutil
-import subprocess
-import threading
 
 import pytest
+from browser import Site, Visit, chromium, needs_browser
 from demo_view import ScriptedView
 from flask import Response, request
 from visitors import open_app
 
-from torra.dashboard.server import open_server
+pytestmark = needs_browser
 
-NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "msedge")
-BROWSER = os.environ.get("TORRA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-SWITCHES = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--virtual-time-budget=12000", "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)  # fmt: skip
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+REFRESH = 3_000
+"""Milliseconds between two refreshes of a page."""
 
 
 class ChangingView(ScriptedView):
@@ -45,72 +35,73 @@ class ChangingView(ScriptedView):
         return super().desk()
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
 @pytest.fixture
-def look(tmp_path):
-    """Return the DOM and the console of a page of a view, some seconds after it was opened."""
-    running = []
+def look(browser):
+    """Open a page of a view; what goes wrong on it fails the test."""
+    with contextlib.ExitStack() as open_things:
 
-    def open_page(view, address, change=None, width=1366):
-        app = open_app(view)
-        if change:
-            app.after_request(change)
-        server = open_server(app, "127.0.0.1", 0)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        running.append((server, thread))
-        url = f"http://127.0.0.1:{server.effective_port}{address}"
-        done = subprocess.run(
-            [BROWSER, *SWITCHES, f"--user-data-dir={tmp_path}", "--dump-dom",
-             f"--window-size={width},900", url],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        def open_page(view, address, change=None, width=1366):
+            app = open_app(view)
+            if change:
+                app.after_request(change)
+            site = open_things.enter_context(Site(app))
+            screen = {"width": width, "height": 900}
+            visit = open_things.enter_context(Visit(browser, screen=screen))
+            visit.page.clock.install()
+            visit.page.goto(site.url + address)
+            return visit
 
-    yield open_page
-    for server, thread in running:
-        server.trigger.pull_trigger(server.close)
-        thread.join(10)
-        server.task_dispatcher.shutdown()
+        yield open_page
 
 
-def text_of(dom, key):
-    found = re.search(rf'<(\w+)[^>]*data-live="{re.escape(key)}"[^>]*>([^<]*)</\1>', dom)
-    assert found, key
-    return found[2]
+def text_of(page, key):
+    return page.locator(f"[data-live='{key}']").first.text_content()
 
 
 def test_figures_change_in_place_while_the_page_is_open(look):
-    dom, console = look(ChangingView("live", "halted"), "/")
-    assert console == []
-    assert "● live" in dom
-    assert text_of(dom, "desk.trading") == "⊘ halted"
-    assert re.search(r'data-live="desk.trading" data-tone="alert"', dom)
-    assert re.search(r'<p class="banner alert" role="alert" data-live="banner.halted">', dom)
-    assert not re.search(r'<button[^>]*id="live-pause"[^>]*hidden', dom)
-    assert text_of(dom, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
+    page = look(ChangingView("live", "halted"), "/").page
+    page.wait_for_selector("[data-live='desk.trading'][data-tone='alert']")
+    assert page.inner_text("#live-state") == "● live"
+    assert text_of(page, "desk.trading") == "⊘ halted"
+    assert page.is_visible("[data-live='banner.halted'][role='alert']")
+    assert page.is_visible("#live-pause")
+    assert text_of(page, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
 
 
 def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look):
-    dom, _ = look(ChangingView("live", "broken"), "/")
-    assert "stale: no answer from the desk" in dom
-    assert 'data-connection="lost"' in dom
-    assert text_of(dom, "i0.verdict") == "■ HOLD"
+    visit = look(ChangingView("live", "broken"), "/")
+    page = visit.page
+    for _ in range(4):
+        page.clock.run_for(REFRESH)
+        page.wait_for_timeout(50)
+    page.wait_for_selector("[data-connection='lost']")
+    assert "stale: no answer from the desk" in page.inner_text("#live-state")
+    assert text_of(page, "i0.verdict") == "■ HOLD"
+    assert visit.forgive("503")
 
 
 def test_the_chart_draws_under_the_strict_policy(look):
-    dom, console = look(ScriptedView(), "/symbol/BTCUSD/M15")
-    assert console == []
-    assert dom.count("<canvas") > 3
-    assert "standin" not in dom
-    assert "tradingview.com" in dom
+    page = look(ScriptedView(), "/symbol/BTCUSD/M15").page
+    page.wait_for_selector("#chart canvas")
+    assert page.locator("canvas").count() > 3
+    assert page.locator(".standin").count() == 0
+    assert page.locator("a[href='https://www.tradingview.com/']").count() > 0
 
 
 PROBE = """
+const seen = { rows: new Set() };
+window.seen = seen;
 const facts = [...document.querySelectorAll(".newest > div")];
-document.body.dataset.rows = new Set(facts.map((fact) => fact.offsetTop)).size;
+seen.rows = new Set(facts.map((fact) => fact.offsetTop)).size;
 const { createChart, createSeriesMarkers, ...others } = window.LightweightCharts;
 const watchedChart = (holder, options) => {
-  document.body.dataset.scale = JSON.stringify(options.rightPriceScale);
+  seen.scale = options.rightPriceScale;
   return createChart(holder, options);
 };
 const watchedMarkers = (...given) => {
@@ -118,8 +109,8 @@ const watchedMarkers = (...given) => {
   const set = markers.setMarkers.bind(markers);
   markers.setMarkers = (list) => {
     const arrows = list.filter((marker) => marker.shape.startsWith("arrow"));
-    document.body.dataset.bare = arrows.filter((marker) => !marker.text).length;
-    document.body.dataset.told = arrows.filter((marker) => marker.text).length;
+    seen.bare = arrows.filter((marker) => !marker.text).length;
+    seen.told = arrows.filter((marker) => marker.text).length;
     set(list);
   };
   return markers;
@@ -138,13 +129,14 @@ def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(look):
             response.set_data(PROBE.encode() + response.get_data())
         return response
 
-    dom, console = look(ScriptedView("weekend"), "/symbol/BTCUSD/M15", probe, width=1280)
-    assert console == []
-    found = dict(re.findall(r'data-(rows|scale|bare|told)="([^"]*)"', dom))
-    assert found["rows"] == "1"
-    assert "&quot;entireTextOnly&quot;:true" in found["scale"]
-    assert int(found["told"]) > 3  # in the middle of the chart
-    assert int(found["bare"]) > 0  # at its left edge or beyond
+    page = look(ScriptedView("weekend"), "/symbol/BTCUSD/M15", probe, width=1280).page
+    page.wait_for_selector("#chart canvas")
+    page.clock.run_for(REFRESH)
+    found = page.evaluate("window.seen")
+    assert found["rows"] == 1
+    assert found["scale"]["entireTextOnly"]
+    assert found["told"] > 3  # in the middle of the chart
+    assert found["bare"] > 0  # at its left edge or beyond
 
 
 def test_the_browser_would_tell_of_a_breach(look):
@@ -155,14 +147,28 @@ def test_the_browser_would_tell_of_a_breach(look):
             response.set_data(response.get_data() + b"<script>document.title = 'in'</script>")
         return response
 
-    dom, console = look(ScriptedView(), "/help", spoil)
-    assert console
-    assert "<title>in</title>" not in dom
+    visit = look(ScriptedView(), "/help", spoil)
+    assert visit.page.title() != "in"
+    assert visit.forgive("script-src")
+
+
+def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look):
+    visit = look(ScriptedView(), "/help")
+    visit.page.evaluate(
+        """() => {
+          addEventListener("spoil", () => { throw new Error("spoilt"); });
+          dispatchEvent(new Event("spoil"));
+        }"""
+    )
+    visit.page.evaluate("fetch('http://elsewhere.test/').catch(() => {})")
+    visit.page.wait_for_timeout(50)
+    assert visit.forgive("exception: spoilt")
+    assert visit.forgive("elsewhere.test")
 
 
 def test_a_model_cannot_run_a_script(look):
     view = ScriptedView()
     newest = view.symbol("BTCUSD", "M15", 5)["latest"]["bar_time"]
-    dom, console = look(view, f"/symbol/BTCUSD/M15/{newest}")
-    assert console == []
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in dom
+    page = look(view, f"/symbol/BTCUSD/M15/{newest}").page
+    assert "<script>alert(1)</script>" in page.inner_text("main")
+    assert not re.search(r"<script>alert", page.content())

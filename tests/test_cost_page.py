@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from torra.ledger_store import Booking, Settlement
 from torra.providers.prices import PriceList
 from torra.spending import UNASKED, rung
 
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")
 SHELL = ("banner.", "desk.", "nav.")
 """Cells of the shell around the page."""
@@ -114,22 +115,29 @@ def test_a_rung_says_why_and_since_when(paying):
         paying.database.set_rung("paying", "full")
 
 
-def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path):
+@pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
+def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path, ceiling):
     """The page's sentence against torra.spending: at that much the profile climbs, below it not."""
     prices = PriceList.read(tmp_path / "prices.json")
-    agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=1.0)
+    agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     worst = cost_report._worst(prices, agents, {})["budget"]
-    for spent in (0.05, 0.2, 0.4, 0.6):
-        needed = cost_report._needed(worst, 1.0, spent)
-        for over in (-1e-6, 1e-6):
-            database.set_rung("p", UNASKED)
-            number = book(database, NOW, profile="p", worst=1.0 - needed - over)
-            found = rung(database, prices, agents, "p", NOW, local=lambda _: False)
-            database.release(number)
-            expected = cost_report._needed(worst, 1.0, 1.0 - needed - over) <= needed + over
-            assert (found.name == "budget") == expected, (spent, over)
+    needed = cost_report._needed(worst, ceiling, 0.01)
+    assert worst < needed < ceiling
+    for more, climbs in ((1e-6, True), (-1e-6, False)):
+        database.set_rung("p", UNASKED)
+        number = book(database, NOW, profile="p", worst=ceiling - needed - more)
+        found = rung(database, prices, agents, "p", NOW, local=lambda _: False)
+        database.release(number)
+        assert (found.name == "budget") == climbs
     database.close()
+
+
+def test_the_day_is_read_in_stretches_of_an_hour():
+    for minute in (0, 20, 59):
+        edges = cost_report._edges(NOW.replace(minute=minute, second=0))
+        assert (edges[0], len(edges) >= 24) == (NOW.replace(minute=minute, second=0) - DAY, True)
+        assert max(b - a for a, b in itertools.pairwise(edges)) <= HOUR
 
 
 def test_a_desk_that_pays_nobody_says_so(free):

@@ -72,7 +72,6 @@ FLOORS = {
         "torra/store_connection",
         "torra/broker_symbols",
         "torra/event_stream",
-        "torra/symbol_databases",
     ],
     3: ["agents/*", "agent_framework", "torra/chart_scorer"],
     4: [
@@ -92,6 +91,7 @@ FLOORS = {
         "torra/channels",
         "torra/approval",
         "torra/adoption",
+        "torra/symbol_databases",
         "torra/profile_fields",
         "torra/profile_guard",
         "torra/profile_book",

@@ -55,7 +55,9 @@ def test_every_link_within_the_page_has_its_target():
 
 
 def test_links_of_other_pages_to_terms_have_their_target():
-    named = re.compile(r"url_for\('torra_agents\.help'(?:, _anchor='([^']+)')?\) \}\}(?:#([\w-]+))?")
+    named = re.compile(
+        r"url_for\('torra_agents\.help'(?:, _anchor='([^']+)')?\) \}\}(?:#([\w-]+))?"
+    )
     for path in Path(TEMPLATES).glob("*.html"):
         for hit in named.finditer(path.read_text(encoding="utf-8")):
             anchor = hit[1] or hit[2]

@@ -94,6 +94,12 @@ def test_a_page_from_elsewhere_changes_nothing(place, person, route):
     for words in ("another port", "another site", "the address bar", "the origin of another port"):
         headers = {**ELSEWHERE[words], **bearer("admin")}
         assert place.ask("POST", route.rule, json={}, headers=headers).status_code == 403, words
+        del headers["Sec-Fetch-Site"]
+        refused = headers["Origin"] != OURS["Origin"]
+        place.real = False
+        answer = place.ask("POST", route.rule, json={}, headers=headers)
+        assert (answer.status_code == 403) == refused == (not place.reached), words
+        place.real = True
     assert place.changes() == before
 
 

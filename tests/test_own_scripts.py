@@ -1,4 +1,4 @@
-"""Our own scripts, sheets and templates: text stays text, nothing runs from strings, no other host."""
+"""Our own scripts, sheets and templates: text stays text, no code from strings, no other host."""
 
 from __future__ import annotations
 
@@ -115,3 +115,15 @@ def test_pages_put_choices_on_before_anything_is_painted():
     values = re.findall(r'\["([a-z-]+)", "', kept)
     plain = re.compile(re.search(r"PLAIN = /(.*?)/;", early)[1])
     assert all(plain.fullmatch(word) for word in (*choices, *values))
+
+
+def test_help_lists_the_keys_that_there_are():
+    keys = (STATIC / "keys.js").read_text(encoding="utf-8")
+    table = keys[keys.index("const KEYS = [") : keys.index("\n];")]
+    known = re.findall(r'^  \["([^"]+)", ', table, re.MULTILINE)
+    assert len(known) > 8
+    page = (ROOT / "templates" / "torra_agents" / "help.html").read_text(encoding="utf-8")
+    listed = page[page.index('id="keys"') : page.index('id="display"')]
+    assert set(re.findall(r'\("([^"]{1,5})", "', listed)) == set(known)
+    for choice in ("theme", "palette", "time-zone"):
+        assert f'id="{choice}"' in page

@@ -575,7 +575,7 @@ def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone():
     assert "@media (min-width: 52rem) { .quad { grid-template-columns: 1fr 1fr; } }" in sheet
     page = page_of("whole")
     captions = [a for a in page.all("table") if "stack" in a.get("class", "")]
-    assert len(captions) == 5  # events, headlines, agents, composites, gate
+    assert len(captions) == 7  # events, headlines, agents, evidence, composites, gate, calls
     rows = [
         row for row in page.rows if len(row) == 5 and row[0] in ("Rules", "Gate agent, its own")
     ]

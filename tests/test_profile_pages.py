@@ -138,6 +138,8 @@ def fields(client, address="/profiles/default"):
 
 
 def post(client, what, json_body=None, **more):
+    if json_body is None:
+        more.setdefault("headers", {"Accept": "text/html"})  # a browser without scripts
     return client.post(f"{API}/{what}", json=json_body, **more)
 
 

@@ -157,9 +157,9 @@ def faults(database, statement):
         scan = re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", detail)
         if scan:
             table, index = named.get(scan[1], scan[1]), scan[2]
-            if table in tables and table not in BOUNDED and index not in FEW:
-                if not first_rows_only(statement, rows):
-                    found.append(detail)
+            small = table not in tables or table in BOUNDED or index in FEW
+            if not small and not first_rows_only(statement, rows):
+                found.append(detail)
         elif "TEMP B-TREE" in detail and not any(re.search(p, plain(statement)) for p in SORTED):
             found.append(detail)
     return found

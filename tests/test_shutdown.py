@@ -31,7 +31,7 @@ class Silent:
 if sys.argv[2] == "silent":
     wiring.open_provider = lambda *_: Silent()
     running.warm_up = lambda *words: None
-running.run(Path(sys.argv[1]), host="127.0.0.1", port=0, pages=False, say=print)
+running.run(Path(sys.argv[1]), running.Address("127.0.0.1", 0), pages=False, say=print)
 """
 
 

@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 from demo_view import ScriptedView
 from visitors import ACCESS, bearer, open_app
+from werkzeug.test import EnvironBuilder
 
 from instance_database import Database
 from tests import stores
 from torra import event_store
+from torra.clock import System
 from torra.config import DeskSettings
 from torra.dashboard import server, streaming, tidings
 from torra.dashboard.backing import Backing
-from torra.dashboard.stream_slots import LIFE_SECONDS, MOST, Slots
+from torra.dashboard.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
 from torra.dashboard.streaming import Follower
 from torra.envelopes import DESK_STREAM, Event
 from torra.event_stream import EventStream
@@ -173,6 +175,15 @@ def test_a_question_about_the_answer_alone_holds_nothing(client, database, backi
     write(database, [START])
     answer = client.head("/api/v1/streams/t")
     assert answer.mimetype == "text/event-stream" and answer.data == b""
+    assert backing.slots.held == 0
+
+
+def test_an_answer_that_nobody_reads_gives_its_slot_back(client, database, backing) -> None:
+    write(database, [START])
+    environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
+    body = client.application.wsgi_app(environ, lambda *_: None)
+    assert backing.slots.held == 1
+    body.close()
     assert backing.slots.held == 0
 
 
@@ -338,10 +349,36 @@ def test_six_streams_two_to_a_session(backing, database) -> None:
 
 def test_a_slot_that_was_lost_comes_back_by_itself() -> None:
     slots = Slots()
-    assert slots.take("a", 0.0) is not None and slots.take("a", 1.0) is not None
-    assert slots.take("a", LIFE_SECONDS) is None
-    assert slots.take("a", 2 * LIFE_SECONDS) is not None
+
+    def take(now: float) -> int | None:
+        return slots.take("a", lambda: now, 0.0)
+
+    assert take(0.0) is not None and take(1.0) is not None
+    assert take(LIFE_SECONDS) is None
+    assert take(2 * LIFE_SECONDS) is not None
     assert slots.held == 1
+
+
+def test_who_finds_no_slot_gets_the_one_that_a_page_gives_back() -> None:
+    slots, monotonic = Slots(), System().monotonic
+    held = [slots.take("a", monotonic) for _ in range(2)]
+    found: list[int | None] = []
+    waiting = threading.Thread(target=lambda: found.append(slots.take("a", monotonic, 30.0)))
+    waiting.start()
+    while not slots._waiting:
+        pass
+    slots.release(held[0] or 0)
+    waiting.join(30)
+    assert found == [3]
+    assert slots.take("a", monotonic, 0.01) is None, "nobody gave one back"
+
+
+def test_only_a_few_wait_for_a_slot_at_once() -> None:
+    slots, monotonic = Slots(), System().monotonic
+    slots._waiting = MOST_WAITING
+    for _ in range(2):
+        slots.take("a", monotonic)
+    assert slots.take("a", monotonic, 600.0) is None
 
 
 # --- through the server ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The conversation on a tick's page: order, rounds, citations against the evidence, what was read."""
+"""The conversation on a tick's page: order, rounds, citations and the evidence, what was read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import json
 import pytest
 from demo_full_desk import CASES, FIRST_CASE, LIMITS, SAYS, FullDeskView
 from demo_view import bars
-from page_reader import COMPILED, Page, check_policy, check_structure
-from visitors import open_app
+from page_reader import get
 
 from agents.contracts import AgentReport, DebateContext, Evidence, Feature
 from agents.evidence import grounded
 from scoring_rubric import visible
-from torra.dashboard import citations, deliberation, difference, inputs, reasoning, summary
+from torra.dashboard import citations, difference, inputs, reasoning, summary
 from torra.dashboard import transcript as transcripts
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
@@ -29,30 +28,17 @@ def story_of(case, before=None):
     return reasoning.story(record_of(case), before, LIMITS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def page_of():
-    app = open_app(FullDeskView())
-    app.jinja_env.bytecode_cache = COMPILED
-    app.view_functions["torra_agents.tick"] = deliberation.tick_page
-    pages = {}
-
-    def page(case):
-        if case not in pages:
-            time = TIMES[-1 - CASES.index(case)]
-            pages[case] = app.test_client().get(f"/symbol/BTCUSD/M15/{time}")
-            assert pages[case].status_code == 200
-        return Page(pages[case].get_data(as_text=True))
-
-    return page
+    return lambda case: get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index(case)]}", "desk")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_case_is_a_sound_page(page_of, case):
+def test_every_link_inside_a_page_leads_somewhere(page_of, case):
     page = page_of(case)
-    check_structure(page)
-    check_policy(page)
     ids = {a["id"] for _, a in page.tags if "id" in a}
     inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
+    assert len(inside) > 4
     assert set(inside) <= ids
     for _, attributes in page.tags:
         assert set(attributes.get("aria-describedby", "").split()) <= ids
@@ -361,7 +347,9 @@ def test_the_difference_tells_what_moved_and_no_more(page_of):
     technical = old["deliberation"]["reports"][0]
     technical["adjustments"]["price_action"] = -0.1
     old["deliberation"]["reports"] = [technical, *old["deliberation"]["reports"][2:]]
-    told = [(r["name"], r["about"], r["old"], r["new"]) for r in difference.changes(now, old)["rows"]]
+    told = [
+        (r["name"], r["about"], r["old"], r["new"]) for r in difference.changes(now, old)["rows"]
+    ]
     assert told == [
         ("Verdict", "", "▲ BUY", "■ HOLD"),
         ("L1", "momentum", told[1][2], told[1][3]),

@@ -105,13 +105,16 @@ def main(context: click.Context, home: Path) -> None:
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
 @click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
+@click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
+@click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
 @click.pass_obj
 @plainly
-def run(home: Path, port: int, host: str, no_pages: bool) -> None:
+def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
     """Start the desk: schedule, bridge and dashboard."""
     from torra import running  # noqa: PLC0415
 
-    running.run(home, host=host, port=port, pages=not no_pages, say=click.echo)
+    where = running.Address(names=names, **address)
+    running.run(home, where, pages=not no_pages, say=click.echo)
 
 
 @main.command()

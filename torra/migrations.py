@@ -287,6 +287,8 @@ CREATE TABLE audit (
     before TEXT NOT NULL, after TEXT NOT NULL,
     previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE
 );
+CREATE INDEX audit_action ON audit (action, seq);
+CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit

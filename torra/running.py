@@ -11,7 +11,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ import click
 from torra import wiring
 from torra.clock import duration, floor
 from torra.config import DeskSettings
-from torra.dashboard import server
+from torra.dashboard import server, tidings
 from torra.dashboard.access import Access
 from torra.dashboard.app import create_app
 from torra.dashboard.backing import Backing
@@ -35,7 +36,17 @@ STANDING_BY: Final = (
 ENDING: Final = "Ctrl-C ends it."
 
 
-def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the pages are served, and by which names other machines may open them."""
+
+    host: str
+    port: int
+    allow_remote: bool = False
+    names: Sequence[str] = ()
+
+
+def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     stop = threading.Event()
@@ -43,7 +54,7 @@ def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], N
         signal.signal(number, lambda *_: stop.set())
     desk, settings = wiring.open_desk(home)
     try:
-        listener, address = _listen(desk, settings, home, host, port) if pages else (None, "")
+        listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
         if desk.open():
             warm_up(desk, say, stop)
         else:
@@ -55,7 +66,7 @@ def run(home: Path, *, host: str, port: int, pages: bool, say: Callable[[str], N
             say(note)
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()
-            say(f"The pages: {address}")
+            say(f"The pages: {shown}")
         state = "is running" if desk.active else "stands by"
         say(f"The desk {state} on {home.absolute()}. {ENDING}")
         stop.wait()
@@ -93,24 +104,27 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> No
                 return
 
 
-def _listen(
-    desk: Desk, settings: DeskSettings, home: Path, host: str, port: int
-) -> tuple[Any, str]:
+def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) -> tuple[Any, str]:
     """Hold the port before anything long begins, so that a taken one is known at once.
 
     Returns the server and the address to open: at the first start with the link that logs in.
     """
+    names = server.trusted_names(address.names, allow_remote=address.allow_remote)
     access, new = Access.of_home(home)
     app = create_app(
         DatabaseView(desk.database, settings, desk),
         access=access,
-        backing=Backing(
-            home, desk.database, settings, desk, adopt=desk.adopt, events=desk.events
-        ),
+        backing=Backing(home, desk.database, settings, desk, adopt=desk.adopt, events=desk.events),
+        trusted_hosts=names,
+        remote=bool(names),
     )
-    address = f"http://{host}:{port}"
+    if desk.events is not None:
+        tidings.send_from(desk.events)
+    listener = server.open_server(
+        app, address.host, address.port, allow_remote=address.allow_remote
+    )
+    named = address.host if server.is_local(address.host) else names[0]
+    shown = f"http://{named}:{address.port}"
     if new:
-        return server.open_server(
-            app, host, port
-        ), f"{address}/login#token={access.tokens['admin']}"
-    return server.open_server(app, host, port), f"{address} (torra token shows the link to log in)"
+        return listener, f"{shown}/login#token={access.tokens['admin']}"
+    return listener, f"{shown} (torra token shows the link to log in)"

@@ -32,8 +32,9 @@ from werkzeug.sansio.utils import host_is_trusted
 
 from torra.config import ROOT
 from torra.config import home as default_home
-from torra.dashboard.access import Access, guard
+from torra.dashboard.access import Access, asks_api, guard
 from torra.dashboard.backing import Backing
+from torra.dashboard.commanding import wants_json
 from torra.dashboard.desk_view import DatabaseView, DeskView
 from torra.dashboard.looking_desk import look_at
 from torra.dashboard.rendering import EXTENSION, State, page
@@ -73,6 +74,7 @@ ERRORS: Final = {
     405: ("Not this way", "This address does not answer that method. Nothing was changed."),
     409: ("Too late", "It was decided or changed in the meantime. Load the page again."),
     413: ("Too large", "This is more than the pages take. Nothing was changed."),
+    415: ("Not like this", "Only a form or JSON is taken. Nothing was changed."),
     429: ("Too often", "Wait a minute and try again. Nothing was changed."),
     500: ("Something broke", "The page could not be made; the log of torra.dashboard says why."),
     503: (
@@ -224,7 +226,8 @@ def add_headers(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     is_file = (request.endpoint or "").endswith(".static")
-    response.headers["Cache-Control"] = "no-cache" if is_file else "no-store"
+    if response.mimetype != "text/event-stream":  # which says more of its own
+        response.headers["Cache-Control"] = "no-cache" if is_file else "no-store"
     return response
 
 
@@ -256,9 +259,10 @@ def _error(code: int) -> Any:
 
 
 def _asks_for_json() -> bool:
-    name = (request.endpoint or "").rpartition(".")[2]
-    missing = str((request.view_args or {}).get("missing", ""))
-    return name == "healthz" or name.startswith("api_") or missing.startswith("api/")
+    """Return whether an error is told as JSON: to programs and scripts, for what they may ask."""
+    if (request.endpoint or "").endswith(".healthz"):
+        return True
+    return asks_api() and (request.method in READING or wants_json())
 
 
 @cache

@@ -64,6 +64,8 @@ def answer(told: Told, back: str) -> ResponseReturnValue:
 def wants_json() -> bool:
     """Return whether the asker is a script or a program."""
     kinds = request.accept_mimetypes
+    if "Authorization" in request.headers and "text/html" not in kinds.values():
+        return True
     return request.is_json or kinds["application/json"] > kinds["text/html"]
 
 

@@ -28,7 +28,6 @@ from torra.dashboard.cells import (
     showing,
     skip_cell,
     source_cell,
-    state_cell,
     verdict_cells,
     voice_cells,
     warning_cells,

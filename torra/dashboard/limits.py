@@ -53,7 +53,7 @@ class RateLimits:
         with self._lock:
             bucket = self._buckets.setdefault(key, _Bucket(per_minute, now))
             self._buckets.move_to_end(key)
-            gained = max(0.0, now - bucket.at) * per_minute / MINUTE
+            gained = (now - bucket.at) * per_minute / MINUTE
             bucket.left = min(float(per_minute), bucket.left + gained)
             bucket.at = now
             while len(self._buckets) > self._most:

@@ -7,6 +7,7 @@ whatever fault, is free again when its stream's life is over, so that no fault u
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final
 
 MOST: Final = 6
@@ -22,33 +23,60 @@ SPARE_SECONDS: Final = 60.0
 """How long after a stream's life its slot is taken to be lost."""
 
 
+PATIENCE_SECONDS: Final = 1.5
+"""How long one that finds no slot waits for one: a page that was just left gives its own back soon.
+"""
+
+MOST_WAITING: Final = 3
+"""How many wait at once; each of them holds a thread of the server."""
+
+
 class Slots:
     """The slots of one app. Times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._waiting = 0
         self._held: dict[int, tuple[str, float]] = {}
         self._number = 0
 
-    def take(self, who: str, now: float) -> int | None:
-        """Take a slot for a session; None when all are taken, or two of them by this session."""
+    def take(
+        self, who: str, monotonic: Callable[[], float], patience: float = PATIENCE_SECONDS
+    ) -> int | None:
+        """Take a slot for a session, if need be as soon as one is free.
+
+        None when all are taken for longer than `patience`, or two of them by this session.
+        """
+        end = monotonic() + patience
         with self._lock:
-            self._held = {
-                number: (holder, until)
-                for number, (holder, until) in self._held.items()
-                if until > now
-            }
-            mine = sum(holder == who for holder, _ in self._held.values())
-            if len(self._held) >= MOST or mine >= MOST_EACH:
-                return None
-            self._number += 1
-            self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
-            return self._number
+            slot = self._take(who, monotonic())
+            if slot is not None or self._waiting >= MOST_WAITING:
+                return slot
+            self._waiting += 1
+            try:
+                while slot is None and (left := end - monotonic()) > 0:
+                    self._lock.wait(left)
+                    slot = self._take(who, monotonic())
+            finally:
+                self._waiting -= 1
+            return slot
 
     def release(self, slot: int) -> None:
         """Give a slot back; once or twice is the same."""
         with self._lock:
             self._held.pop(slot, None)
+            self._lock.notify_all()
+
+    def _take(self, who: str, now: float) -> int | None:
+        self._held = {
+            number: (holder, until) for number, (holder, until) in self._held.items() if until > now
+        }
+        mine = sum(holder == who for holder, _ in self._held.values())
+        if len(self._held) >= MOST or mine >= MOST_EACH:
+            return None
+        self._number += 1
+        self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
+        return self._number
 
     @property
     def held(self) -> int:

@@ -231,7 +231,7 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
     behind, who = backing(), visitor()
     if request.method == "HEAD":
         return Response(headers=HEADERS)
-    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic())
+    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic)
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
         return told, 503, {"Retry-After": RETRY_AFTER}

@@ -58,7 +58,7 @@ def overview() -> str:
     return page(
         "overview.html",
         data["desk"],
-        live=url_for(".api_overview", **({"sort": sort} if "sort" in request.args else {})),
+        live=url_for(".api_overview", sort=sort if "sort" in request.args else None),
         sort=sort,
         sorts=glance.SORTS,
         timeframes=glance.timeframes_of(data),

@@ -34,8 +34,8 @@ and the deadline is told in words.
 """
 
 TICKS: Final = 5
-CHART_WIDTH: Final = 380.0
-LABEL_WIDTH: Final = 126.0
+CHART_WIDTH: Final = 366.0
+LABEL_WIDTH: Final = 112.0
 NUMBER_WIDTH: Final = 52.0
 ROW_HEIGHT: Final = 16.0
 NARROWEST: Final = 0.02
@@ -211,7 +211,7 @@ def decision_chart(record: Mapping[str, Any]) -> Row | None:
     known = [(name, value) for name, value in lines if value is not None]
     l1 = figures.number(record.get("l1_consensus"))
     if l1 is not None:
-        steps.append(_step("Consensus of L1 alone", 0.0, l1, "control"))
+        steps.append(_step("L1 alone", 0.0, l1, "control"))
     drawn = _chart(steps, [value for _, value in known], zero=True)
     scale = drawn.pop("scale")
     drawn["lines"] = [
@@ -259,7 +259,7 @@ def _moves(
             yield "Adjustment", shift - total
         return
     if abs(debate - total) > arithmetic.TOLERANCE:
-        yield "Fallback" if not shares else "Missing side left out", debate - total
+        yield "Fallback" if not shares else "Side left out", debate - total
     multiplier = figures.number(mapping(record.get("gate")).get("multiplier"))
     if multiplier is not None and debate:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
