@@ -128,6 +128,7 @@ function finish(now) {
   document.getElementById("end").replaceChildren(...(now.end.kind === "decision" ? decided(now.end) : failed(now.end)));
   document.getElementById("elapsed")?.parentElement.remove();
   write(connection, "ended");
+  document.getElementById("move").hidden = true;
   lead(link, now.tick);
   lead(document.getElementById("to-next"), now.next);
   if (now.tick && now.end.kind === "decision" && moveOn.checked) location.assign(now.tick);

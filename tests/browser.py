@@ -55,7 +55,7 @@ EVENTS = "/api/v1/events"
 were closed a moment ago; a page then asks every few seconds. So that alone is no error."""
 
 STREAMS_END = 12.0
-"""Seconds within which the desk sees that a reader of a stream has gone: its heartbeat, and more."""
+"""Seconds within which the desk sees that a reader has gone: a heartbeat, and more."""
 
 BREACHES = """
 document.addEventListener("securitypolicyviolation", (event) =>

@@ -171,6 +171,7 @@ def desk_record(instance: str, timeframe: str, place: int, case: str) -> dict[st
         told = {**told, "calls": []}
     return {
         **told,
+        "elapsed_ms": 2903.4,
         "features": [*told["features"], *more],
         "regime": {
             "name": REGIMES.get(case, "trend_up"),

@@ -74,7 +74,7 @@ def addresses_of(app: Any) -> dict[str, str]:
 
 
 def links_of(text: str) -> list[str]:
-    found = dict.fromkeys(unescape(link) for link in re.findall(r'href="(/[^"#]*)"', text))
+    found = dict.fromkeys(unescape(link) for link in re.findall(r'href="(/[^"#?]*)"', text))
     return [link for link in found if not link.startswith(("/assets/", "/api/"))]
 
 

@@ -139,6 +139,11 @@ def toast(page):
     return page.inner_text(".toasts .toast:last-child p")
 
 
+def close_dialog(page):
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+
+
 # --- who sees what ---
 
 
@@ -206,7 +211,7 @@ def test_a_choice_holds_on_every_page_from_the_first_frame(look):
     page.get_by_label("dark", exact=True).check()
     page.get_by_label("red is up").check()
     assert page.evaluate("document.documentElement.dataset.scheme") == "dark"
-    page.keyboard.press("Escape")
+    close_dialog(page)
     assert page.evaluate("document.activeElement.id") == "open-display"
     visit.context.add_init_script(FIRST_FRAME)
     page.goto(page.url + "help")
@@ -359,8 +364,7 @@ def test_keys_reach_every_page(look):
         assert word in listed
     page.keyboard.press("g")  # a dialog is open: nothing happens below it
     page.keyboard.press("a")
-    page.keyboard.press("Escape")
-    assert page.locator("dialog").count() == 0
+    close_dialog(page)
     assert page.evaluate("location.pathname") == targets["d"]
     page.keyboard.press("a")  # no proposal here: a alone does nothing
     assert page.evaluate("document.activeElement.tagName") == "BODY"
@@ -404,7 +408,7 @@ def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look):
     page.keyboard.press("Control+a")
     page.click("#open-display")
     page.get_by_label("off", exact=True).check()
-    page.keyboard.press("Escape")
+    close_dialog(page)
     for key in ("?", "j", "."):
         page.keyboard.press(key)
     assert page.locator("dialog, [aria-pressed=true]").count() == 0

@@ -163,6 +163,7 @@ def test_the_whole_desk_is_reached_by_keys_alone(browser, sites, cookies):
         assert press("]") == first
         page.keyboard.press("?")
         page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
         page.keyboard.press(".")
         page.wait_for_selector("#live-pause[aria-pressed=true]")
         assert press("g", "d") == "/"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import desks
 import pytest
-from browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
+from browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser, only_nightly
 from demo_full_desk import ATTACK
 from demo_view import ScriptedView
 from page_reader import COMPILED, Page, check_policy, check_structure
@@ -114,7 +114,7 @@ def test_who_is_at_work_has_a_clock_and_who_is_done_a_time():
     ("event", "state", "about"),
     [
         (says("technical"), "done", "high"),
-        (says("technical", abstained=True, summary="nothing to read"), "abstained", ""),
+        (says("technical", "no news evidence: off", abstained=True), "abstained", ""),
         (fails("technical"), "failed", "timeout"),
         (fails("technical", None), "failed", "no reason is told"),
     ],
@@ -137,6 +137,7 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke():
     ]  # fmt: skip
     end = picture["end"]
     assert (end["kind"], end["verdict"].word, end["consensus"]) == ("decision", "BUY", "+0.512")
+    assert end["reason"] == "VERDICT: the verdict opens a position"
     assert (end["cost"], end["took"]) == ("$0.0123", "3,120")
     assert picture["log"][1]["votes"][0] == {"name": "Price action", **figures.cell(0.1)}
     assert "debate, round 1" in [line["where"] for line in picture["log"]]
@@ -406,7 +407,8 @@ class Held:
 
 
 @needs_browser
-def test_a_debate_is_watched_live(tmp_path):
+def test_a_debate_is_watched_live(tmp_path, scaled):
+    only_nightly(scaled)
     held = Held(failing=("bear_researcher",))
     profile = Profile.model_validate({"agents": {"timeout_seconds": 60.0}})
     desk = desks.open_desk(tmp_path, (desks.BTC,), profile=profile, provider=held)

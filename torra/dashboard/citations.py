@@ -94,18 +94,23 @@ def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anc
 def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
     """Return the features that somebody cites, by id, each with who does and how that stands.
 
-    What is cited and not there has its row too. `entries` are those of the transcript.
+    What is cited and not there has its row too; one that cites the same in several rounds is told
+    once, with the last. `entries` are those of the transcript.
     """
     found: dict[str, Row] = {}
     for entry in entries:
         for chip in entry["evidence"]:
             row = found.setdefault(chip["key"], _row(chip, features))
+            value = chip["value"] if chip["state"] != EQUAL else ""
             who = entry["who"].removesuffix(" researcher")
-            by = {"who": who, "anchor": entry["anchor"], "glyph": chip["glyph"]}
-            if chip["state"] != EQUAL:
-                by["value"] = chip["value"]
-            if by not in row["by"]:
-                row["by"].append(by)
+            row["by"][who, value] = {
+                "who": who,
+                "anchor": entry["anchor"],
+                "glyph": chip["glyph"],
+                "value": value,
+            }
+    for row in found.values():
+        row["by"] = list(row["by"].values())
     return [found[name] for name in sorted(found)]
 
 
@@ -206,5 +211,5 @@ def _row(chip: Row, features: Mapping[str, Feature]) -> Row:
         "value": chip["there"],
         "unit": figures.clean(feature.unit, 40) if feature is not None else "",
         "there": chip["state"] != ABSENT,
-        "by": [],
+        "by": {},
     }

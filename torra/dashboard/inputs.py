@@ -20,12 +20,16 @@ from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard import arithmetic, citations, figures
 from torra.dashboard.stored import Row, mapping, sequence
 
-TEXT_CHARS: Final = (12_000, 6_000, 3_000, 1_500, 800, 400)
+TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
 """Longest prompt and reply on the page, in characters: the first of these with which all of them
 together keep to `PAGE_CHARS`. The record as JSON has the rest.
 """
 
-PAGE_CHARS: Final = 44_000
+PAGE_CHARS: Final = 34_000
+USUAL_CALLS: Final = 8
+CALL_CHARS: Final = 1_500
+"""Each call beyond the usual leaves so much less for texts: the page tells of it elsewhere too."""
+
 TEXTS: Final = ("system", "user", "added", "reply")
 LEAST_COMMON: Final = 200
 """Characters from which it is worth saying once what all instructions begin with."""
@@ -95,7 +99,8 @@ def _common(texts: Sequence[str]) -> str:
 
 def _cut(rows: Sequence[Row]) -> None:
     lengths = [len(row[name]) for row in rows for name in TEXTS]
-    fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= PAGE_CHARS)
+    room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
+    fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
     longest = next(fits, TEXT_CHARS[-1])
     for row in rows:
         row["cut"] = any(len(row[name]) > longest for name in TEXTS)
@@ -230,7 +235,7 @@ def _call(call: Mapping[str, Any]) -> Row:
         "system": figures.clean(call.get("system"), LONGEST),
         "user": figures.clean(call.get("user"), LONGEST),
         "reply": figures.clean(call.get("reply"), LONGEST),
-        "hash": figures.clean(call.get("request_hash"), 80),
+        "hash": figures.clean(call.get("request_hash"), 16),
         "added": "",
         "as": "",
     }

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard import figures
+from torra.dashboard import figures, surroundings
 from torra.dashboard.figures import Mark, cell
+from torra.dashboard.reasoning import REASONS
 from torra.dashboard.stored import Row, mapping, sequence
 
 STATES: Final = {
@@ -56,6 +57,7 @@ ENDS: Final = {
 }
 """What the code of an error means, and what happens next; of `skipped:<reason>` the first word."""
 
+BETWEEN: Final = "the consensus lies between the thresholds"
 SUMMARY_CHARS: Final = 600
 SILENT_SECONDS: Final = 60.0
 """A debate that has told nothing for longer than this is not called live."""
@@ -145,6 +147,7 @@ class _Telling:
             **_where(payload),
         }
         words = figures.clean(payload.get("summary"), SUMMARY_CHARS)
+        words = surroundings.plain_reason(words) if quiet else words
         tone = STATES[state].tone
         sure = f", {agent['confidence']} confidence" if agent["confidence"] else ""
         self._say(event, agent["title"], tone, words, f"{STATES[state].word}{sure}", agent)
@@ -178,7 +181,7 @@ class _Telling:
             "l1_verdict": figures.mark(payload.get("l1_verdict")),
             "action": action,
             "consensus": consensus,
-            "reason": figures.clean(payload.get("reason"), 200),
+            "reason": _reason(payload.get("reason")),
             "denied": denied,
             "source": figures.mark(payload.get("source_type")),
             "cost": figures.money(payload.get("cost_usd")),
@@ -281,6 +284,13 @@ def _counts(agents: Sequence[Row]) -> str:
     words = [agent["state"] for agent in agents]
     told = [f"{words.count(state)} {STATES[state].word}" for state in STATES if state in words]
     return ", ".join(told)
+
+
+def _reason(word: Any) -> str:
+    """Return why the action was taken, with what that means."""
+    told = figures.clean(word, 200)
+    meaning = BETWEEN if told == "THRESHOLD" else REASONS.get(told, "")
+    return f"{told}: {meaning}" if meaning else told
 
 
 def _since(at: Any, now: datetime) -> float | None:
