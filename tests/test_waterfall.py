@@ -55,10 +55,10 @@ def test_a_stage_ends_when_the_sitting_says():
     assert rows["Risk gate"]["until"] == pytest.approx(gate)
     silent = record_of("mute")
     silent["elapsed_ms"] = silent["deliberation"]["elapsed_ms"]
-    kept = {row["stage"]: row["until"] for row in timeline_of(silent)["rows"]}
-    assert kept["gate"] == pytest.approx(
-        min(1600 + STAGE_SHARE["gate"] * 13_400, 15_000 * (1 - FALLBACK_SHARE))
-    )
+    for stage in silent["deliberation"]["stages"]:
+        stage["ms"] = 5_000.0
+    ends = {row["stage"]: row["until"] for row in timeline_of(silent)["rows"]}
+    assert ends["gate"] == pytest.approx(15_000 * (1 - FALLBACK_SHARE))  # nobody has answered
 
 
 def test_the_axis_ends_at_the_deadline_or_is_drawn_larger():
@@ -142,6 +142,16 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case):
         assert math.fsum(value for _, value in moves) == pytest.approx(
             record["adjustments"][vector], abs=2e-8
         )
+
+
+@pytest.mark.parametrize("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
+def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case):
+    record = record_of(case)
+    spoke = {figures.title(r["agent_id"]) for r in record["deliberation"]["reports"]}
+    for chart in waterfall.score_charts(record, record["deliberation"]):
+        names = {row["name"] for row in chart["rows"] if row["kind"] == "voiced"}
+        assert names <= spoke | {"Gate × 0.56"}
+        assert {"Bull researcher", "Bear researcher"} <= names
 
 
 def test_a_side_without_the_other_moves_nothing():

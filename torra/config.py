@@ -440,6 +440,7 @@ def read(model: type[Model], path: Path) -> Model:
 
 def validate(model: type[Model], values: object, source: str) -> Model:
     """Check values against a settings model; raises ConfigError naming the place and remedy."""
+    _refuse_broken_text(values, source)
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -455,6 +456,17 @@ def faults(model: type[BaseModel], error: ValidationError) -> list[tuple[tuple[s
         for item in found
         if not _follows(item, found)
     ]
+
+
+def _refuse_broken_text(values: object, source: str) -> None:
+    """Refuse text that cannot be written down: half of a surrogate pair."""
+    try:
+        json.dumps(values, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
+            "write that text anew"
+        ) from error
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from torra.event_stream import EventStream
 from torra.feeds.protocol import Feed
 from torra.kill_switch import KillSwitch
 from torra.news_digest import NewsView
+from torra.outlook import Outlook
 from torra.providers.registry import Provider
 from torra.scheduled_events import EventView
 from torra.spending import Account
@@ -151,6 +152,7 @@ class Desk:
         self.refit: adoption.Refit | None = None
         self.wished: dict[str, Station] = {}
         self.events = events
+        self.outlook: Outlook | None = None
         self._owed: dict[TickKey, tuple[str, str]] = {}
         self._running = False
         self._closing = False
@@ -368,8 +370,13 @@ class Desk:
         self._jumped = monotonic
         return True
 
+    def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:
+        """Return by instance when it wakes next (real time) and when it woke last (desk time)."""
+        jobs = {name: self._scheduler.get_job(job_id(name)) for name in self.stations}
+        return {n: (job and job.next_run_time, self._woken.get(n)) for n, job in jobs.items()}
+
     @property
-    def _settling(self) -> bool:
+    def settling(self) -> bool:
         """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
         return self.clock.monotonic() - self._jumped < SETTLING_SECONDS
 
@@ -391,7 +398,7 @@ class Desk:
         step = duration(key.timeframe)
         as_of = key.bar_time + step
         if self.clock.now() - as_of > OLDEST_BARS * step:
-            if self._settling:
+            if self.settling:
                 return Outcome(key, "late", reason="clock", detail="the clock jumped a while ago")
             fault = _fault_of(station, key.timeframe, key.bar_time, as_of)
             reason, detail = self._owed.pop(key, fault or MISSED)

@@ -181,6 +181,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             at_stand_by=partial(_each, events.rest, host_files.rest, courier.rest, outlook.rest),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
+        desk.outlook = outlook
         desk.refit = Refit(with_models(models), partial(_tell, courier))
         found.append(desk)
     except BaseException:

@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 
 from torra.clock import parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.dashboard import orders, proposals, screens
+from torra.dashboard import figures, orders, proposals, screens
 from torra.dashboard.rendering import backing, desk_view, page, state, tick_link
 from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row
@@ -142,7 +142,9 @@ def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
         "shown": _ended(row),
         "cells": cells,
         "shape": "approval",
-        "version": " ".join((proposals.standing(row, known.now()), row["reason"], *outcome)),
+        "version": " ".join(
+            (proposals.standing(row, known.now()), figures.clean(row["reason"], 100), *outcome)
+        ),
         "preview": preview,
         "trouble": trouble,
         "checks": proposals.every_check(preview),

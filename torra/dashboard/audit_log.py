@@ -35,10 +35,6 @@ COLUMNS: Final = (
     "hash",
 )  # fmt: skip
 
-FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-CONTROL: Final = ("\t", "\r", "\n")
-"""What a cell may not begin with, for a spreadsheet takes it for a formula."""
-
 
 def audit_page() -> str:
     """Show who did what, newest first."""
@@ -175,21 +171,13 @@ def _json(text: str) -> dict[str, Any]:
 def _lines(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
     yield _csv([COLUMNS])
     for rows in pages:
-        yield _csv([[cell(row[name]) for name in COLUMNS] for row in rows])
+        yield _csv([[figures.sheet_cell(row[name]) for name in COLUMNS] for row in rows])
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return text.getvalue()
-
-
-def cell(value: object) -> str:
-    """Return a value as a cell that no spreadsheet takes for a formula."""
-    text = str(value)
-    if text.startswith(CONTROL) or text.lstrip().startswith(FORMULA):
-        return f"'{text}"
-    return text
 
 
 def _word(name: str) -> str:

@@ -213,6 +213,24 @@ def clean(text: Any, limit: int = MAX_TEXT) -> str:
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
+FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a cell of a file may not begin with, for a spreadsheet takes it for a formula."""
+
+CONTROL: Final = ("\t", "\r", "\n")
+
+
+def sheet_cell(value: Any, limit: int = MAX_TEXT) -> Any:
+    """Return a value as a cell of a CSV file: text that no spreadsheet takes for a formula.
+
+    A number stays one, a missing value is empty.
+    """
+    if not isinstance(value, str):
+        return "" if value is None else value
+    risky = value.startswith(CONTROL) or value.lstrip().startswith(FORMULA)
+    text = clean(value, limit)
+    return f"'{text}" if risky or text.lstrip().startswith(FORMULA) else text
+
+
 def title(name: str) -> str:
     """Write an identifier as words: bull_researcher becomes Bull researcher."""
     words = clean(name, 80).replace("_", " ")

@@ -81,7 +81,11 @@ def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
 
 
 def page(template: str, desk: Row | None = None, **context: Any) -> str:
-    """Render one of our templates with what all of them use."""
+    """Render one of our templates with what all of them use.
+
+    `endpoints` are those that a visitor's page may link to; `ordered` says whether a desk stands
+    behind the pages that can be given orders.
+    """
     known = state()
     visitor: Visitor | None = g.get("torra_visitor")
     return render_template(
@@ -96,6 +100,8 @@ def page(template: str, desk: Row | None = None, **context: Any) -> str:
         csrf=known.access.csrf(visitor) if visitor and visitor.session else "",
         server_clock=server_clock(known.backing.settings if known.backing else None),
         remote=known.remote,
+        endpoints=current_app.view_functions if visitor else {},
+        ordered=known.backing is not None,
         **context,
     )
 

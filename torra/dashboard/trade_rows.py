@@ -118,9 +118,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 """What the file has of each signal."""
 
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings that a spreadsheet would take for a formula."""
-
 
 def state_mark(state: Any) -> Mark:
     """Return the mark of a signal's state."""
@@ -343,15 +340,8 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.writer(told, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow([_safe(row[name]) for name in COLUMNS])
+        writer.writerow([figures.sheet_cell(row[name], 1000) for name in COLUMNS])
     return told.getvalue()
-
-
-def _safe(value: Any) -> Any:
-    if not isinstance(value, str):
-        return "" if value is None else value
-    text = figures.clean(value, 1000)
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def digits_of(spec: SymbolSpec | None) -> int:
