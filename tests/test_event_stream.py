@@ -454,12 +454,20 @@ def test_changes_by_others_are_seen_and_told(opened, database: Database) -> None
 def test_changes_of_one_sort_in_one_batch_are_one(opened, database: Database) -> None:
     events = opened(gather=0.05)
     for number in range(5):
-        events.changed("tick", instance="BTCUSD", timeframe="M15", bar_time=str(number))
-    events.changed("tick", instance="BTCUSD", timeframe="H1")
+        events.changed("running", instance="BTCUSD", timeframe="M15", bar_time=str(number))
+    events.changed("running", instance="BTCUSD", timeframe="H1")
     settled(events)
     assert [(one.get("timeframe"), one.get("bar_time")) for one in changes(database)] == [
         ("M15", "4"), ("H1", None),
     ]  # fmt: skip
+
+
+def test_every_tick_of_a_batch_is_told(opened, database: Database) -> None:
+    events = opened(gather=0.05)
+    for number in range(3):
+        events.changed("tick", instance="BTCUSD", timeframe="M15", bar_time=str(number))
+    settled(events)
+    assert [one["bar_time"] for one in changes(database)] == ["0", "1", "2"]
 
 
 def test_a_listener_that_raises_stops_nobody(opened, database: Database, caplog) -> None:

@@ -397,7 +397,7 @@ def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
     view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
     client = open_app(view).test_client()
     address = f"/symbol/EURUSD/H1/{iso(outcome.key.bar_time)}"
-    notice, opened = "The prompts and replies of this tick", "prompt and reply</summary>"
+    notice, opened = "The prompts and replies of this tick", "<h3>Reply</h3>"
     page = client.get(address).get_data(as_text=True)
     assert notice not in page and page.count(opened) == 4
     assert desk.database.prune(desk.clock.real_now() + DAY, limit=100) == 4

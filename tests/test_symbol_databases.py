@@ -148,6 +148,7 @@ def wait_for(true, seconds=10.0):
 def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
     monkeypatch.setattr("torra.symbol_databases.COMPARE_EVERY", 3)
     ours = files(desk, host)
+    desks.step(desk)
     ours.start()
     wait_for(lambda: not ours.behind())
     desks.step(desk)  # nobody listens
@@ -156,6 +157,44 @@ def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
         desks.step(desk)
     wait_for(lambda: fed(host) == wanted(desk))
     ours.rest()
+
+
+def test_rows_that_their_owner_took_out_stay_out(desk, host):
+    ours = files(desk, host)
+    for _ in range(6):
+        desks.step(desk)
+    ours.repair("BTCUSD")
+    keys = [row[-1] for row in fed(host) if "|M15|" in row[-1]]
+    with closing(sqlite3.connect(host)) as connection, connection:
+        gone = [(key,) for key in (*keys[:2], keys[-1])]
+        connection.executemany("DELETE FROM sentiment WHERE torra_key = ?", gone)
+    assert ours.repair("BTCUSD") == 1, "the newest one was lost, the oldest were taken out"
+    assert [row[-1] for row in fed(host) if "|M15|" in row[-1]] == keys[2:]
+
+
+def test_a_file_that_is_busy_at_the_start_is_made_ready_later(desk, host, monkeypatch):
+    monkeypatch.setattr("torra.symbol_databases.GUEST_BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(host, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        ours = files(desk, host)
+        other.execute("ROLLBACK")
+    desks.step(desk)
+    assert ours.repair("BTCUSD") == len(wanted(desk))
+
+
+def test_an_index_that_was_lost_is_made_anew(desk, host):
+    files(desk, host)
+    with closing(sqlite3.connect(host)) as connection, connection:
+        connection.execute("DROP INDEX sentiment_torra_key")
+    desks.step(desk)
+    assert files(desk, host).repair("BTCUSD") == len(wanted(desk))
+
+
+def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk, host):
+    with closing(sqlite3.connect(host)) as connection, connection:
+        connection.execute("CREATE UNIQUE INDEX mine ON sentiment (timestamp)")
+    with pytest.raises(ConfigError, match="same timestamp"):
+        files(desk, host)
 
 
 def test_the_file_keeps_its_journal_mode(desk, host):

@@ -309,9 +309,11 @@ class EventStream:
         try:
             while wanted and self._database.end_orphans(self.owner, last):
                 self._wake()
-        except BaseException:
+        except StoreUnavailable:
             self._orphans = wanted
             raise
+        except Exception:  # what is wrong with others' streams may not keep ours from being told
+            log.exception("streams that others left open stay so until the next start")
 
     def _settle(self, batch: list[Waiting]) -> None:
         """Write a batch and tell of it; a database that cannot be used raises StoreUnavailable."""
@@ -391,9 +393,13 @@ class EventStream:
 
 
 def _last_of_each(items: Iterable[Waiting]) -> list[Change]:
-    """Return the changes of a batch; of several of one sort at one place the last."""
+    """Return the changes of a batch; of several of one sort at one place the last.
+
+    Every tick that ended is told: whoever writes its row elsewhere must not miss one.
+    """
     found: dict[tuple[Any, ...], Change] = {}
     for item in items:
         told = item.event.payload
-        found[told.get("what"), told.get("instance"), told.get("timeframe")] = told
+        which = told.get("bar_time") if told.get("what") == "tick" else None
+        found[told.get("what"), told.get("instance"), told.get("timeframe"), which] = told
     return list(found.values())

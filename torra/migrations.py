@@ -410,13 +410,31 @@ def take_over(db: sqlite_utils.Database, path: Path, now: datetime) -> Path | No
     if "sentiment" not in db.table_names():
         raise ConfigError(f"{path} has no table sentiment: name the database of a scorer")
     _check_legacy(db, path)
+    _refuse_other_rules(db, path)
     there = set(db.table("sentiment").columns_dict)
-    if set(ADDED_COLUMNS) <= there:
+    if set(ADDED_COLUMNS) <= there and _has_key_index(db):
         return None
     backup = _back_up(db, path, now)
     with db.atomic():
         _add_to_sentiment(db)
     return backup
+
+
+def _has_key_index(db: sqlite_utils.Database) -> bool:
+    return any(
+        index.unique and index.columns == ["torra_key"] for index in db.table("sentiment").indexes
+    )
+
+
+def _refuse_other_rules(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when the table lets no two rows be alike in a column of ours."""
+    for index in db.table("sentiment").indexes:
+        if index.unique and index.columns not in (["torra_key"], ["id"]):
+            named = ", ".join(index.columns)
+            raise ConfigError(
+                f"{path}: the index {index.name} of the sentiment table lets no two rows have the "
+                f"same {named}, and rows of several timeframes may; drop it, or add torra_key to it"
+            )
 
 
 def schema(db: sqlite_utils.Database) -> int:

@@ -16,18 +16,20 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import sqlite_utils
+
 from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
 from torra.migrations import take_over
-from torra.sentiment_store import FED
-from torra.store_connection import connect_guest, explain
+from torra.sentiment_store import FED, KEY_END
+from torra.store_connection import LOCKED, connect_guest, explain
 
 PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
@@ -107,6 +109,7 @@ class SymbolDatabases:
         self._told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._behind: dict[str, str] = {}
+        self._ready: set[Path] = set()
 
     def check(self) -> None:
         """Make every file ready; raises ConfigError for one that is no scorer's."""
@@ -117,10 +120,18 @@ class SymbolDatabases:
                     "existing scorer's database, or leave the symbol out"
                 )
             try:
-                with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
-                    take_over(db, path, self._now())
+                self._prepare(path)
             except sqlite3.DatabaseError as error:
-                raise ConfigError(f"symbol_databases: {explain(path, error)}") from error
+                if LOCKED not in str(error):
+                    raise ConfigError(f"symbol_databases: {explain(path, error)}") from error
+                log.warning("symbol_databases: %s; it is made ready later", explain(path, error))
+
+    def _prepare(self, path: Path) -> None:
+        """Let a file take our rows, once."""
+        if path not in self._ready:
+            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+                take_over(db, path, self._now())
+            self._ready.add(path)
 
     def behind(self) -> dict[str, str]:
         """Return why a file is behind, by instance; empty when all are up to date."""
@@ -169,7 +180,7 @@ class SymbolDatabases:
         path = self._files[instance]
         try:
             step()
-        except (sqlite3.Error, StoreUnavailable, OSError) as error:
+        except (sqlite3.Error, StoreUnavailable, ConfigError, OSError) as error:
             if instance not in self._behind:
                 log.error("the file %s of %s is behind: %s", path, instance, error)
             self._behind[instance] = str(error)
@@ -182,19 +193,18 @@ class SymbolDatabases:
             self._write(self._files[key.partition("|")[0]], [row])
 
     def repair(self, instance: str) -> int:
-        """Write the rows that an instance's file lacks; return how many."""
+        """Write the rows that an instance's file lacks; return how many.
+
+        Rows older than the oldest that the file holds of their timeframe are left alone: its owner
+        has taken them out.
+        """
         path, after, written = self._files[instance], "", 0
+        self._prepare(path)
+        oldest: dict[str, str] = {}
         while rows := self._source.sentiment_page(instance, after, PAGE_ROWS):
-            first, after = rows[0]["torra_key"], rows[-1]["torra_key"]
+            after = rows[-1]["torra_key"]
             with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
-                there = {
-                    key
-                    for (key,) in db.execute(
-                        "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?",
-                        (first, after),
-                    )
-                }
-            missing = [row for row in rows if row["torra_key"] not in there]
+                missing = _missing(db, rows, oldest)
             if missing:
                 self._write(path, missing)
             written += len(missing)
@@ -209,3 +219,27 @@ class SymbolDatabases:
             except BaseException:
                 db.rollback()
                 raise
+
+
+def _missing(
+    db: sqlite_utils.Database, rows: Sequence[Mapping[str, Any]], oldest: dict[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return the rows of a page that a file lacks; `oldest` keeps its first key by stream."""
+    for row in rows:
+        stream = row["torra_key"].rpartition("|")[0]
+        if stream not in oldest:
+            oldest[stream] = _first_key(db, stream)
+    keys = (rows[0]["torra_key"], rows[-1]["torra_key"])
+    sql = "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?"
+    there = {key for (key,) in db.execute(sql, keys)}
+    return [
+        row for row in rows
+        if row["torra_key"] not in there
+        and row["torra_key"] >= oldest[row["torra_key"].rpartition("|")[0]]
+    ]  # fmt: skip
+
+
+def _first_key(db: sqlite_utils.Database, stream: str) -> str:
+    """Return the first key of a stream in a file, "" when it holds none of it."""
+    sql = "SELECT min(torra_key) FROM sentiment WHERE torra_key > ? AND torra_key < ?"
+    return str(db.execute(sql, (f"{stream}|", f"{stream}{KEY_END}")).fetchone()[0] or "")

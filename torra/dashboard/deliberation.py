@@ -140,4 +140,4 @@ def _quiet_digest(text: str) -> str:
     return str(profile.model_copy(update={"execution": "off"}).digest())
 
 
-ROUTES = (Route("/pictures/<name>.png", "picture", picture),)
+ROUTES = (Route("/pictures/<name>.png", "picture", picture, reply="picture"),)

@@ -31,6 +31,7 @@ REPLIES: Final = {
     "html": "text/html",
     "events": "text/event-stream",
     "csv": "text/csv",
+    "picture": "image/png",
 }
 
 REFUSALS: Final = {

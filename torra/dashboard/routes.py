@@ -34,7 +34,7 @@ class Route:
     view: Callable[..., Any]
     methods: tuple[str, ...] = ("GET",)
     scope: Literal["read", "approve", "admin"] | None = "read"
-    reply: Literal["html", "json", "events", "csv"] = "html"
+    reply: Literal["html", "json", "events", "csv", "picture"] = "html"
     per_minute: int | None = None
     query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
