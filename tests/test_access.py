@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -11,11 +12,12 @@ import stores
 from click.testing import CliRunner
 from demo_view import ScriptedView
 from entrance import KEY, OURS, TOKENS, Moved, bearer, csrf_of, log_in, make_access, scripted_app
+from flask import request
 from werkzeug.http import parse_cookie
 
 from torra import access_commands
 from torra.dashboard import access as access_module
-from torra.dashboard import access_file
+from torra.dashboard import access_file, limits
 from torra.dashboard.access import (
     IDLE_SECONDS,
     LONGEST_SECONDS,
@@ -24,7 +26,9 @@ from torra.dashboard.access import (
     Access,
     own_path,
 )
-from torra.dashboard.app import create_app
+from torra.dashboard.app import ERRORS, create_app
+from torra.dashboard.entry import LOGINS_A_MINUTE
+from torra.dashboard.health import CHECKS_A_MINUTE
 from torra.dashboard.limits import LONGEST_WAIT, BackOff, RateLimits
 from torra.errors import ConfigError
 
@@ -214,7 +218,7 @@ def test_a_session_ends_at_last_however_much_it_is_used(client, clock, monkeypat
     log_in(client, "read")
     for _ in range(5):
         clock.pass_by(IDLE_SECONDS // 2)
-        assert code(client, "/login") == 200
+        assert code(client, "/help") == 200
         assert code(client) == 200
     clock.pass_by(IDLE_SECONDS // 2)
     assert code(client) == 401
@@ -232,6 +236,39 @@ def test_a_logout_ends_copies_of_the_cookie_too(app, client):
     thief.set_cookie(name, value[name])
     assert code(thief) == 401
     assert code(client) == 401
+
+
+@pytest.mark.parametrize("kind", ["data", "json"])
+def test_a_login_takes_the_place_of_the_session_before(app, client, clock, kind):
+    """Whether it is an older one of this browser, or one that a stranger planted in it."""
+    value = parse_cookie(log_in(client, "read").headers["Set-Cookie"])
+    name = next(item for item in value if item.startswith("torra_session"))
+    stranger = app.test_client()
+    stranger.set_cookie(name, value[name])
+    clock.pass_by(RENEW_SECONDS)
+    assert code(stranger) == 200
+    wrong = client.post("/login", headers=OURS, **{kind: {"token": "guess"}})
+    assert (wrong.status_code, wrong.headers.getlist("Set-Cookie")) == (401, [])
+    assert code(stranger) == 200, "a login that failed ends nothing"
+    answer = client.post("/login", headers=OURS, **{kind: {"token": TOKENS["admin"]}})
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    assert parse_cookie(cookie)[name] != value[name]
+    assert scope_of(app, client) == "admin"
+    assert code(stranger) == 401
+
+
+def scope_of(app, client):
+    """Return the scope of the session that a browser has by now."""
+    cookies = "; ".join(f"{one.key}={one.value}" for one in client._cookies.values())
+    with app.test_request_context("/", headers={"Cookie": cookies}):
+        return app.extensions["torra_agents"].access.session(request).scope
+
+
+def test_the_login_page_puts_the_end_of_no_session_off(client, clock):
+    log_in(client, "read")
+    clock.pass_by(RENEW_SECONDS)
+    assert "Set-Cookie" not in client.get("/login").headers
+    assert "Set-Cookie" in client.get("/help").headers
 
 
 @pytest.mark.parametrize(
@@ -352,20 +389,45 @@ def test_the_login_page_tells_a_stranger_nothing(client):
         assert 'method="post"' in text
 
 
-def test_five_tries_a_minute_from_one_address(client, clock):
-    codes = [log_in(client, "read").status_code for _ in range(6)]
-    assert codes == [303] * 5 + [429]
-    answer = log_in(client, "read")
-    assert answer.headers["Retry-After"] == "12"
-    elsewhere = {"REMOTE_ADDR": "127.0.0.2"}
-    assert log_in(client, "read", environ_overrides=elsewhere).status_code == 303
+def guess(client, **more):
+    return client.post("/login", data={"token": "guess"}, headers=OURS, **more)
+
+
+def test_five_wrong_tokens_a_minute_from_one_address(client, clock, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_FAILURES", 100)
+    assert [guess(client).status_code for _ in range(6)] == [401] * 5 + [429]
+    assert guess(client).headers["Retry-After"] == "12"
+    assert guess(client, environ_overrides={"REMOTE_ADDR": "127.0.0.2"}).status_code == 401
     clock.pass_by(12)
+    assert [guess(client).status_code for _ in range(2)] == [401, 429]
+
+
+def test_nobody_at_the_same_address_locks_the_owner_out(app, client, clock, scaled, caplog):
+    """Behind a proxy on this machine, and for its programs, everybody has one address."""
+    caplog.set_level("CRITICAL")
+    stranger = app.test_client()
+    codes = set()
+    for _ in range(scaled(400, least=20)):
+        codes |= {guess(stranger).status_code for _ in range(3)}
+        assert log_in(client, "read").status_code == 303
+        assert code(client) == 200
+        clock.pass_by(1)
+    assert codes == {401, 429}
+
+
+def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, clock):
+    codes = [log_in(client, "read").status_code for _ in range(LOGINS_A_MINUTE + 1)]
+    assert codes == [303] * LOGINS_A_MINUTE + [429]
+    assert log_in(client, "read").headers["Retry-After"] == "1"
+    assert log_in(client, "admin").status_code == 303
+    assert guess(client).status_code == 401
+    clock.pass_by(1)
     assert log_in(client, "read").status_code == 303
 
 
 def test_who_fails_waits_twice_as_long_each_time(client, clock):
     def fail():
-        return client.post("/login", data={"token": "guess"}, headers=OURS)
+        return guess(client)
 
     waits = []
     for _ in range(14):
@@ -379,13 +441,11 @@ def test_who_fails_waits_twice_as_long_each_time(client, clock):
         clock.pass_by(12)  # one more of the five a minute
     assert waits == sorted(waits)
     assert waits[-1] == int(LONGEST_WAIT) - 12
-    answer = log_in(client, "read")
-    assert answer.status_code == 429, "nor does the right token pass meanwhile"
-    clock.pass_by(int(answer.headers["Retry-After"]))
-    assert log_in(client, "read").status_code == 303
+    assert fail().status_code == 429
+    assert log_in(client, "read").status_code == 303, "the right token passes meanwhile"
     clock.pass_by(12)
-    assert fail().status_code == 401
-    assert log_in(client, "read").status_code == 303, "a success starts anew"
+    assert [fail().status_code for _ in range(3)] == [401] * 3, "a success starts anew"
+    assert fail().status_code == 429
 
 
 OUTWARD = (
@@ -498,6 +558,41 @@ def test_each_visitor_of_an_app_has_a_measure_of_his_own(app, client, clock):
     assert code(other, addresses, headers=bearer("read")) == 200
     clock.pass_by(10)
     assert code(client, addresses, headers=bearer("read")) == 200
+
+
+# --- how a refusal is told ------------------------------------------------------------------------
+
+FETCH = {"Accept": "application/json"}
+FORM = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def refusals(client, clock, rule, sent):
+    """Yield each refusal of a command, by its code: one after the other of one visitor."""
+    log_in(client, "read")
+    csrf = csrf_of(client)
+    yield 403, client.post(rule, data={"csrf": csrf}, headers={**OURS, **sent})
+    clock.pass_by(IDLE_SECONDS)
+    yield 401, client.post(rule, data={"csrf": csrf}, headers={**OURS, **sent})
+    log_in(client, "approve")
+    yield 403, client.post(rule, data={"csrf": csrf}, headers={**OURS, **sent})
+    csrf = csrf_of(client)
+    for _ in range(CHECKS_A_MINUTE):
+        client.post(rule, data={"csrf": csrf}, headers={**OURS, **sent})
+    yield 429, client.post(rule, data={"csrf": csrf}, headers={**OURS, **sent})
+
+
+@pytest.mark.parametrize("sent", [FETCH, FORM], ids=["a script", "a form"])
+def test_a_refusal_is_told_in_the_way_that_was_asked(client, clock, sent):
+    for code, answer in refusals(client, clock, "/api/v1/health/check", sent):
+        assert answer.status_code == code
+        assert ("Retry-After" in answer.headers) == (code == 429)
+        title, advice = ERRORS[code]
+        if sent is FETCH:
+            assert answer.get_json() == {"error": title, "advice": advice, "status": code}
+        else:
+            assert answer.mimetype == "text/html"
+            text = html.unescape(answer.get_data(as_text=True))
+            assert f"<h1>{title}</h1>" in text and advice in text
 
 
 # --- the command line -----------------------------------------------------------------------------

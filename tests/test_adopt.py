@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import dataclass, replace
 
 import desks
 import pytest
 
-from torra import adoption
+from torra import adoption, wiring
 from torra.adoption import Refit, fixed, with_models
-from torra.config import Profile
+from torra.config import DeskSettings, Profile
 from torra.errors import ConfigError, StoreUnavailable
+from torra.outlook import Outlook
 from torra.providers.registry import open_provider
 
 NAME = "default"
@@ -188,3 +190,255 @@ def test_answers_that_came_late_are_still_booked_after_a_change():
     after = with_models(Models())(before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
+
+
+# --- all of it or none of it ----------------------------------------------------------------------
+
+
+def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monkeypatch):
+    real = desk.database.apply_profile
+
+    def fails(name, *words):
+        if name == "EURUSD":
+            raise StoreUnavailable("the disk is full")
+        return real(name, *words)
+
+    monkeypatch.setattr(desk.database, "apply_profile", fails)
+    with pytest.raises(StoreUnavailable):
+        desk.adopt(NAME, CAREFUL)
+    assert set(digests(desk).values()) == {Profile().digest()}
+    assert desk.database.applied_profile("BTCUSD") is None
+    assert desk.wished == {}
+    assert not any(station.lock.locked() for station in desk.stations.values())
+
+
+def test_all_busy_stations_together_cost_one_patience(desk, monkeypatch):
+    """Each try to lock a station that is busy takes as long as it may; the clock tells it."""
+    waited = []
+
+    class Busy:
+        def acquire(self, timeout):
+            waited.append(timeout)
+            clock[0] += timeout
+            return False
+
+    clock = [100.0]
+    monkeypatch.setattr(desk.clock, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(adoption, "_later", lambda *_: None)
+    before = desk.stations
+    desk.stations = {
+        str(n): replace(before["BTCUSD"], instance=desks.BTC.model_copy(update={"name": str(n)}),
+                        lock=Busy())
+        for n in range(50)
+    }  # fmt: skip
+    desk.adopt(NAME, CAREFUL)
+    assert (len(waited), sum(waited)) == (50, adoption.PATIENCE)
+    assert set(desk.wished) == set(desk.stations)
+    desk.stations = before
+
+
+def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    lock = desk.stations["BTCUSD"].lock
+    threads = set(threading.enumerate())
+    with lock:
+        desk.adopt(NAME, CAREFUL)
+        desk.adopt(NAME, Profile())
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(20)
+    assert set(digests(desk).values()) == {Profile().digest()}
+    assert desk.wished == {}
+
+
+def late_failure(desk, monkeypatch):
+    """Adopt while a tick of BTCUSD runs; return what waits for the end of the swap."""
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    threads = set(threading.enumerate())
+    with desk.stations["BTCUSD"].lock:
+        desk.adopt(NAME, CAREFUL)
+        return [thread for thread in threading.enumerate() if thread not in threads]
+
+
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("locked"), ValueError("anything")], ids=["store", "else"]
+)
+def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(desk, monkeypatch, error):
+    real = desk.database.apply_profile
+
+    def fails(name, *words):
+        if name == "BTCUSD":
+            raise error
+        return real(name, *words)
+
+    monkeypatch.setattr(desk.database, "apply_profile", fails)
+    tries = iter([StoreUnavailable("still locked"), None])
+    raising = desk.database.raise_alarm
+
+    def raise_alarm(*words):
+        if found := next(tries):
+            raise found
+        return raising(*words)
+
+    monkeypatch.setattr(desk.database, "raise_alarm", raise_alarm)
+    monkeypatch.setattr(adoption, "REAL_SLEEP", lambda _: None)
+    for thread in late_failure(desk, monkeypatch):
+        thread.join(20)
+    assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
+    (alarm,) = desk.database.alarms()
+    assert (alarm["key"], alarm["kind"]) == ("profile BTCUSD", "PROFILE")
+    assert f"goes on with its old profile, its tick had to end first: {error}" in alarm["detail"]
+    monkeypatch.setattr(desk.database, "apply_profile", real)
+    desk.adopt(NAME, CAREFUL)
+    assert desk.database.alarms() == []
+
+
+def test_a_position_that_the_running_tick_opens_keeps_the_conditions(desk, monkeypatch):
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    threads = set(threading.enumerate())
+    wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
+    with desk.stations["BTCUSD"].lock:
+        desk.adopt(NAME, wider)
+        waiting = [thread for thread in threading.enumerate() if thread not in threads]
+        monkeypatch.setattr(desk.database, "position", lambda _: object())
+    for thread in waiting:
+        thread.join(20)
+    assert digests(desk)["BTCUSD"] == Profile().digest()
+    assert "while BTCUSD holds a position" in desk.database.alarms()[0]["detail"]
+
+
+# --- take-over ------------------------------------------------------------------------------------
+
+TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
+
+
+def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
+    """A desk that stood by while another one adopted TIGHT gains the lease."""
+    first = desks.open_desk(tmp_path, (desks.BTC,))
+    desks.take_lease(first)
+    second = desks.open_desk(tmp_path, (desks.BTC,))
+    told = []
+    second.refit = Refit(fitting, lambda station: told.append(station.profile.digest()), read)
+    second._running = True
+    second._begin = lambda: None
+    second._hold_lease()
+    assert not second.active
+    if applied:
+        first.refit = Refit(fit)
+        first.adopt(NAME, applied)
+    first.close()
+    second._hold_lease()
+    assert second.active
+    return second, told
+
+
+def refuses(*_, **__):
+    raise ConfigError("it is broken")
+
+
+def breaks(*_):
+    raise RuntimeError("anything")
+
+
+@pytest.mark.parametrize("saved", [TIGHT, CAREFUL], ids=["adopted", "for the next start"])
+def test_a_take_over_goes_by_the_files(tmp_path, saved):
+    desk, told = taking_over(tmp_path, lambda _: saved)
+    assert digests(desk) == {"BTCUSD": saved.digest()}
+    assert told == [saved.digest()]
+    assert desk.database.applied_profile("BTCUSD")["digest"] == saved.digest()
+    assert desk.database.alarms() == []
+    assert desk.kill_switch.engaged() == ""
+    desk.close()
+
+
+@pytest.mark.parametrize("read", [refuses, breaks, None], ids=["broken", "else", "no files"])
+def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path, read):
+    desk, told = taking_over(tmp_path, read)
+    assert digests(desk) == {"BTCUSD": TIGHT.digest()}
+    assert told == [TIGHT.digest()]
+    assert desk.kill_switch.engaged() == ""
+    details = [row["detail"] for row in desk.database.alarms()]
+    assert [text.split(". ")[0] for text in details] == (
+        ["BTCUSD goes on with the profile that ran last"] if read else []
+    )
+    desk.close()
+
+
+@pytest.mark.parametrize("why", ["cannot be opened here", "another version", "never applied"])
+def test_a_desk_without_a_profile_that_can_be_used_halts(tmp_path, why, monkeypatch):
+    rows = {"another version": {"profile": '{"gone": 1}', "digest": "x"}, "never applied": None}
+    if why in rows:
+        monkeypatch.setattr("instance_database.Database.applied_profile", lambda *_: rows[why])
+    fitting = refuses if why == "cannot be opened here" else fit
+    desk, told = taking_over(tmp_path, refuses, fitting)
+    assert told == []
+    assert desk.kill_switch.engaged() == "halted"
+    assert desk.database.trading_states(1)[0]["reason"].startswith("BTCUSD has no profile")
+    assert desk.database.alarms()[0]["detail"].startswith("BTCUSD has no profile to go on with")
+    desk.close()
+
+
+def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path):
+    desk, _ = taking_over(tmp_path, lambda _: CAREFUL, refuses)
+    assert desk.database.trading_state() == "HALTED"
+    assert desk.database.applied_profile("BTCUSD")["digest"] == TIGHT.digest()
+    desk.close()
+
+
+def test_a_take_over_forgets_wishes_of_before(desk):
+    desk.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
+    desk.refit = Refit(fit, read=lambda _: TIGHT)
+    adoption.take_over(desk, pytest.fail)
+    adoption._swap(desk, desk.refit, "BTCUSD")
+    assert set(digests(desk).values()) == {TIGHT.digest()}
+
+
+HOME_NEWS = {
+    "agents": {"include_news": True},
+    "news": {"sources": ["file"], "file": "news.jsonl"},
+    "risk": {"max_positions": 1},
+}
+
+
+def at_home(tmp_path):
+    """A desk as `torra run` opens it, and a profile that its home got afterwards."""
+    (tmp_path / "desk.json").write_text(DeskSettings(instances=(desks.BTC,)).model_dump_json())
+    desk, _ = wiring.open_desk(tmp_path)
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(json.dumps(HOME_NEWS))
+    return desk
+
+
+def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
+    desk = at_home(tmp_path)
+    (tmp_path / "news.jsonl").write_text("")
+    before = desk.outlook
+    adoption.take_over(desk, pytest.fail)
+    station = desk.stations["BTCUSD"]
+    assert (station.profile.risk.max_positions, station.news is None) == (1, False)
+    assert desk.outlook is not before
+    assert desk.outlook.collector is not None
+    rested = []
+    monkeypatch.setattr(Outlook, "rest", lambda outlook: rested.append(id(outlook)))
+    desk._at_stand_by()
+    assert rested == [id(desk.outlook)]
+    desk.close()
+
+
+def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(tmp_path, monkeypatch):
+    desk = at_home(tmp_path)
+    desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
+    before = desk.outlook
+    monkeypatch.setattr(wiring, "Outlook", refuses)
+    adoption.take_over(desk, pytest.fail)
+    assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
+    assert desk.outlook is before
+    assert "headlines and events: it is broken" in desk.database.alarms()[0]["detail"]
+    desk.close()
+
+
+def test_a_profile_that_does_not_fit_the_instance_is_not_taken(tmp_path):
+    desk = at_home(tmp_path)
+    without = changed(timeframe_weights={"D1": 1.0})
+    with pytest.raises(ConfigError, match="gives it no weight"):
+        desk.adopt(NAME, without)
+    desk.close()

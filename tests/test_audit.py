@@ -17,7 +17,7 @@ from page_reader import Page, check_structure
 from torra import access_commands
 from torra.audit_store import SEALED, Break, first_break, seal
 from torra.dashboard.audit_log import COLUMNS
-from torra.dashboard.figures import sheet_cell as cell
+from torra.dashboard.figures import guarded as cell
 from torra.errors import StoreUnavailable
 
 MARKUP = "<img src=x onerror=alert(1)>\u202e"

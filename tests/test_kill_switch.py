@@ -164,15 +164,53 @@ def test_a_desk_that_is_just_putting_the_file_down_does_not_undo_a_resume(
         switch.resume("a person", lambda _: files["main"].touch())
 
 
+@pytest.mark.parametrize("how", ["a person halts", "a fault that is remembered"])
+def test_a_halt_that_comes_after_a_resume_stands(
+    how: str, switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+
+    def meanwhile(_: float) -> None:
+        if how == "a person halts":
+            KillSwitch(files, database).halt("by a person: again")
+        else:
+            switch.hold("by a person: again")
+
+    with pytest.raises(OSError, match="halted anew: by a person: again"):
+        switch.resume("a person", meanwhile)
+    assert switch.engaged()
+    assert database.trading_states(1)[0]["state"] == (
+        "HALTED" if how == "a person halts" else "ACTIVE"
+    )
+
+
+def test_a_desk_that_notes_the_old_file_does_not_undo_a_resume(
+    switch: KillSwitch, files: dict[str, Path], database: Database
+) -> None:
+    switch.halt("a person")
+    records, late = list[str](), iter([True, False, False])
+
+    def meanwhile(_: float) -> None:
+        if next(late):
+            files["main"].touch()
+            KillSwitch(files, database).keep()
+
+    switch.resume("a person", meanwhile, lambda: records.append(database.trading_state()))
+    assert (switch.engaged(), records) == ("", ["ACTIVE", "ACTIVE"])
+
+
 def test_resuming_stops_at_a_file_that_cannot_go(
     switch: KillSwitch, files: dict[str, Path], database: Database
 ) -> None:
     switch.halt("a person")
     files["main"].unlink()
     files["main"].mkdir()
+    switch.hold("a fault")
     with pytest.raises(OSError, match="HALT"):
         switch.resume("a person", lambda _: None)
     assert database.trading_state() == "HALTED"
+    assert database.trading_states(1)[0]["reason"] == "a person", "it never was ACTIVE"
+    assert switch.engaged() == "a fault"
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,27 @@ def test_in_the_clear_from_another_machine_the_origin_decides(host, headers, cod
     assert ("NOT ENCRYPTED" in page) == host.startswith("desk.lan")
 
 
+# --- how a refusal is told ------------------------------------------------------------------------
+
+FETCH = {"Accept": "application/json"}
+COMMANDS = [route for route in SCOPED if route.rule.startswith("/api/")]
+
+
+@pytest.mark.parametrize("route", COMMANDS, ids=ids_of(COMMANDS))
+def test_no_command_refuses_a_script_or_a_program_with_a_page(place, person, route):
+    client, _ = person
+    stranger = {"Authorization": "Bearer wrong"}
+    for headers, asker, code in (
+        ({**OURS, **FETCH}, None, 401),
+        ({**OURS, **FETCH}, client, 403),
+        (stranger, None, 401),
+        ({**stranger, "Accept": "*/*"}, None, 401),
+    ):
+        answer = place.ask("POST", route.rule, client=asker, data={}, headers=headers)
+        assert (answer.status_code, answer.mimetype) == (code, "application/json")
+        assert not place.reached
+
+
 # --- bodies ---------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -13,16 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import demo_orders
+import desks
 import pytest
 from flask.testing import FlaskClient
 from visitors import ACCESS, bearer
 
-from torra import kill_switch, trading_commands
+from torra import kill_switch, running, trading_commands
 from torra.audit_store import seal
-from torra.config import Profile
+from torra.config import DeskSettings, Profile
+from torra.dashboard import server
 from torra.dashboard.backing import Backing
+from torra.dashboard.commanding import given
 from torra.dashboard.orders import ROUTES
-from torra.errors import ConfigError
+from torra.dashboard.rendering import EXTENSION
+from torra.errors import ConfigError, StoreUnavailable
+from torra.kill_switch import KillSwitch
 
 JSON = {"Accept": "application/json"}
 
@@ -98,6 +104,53 @@ def test_a_check_that_objects_is_told_with_its_meaning(
     code, told = post(client, f"proposals/{sid}/approve")
     assert (code, told["state"]) == (409, "DENIED")
     assert "GATE_VETO (the gate vetoes the opening" in told["reason"]
+    assert backing.database.signal(sid) is None
+
+
+def too_late(backing: Backing) -> None:
+    end = backing.now() + timedelta(minutes=15)
+    backing.desk.clock.set(end)  # type: ignore[attr-defined]
+
+
+def halted(backing: Backing) -> None:
+    (backing.home / "control").mkdir()
+    (backing.home / kill_switch.HALT).touch()
+
+
+def moved(backing: Backing) -> None:
+    frame = backing.database.load_bars("BTCUSD", "M15", as_of=backing.now(), limit=1)
+    frame.loc[:, ["open", "high", "low", "close"]] *= 1.2
+    backing.database.store_bars("BTCUSD", "M15", frame)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "end"),
+    [
+        (too_late, ("EXPIRED", "SIGNAL_EXPIRED")),
+        (halted, ("DENIED", "TRADING_HALTED")),
+        (moved, ("DENIED", "PRICE_COLLAR")),
+    ],
+)
+def test_a_yes_that_waited_for_the_database_is_judged_as_late_as_it_is(
+    meanwhile: Callable[[Backing], None],
+    end: tuple[str, str],
+    backing: Backing,
+    client: FlaskClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sid, whole, waits = waiting(backing), backing.database.transaction, [True]
+
+    @contextmanager
+    def behind_another(*wait: float) -> Iterator[None]:
+        if waits:
+            waits.pop()
+            meanwhile(backing)
+        with whole(*wait):
+            yield
+
+    monkeypatch.setattr(backing.database, "transaction", behind_another)
+    code, told = post(client, f"proposals/{sid}/approve")
+    assert (code, told["state"], told["reason"].split()[7]) == (409, end[0], end[1])
     assert backing.database.signal(sid) is None
 
 
@@ -240,7 +293,14 @@ def test_reducing_is_less_than_halting(quick: Backing, client: FlaskClient) -> N
     assert quick.database.trading_state() == "HALTED"
 
 
-@pytest.mark.parametrize("body", [b"{", b"[1]", b"null"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{", b"[1]", b"null", b'{"reason": 5}', b'{"reason": {"a": 1}}', b'{"reason": "\\ud800"}',
+        pytest.param(b"[" * 200_000, id="nested"),
+        pytest.param(b'{"reason": ' + b"9" * 5000 + b"}", id="long number"),
+    ],
+)  # fmt: skip
 def test_a_halt_is_a_halt_whatever_comes_with_it(
     body: bytes, quick: Backing, client: FlaskClient
 ) -> None:
@@ -254,8 +314,181 @@ def test_a_halt_works_without_the_database(quick: Backing, client: FlaskClient) 
     code, told = post(client, "halt")
     assert halts(quick) == [True, True]
     assert (code, told["status"]) == (409, "failed")
-    assert "the HALT files are down" in told["reason"]
+    assert "the HALT files are down (desk, main)" in told["reason"]
     assert "is closed" in told["reason"]
+    assert "the database says" not in told["reason"]
+    assert "this process" not in told["reason"], "no desk runs here"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        pytest.param("application/x-www-form-urlencoded", b"a=" + b"x" * 600_000, id="long form"),
+        pytest.param("application/json", b"[" * 200_000, id="nested"),
+        pytest.param("application/json", b'{"a": ' * 200_000, id="nested objects"),
+        pytest.param("application/json", b"\xff\xfe{", id="no text"),
+        pytest.param("application/json", b"[{}]", id="a list"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_an_error_for_a_person(
+    kind: str, body: bytes, backing: Backing
+) -> None:
+    app = demo_orders.open_pages(backing)
+    with app.test_request_context("/", method="POST", data=body, content_type=kind) as context:
+        context.request.max_content_length = 500_000
+        with pytest.raises(ConfigError, match="the body"):
+            given()
+
+
+def test_a_halt_holds_where_a_channel_has_no_folder(quick: Backing, client: FlaskClient) -> None:
+    way = quick.settings.channels["main"].model_copy(update={"folder": ""})
+    settings = quick.settings.model_copy(update={"channels": {"main": way}})
+    object.__setattr__(quick, "settings", settings)
+    assert post(client, "halt")[0] == 200
+    assert halts(quick) == [True, False]
+    assert quick.database.trading_state() == "HALTED"
+
+
+def running_here(backing: Backing) -> tuple[KillSwitch, FlaskClient]:
+    """Return the switch of the desk that runs in this process, and its pages."""
+    switch = KillSwitch(kill_switch.halt_files(backing.home, backing.settings), backing.database)
+    backing.desk.kill_switch = switch  # type: ignore[attr-defined]
+    known = replace(backing, kill_switch=switch)
+    return switch, demo_orders.open_pages(known).test_client()
+
+
+@contextmanager
+def nothing_can_be_written(backing: Backing) -> Iterator[None]:
+    """The folder of the HALT file is a file, the channel is gone, another program writes."""
+    (backing.home / "control").write_text("a file where the folder should be")
+    (backing.home.parent / "channel").rmdir()
+    other = desks.open_database(backing.home)
+    seconds, backing.database._busy_seconds = backing.database._busy_seconds, 0.0
+    with other.transaction():
+        yield
+    other.close()
+    backing.database._busy_seconds = seconds
+    (backing.home / "control").unlink()
+    (backing.home.parent / "channel").mkdir()
+
+
+def test_a_halt_from_a_page_holds_in_the_desks_memory(quick: Backing) -> None:
+    sid = waiting(quick)
+    switch, client = running_here(quick)
+    with nothing_can_be_written(quick):
+        code, told = post(client, "halt", reason="the news")
+        assert switch.engaged() == "by a person: the news"
+    assert code == 409
+    for words in (
+        "halted, but not everywhere: desk: ",
+        "; main: ",
+        "database is locked",
+        ". What holds: this process sends nothing more until a person resumes",
+        "; this is not on record: ",
+    ):
+        assert words in told["reason"]
+    assert (quick.database.trading_state(), halts(quick)) == ("ACTIVE", [False, False])
+    assert "TRADING_HALTED" in post(client, f"proposals/{sid}/approve")[1]["reason"]
+    assert post(client, "resume", reason="it is over")[0] == 200
+    assert switch.engaged() == ""
+
+
+def test_the_desks_memory_is_written_down_when_it_can_be(quick: Backing) -> None:
+    switch, client = running_here(quick)
+    with nothing_can_be_written(quick):
+        post(client, "halt", reason="the news")
+    switch.keep()
+    assert (quick.database.trading_state(), halts(quick)) == ("HALTED", [True, True])
+
+
+def test_a_halt_that_reached_nothing_says_so_where_no_desk_runs(
+    quick: Backing, client: FlaskClient
+) -> None:
+    with nothing_can_be_written(quick):
+        code, told = post(client, "halt")
+    assert (code, told["reason"].partition(":")[0]) == (409, "NOT halted, nothing could be written")
+    assert "database is locked" in told["reason"]
+
+
+def test_a_resume_that_the_database_does_not_take_changes_nothing(quick: Backing) -> None:
+    switch, client = running_here(quick)
+    switch.halt("a fault")
+    switch.hold("a fault")
+    other = desks.open_database(quick.home)
+    quick.database._busy_seconds = 0.0
+    with other.transaction():
+        assert post(client, "resume", reason="it is over")[0] == 503
+    other.close()
+    assert (switch.engaged(), halts(quick)) == ("a fault", [True, True])
+
+
+def test_the_pages_of_a_running_desk_have_its_kill_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, apps = desks.open_desk(tmp_path), list[Any]()
+    monkeypatch.setattr(server, "open_server", lambda app, *_, **__: apps.append(app))
+    address = running.Address("127.0.0.1", 0)
+    running._listen(desk, DeskSettings(instances=(desks.BTC,)), tmp_path, address)
+    assert apps[0].extensions[EXTENSION].backing.kill_switch is desk.kill_switch
+    desk.database.close()
+
+
+# --- on record ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "settle", "reduce", "resume"])
+def test_what_cannot_be_put_on_record_does_not_happen(
+    action: str, quick: Backing, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, sid = quick.database, waiting(quick)
+    targets = {"approve": f"proposals/{sid}/", "reject": f"proposals/{sid}/",
+               "settle": "signals/TUNKNOWN000/"}  # fmt: skip
+    if action == "resume":
+        assert post(client, "halt")[0] == 200
+
+    def known() -> tuple[Any, ...]:
+        found = (database.proposal(sid), database.signals(limit=99), database.trading_states())
+        return (*found, database.alarms(), halts(quick), database.audit_entries())
+
+    def locked(**_: object) -> int:
+        raise StoreUnavailable("database is locked")
+
+    before = known()
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "audit", locked)
+        code, _ = post(client, f"{targets.get(action, '')}{action}", reason="looked")
+    assert code == 503
+    assert known() == before
+    assert post(client, f"{targets.get(action, '')}{action}", reason="looked")[0] == 200
+    assert [row["outcome"] for row in audited(quick)][len(before[-1]) :] == ["done"]
+
+
+def test_a_halt_waits_for_no_record_and_says_that_there_is_none(
+    quick: Backing, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(**_: object) -> int:
+        raise StoreUnavailable("database is locked")
+
+    monkeypatch.setattr(quick.database, "audit", locked)
+    code, told = post(client, "halt")
+    assert (code, told["status"]) == (200, "done")
+    assert told["reason"].startswith("trading is HALTED; ")
+    assert told["reason"].endswith("; this is not on record: database is locked")
+    assert halts(quick) == [True, True]
+    code, told = post(client, "reduce")
+    assert (code, told["reason"].partition(" already")[0]) == (409, "trading is HALTED")
+    assert "this is not on record" in told["reason"]
+
+
+@pytest.mark.parametrize("body", [{"reason": 5}, {"words": ["a"]}, {"reason": "a", "words": None}])
+def test_a_reason_that_is_no_text_is_refused(
+    body: dict[str, Any], backing: Backing, client: FlaskClient
+) -> None:
+    sid = waiting(backing)
+    answer = client.post(f"/api/v1/proposals/{sid}/reject", json=body, headers=JSON)
+    assert (answer.status_code, "must be text" in answer.get_json()["reason"]) == (409, True)
+    assert backing.database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert audited(backing)[0]["outcome"].startswith("failed: ")
 
 
 def test_a_halt_that_did_not_reach_everything_says_so(quick: Backing, client: FlaskClient) -> None:

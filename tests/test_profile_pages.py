@@ -374,6 +374,96 @@ def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home)
     assert desk.stations["BTCUSD"].profile.risk.max_positions == 9
 
 
+def from_the_command_line(home, places):
+    book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
+    wanted = {tuple(name.split(".")): value for name, value in places.items()}
+    book.save("default", lambda v: changed(v, wanted), digest=None, may="loosen", actor="cli")
+
+
+WAITING = [
+    ("approve", {"risk.max_positions": 9}, "an administrator must let the desk take it"),
+    ("approve", {"risk.max_positions": 1}, "an administrator must let the desk take it"),
+    ("approve", {"agents.deep_think_model": "m"}, "an administrator must let the desk take it"),
+    ("admin", {"risk.max_positions": 9}, "by its own button"),
+]
+
+
+@pytest.mark.parametrize(("scope", "places", "reason"), WAITING)
+@pytest.mark.parametrize("what", ["save", "undo"])
+def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
+    client, desk, home, scope, places, reason, what
+):
+    before = desk.stations["BTCUSD"].profile.digest()
+    from_the_command_line(home, places)
+    from_the_command_line(home, {"thresholds.sell": 0.7})
+    if what == "save":
+        answer = save(client, {"thresholds.buy": 0.7}, headers=bearer(scope))
+    else:
+        answer = post(client, "undo", {"number": 2}, headers=bearer(scope))
+    assert (answer.status_code, answer.json["status"]) == (202, "accepted")
+    assert answer.json["reason"].startswith("saved; ")
+    assert reason in answer.json["reason"]
+    assert {item.profile.digest() for item in desk.stations.values()} == {before}
+    entry = desk.database.audit_entries(limit=1)[0]
+    ((name, value),) = places.items()
+    assert json.loads(entry["after"])["file"]["BTCUSD"][name] == value
+    assert name in json.loads(entry["before"])["running"]["EURUSD"]
+    assert post(client, "adopt", {}).json["status"] == "done"
+    assert desk.stations["BTCUSD"].profile.digest() == digest(client)
+
+
+def test_a_harmless_change_that_waits_goes_along(client, desk, home):
+    from_the_command_line(home, {"thresholds.sell": 0.7})
+    answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
+    assert answer.json["status"] == "done"
+    found = desk.stations["BTCUSD"].profile.thresholds
+    assert (found.buy, found.sell) == (0.7, 0.7)
+    entry = desk.database.audit_entries(limit=1)[0]
+    assert json.loads(entry["before"])["running"]["BTCUSD"] == {
+        "thresholds.buy": 0.5, "thresholds.sell": 0.5,
+    }  # fmt: skip
+
+
+def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home):
+    from_the_command_line(home, {"risk.max_positions": 1})
+    assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
+    assert desk.stations["BTCUSD"].profile.risk.max_positions == 1
+
+
+def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypatch):
+    monkeypatch.setattr(desk, "epoch", None)
+    answer = save(client, {"thresholds.buy": 0.7})
+    assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
+        "accepted", True,
+    )  # fmt: skip
+    assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.5
+
+
+def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
+    from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
+    desk.stations = {
+        **desk.stations,
+        "EURUSD": replace(
+            desk.stations["EURUSD"], profile=Profile.model_validate({"risk": {"max_positions": 7}})
+        ),
+    }
+    text = client.get("/profiles/default", headers=bearer("approve")).get_data(as_text=True)
+    assert "◐ Saved, not running yet: BTCUSD" in text
+    assert "What EURUSD runs with, and what is saved" in text
+    rows = [row[:4] for row in Page(text).rows if row and row[0] == "risk.max_positions"]
+    assert rows == [
+        ["risk.max_positions", "3", "9", "▲ loosens: command line"],
+        ["risk.max_positions", "7", "9", "▲ loosens: command line"],
+    ]
+    assert "an administrator has to let the desk take the file" in text
+    assert "2 settings differ from what runs" in client.get("/profiles").get_data(as_text=True)
+    use = client.get(API).json["users"][0]
+    assert [row["place"] for row in use["changes"]] == ["thresholds.buy", "risk.max_positions"]
+    post(client, "adopt", {})
+    assert "not running yet" not in client.get("/profiles/default").get_data(as_text=True)
+    assert client.get(API).json["pending"] == 0
+
+
 def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
     monkeypatch.setattr("torra.adoption.PATIENCE", 0.0)
     told = threading.Event()
@@ -382,7 +472,10 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
         told.clear()
         answer = save(client, {"thresholds.buy": 0.6})
         assert (answer.status_code, answer.json["status"]) == (202, "running")
-        assert answer.json["reason"].startswith("saved; BTCUSD takes it")
+        assert answer.json["reason"] == (
+            "saved; BTCUSD takes it when its tick has ended; "
+            "EURUSD runs with it from the next tick on"
+        )
         told.clear()
     assert told.wait(5)
     assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.6
@@ -509,6 +602,70 @@ def test_a_vendor_is_asked_only_after_an_explicit_yes(desk, backing, monkeypatch
     }
     wait_for(client, post(client, "trial", accepted))
     assert asked[0]["settings"].agents.max_api_cost_per_hour == 2.0  # the saved one, not the wish
+
+
+@pytest.mark.parametrize(
+    ("running", "saved", "ceiling"),
+    [(0.5, 2.0, 0.5), (2.0, 0.5, 0.5), (5.0, 5.0, 5.0), (0.5, None, 0.5), (None, 0.25, 0.25)],
+    ids=["runs tighter", "saved tighter", "both loose", "broken file", "nothing runs"],
+)
+def test_a_trial_costs_no_more_than_what_runs(
+    desk, home, backing, monkeypatch, running, saved, ceiling
+):
+    asked = []
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or {"rows": []})
+    limits = {
+        value: Profile.model_validate({"agents": {"max_api_cost_per_hour": value}})
+        for value in (running, saved)
+        if value is not None
+    }
+    stations = {
+        name: replace(station, profile=limits[running]) for name, station in desk.stations.items()
+        if running is not None
+    }  # fmt: skip
+    monkeypatch.setattr(desk, "stations", stations)
+    (home / "profiles").mkdir()
+    text = limits[saved].model_dump_json() if saved is not None else "{"
+    (home / "profiles" / "default.json").write_text(text)
+    client = with_backing(desk, backing)
+    body = {"instance": "BTCUSD", "settings": {"agents.max_api_cost_per_hour": 50.0}}
+    wait_for(client, post(client, "trial", body))
+    assert asked[0].agents.max_api_cost_per_hour == ceiling
+
+
+def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(desk, home, backing, monkeypatch):
+    monkeypatch.setattr(desk, "stations", {})
+    (home / "profiles").mkdir()
+    (home / "profiles" / "default.json").write_text("{")
+    answer = post(with_backing(desk, backing), "trial", {"instance": "BTCUSD"})
+    assert (answer.status_code, "is broken and has no history" in answer.json["reason"]) == (
+        409, True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "places",
+    [{"agents.provider": "anthropic"}, {"agents.deep_think_model": "m"}, {"gate.losing_streak": 2}],
+    ids=["vendor", "model", "guard"],
+)
+@pytest.mark.parametrize("where", ["asked", "waiting"])
+def test_a_trial_of_guarded_settings_needs_an_administrator(
+    desk, home, backing, monkeypatch, places, where
+):
+    asked = []
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or {"rows": []})
+    client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
+    body = {"instance": "BTCUSD", "cost": "accepted", "settings": {"thresholds.buy": 0.6}}
+    if where == "asked":
+        body["settings"] |= places
+    else:
+        from_the_command_line(home, places)
+    answer = post(client, "trial", body, headers=bearer("approve"))
+    assert answer.status_code == 409
+    assert answer.json["reason"] == f"{next(iter(places))}: only an administrator may try that"
+    assert asked == []
+    wait_for(client, post(client, "trial", body))
+    assert len(asked) == 1
 
 
 def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(client, monkeypatch):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from demo_view import ScriptedView
+from entrance import OURS, Moved, compiled, csrf_of
+from flask import Flask, Response
 from visitors import ACCESS, bearer, open_app
 from werkzeug.test import EnvironBuilder
 
@@ -20,7 +24,9 @@ from tests import stores
 from torra import event_store
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.dashboard import server, streaming, tidings
+from torra.dashboard import access_file, server, streaming, tidings
+from torra.dashboard.access import IDLE_SECONDS, Access
+from torra.dashboard.app import TorraOverlay, create_app
 from torra.dashboard.backing import Backing
 from torra.dashboard.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
 from torra.dashboard.streaming import Follower
@@ -187,6 +193,48 @@ def test_an_answer_that_nobody_reads_gives_its_slot_back(client, database, backi
     assert backing.slots.held == 0
 
 
+def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(client, database, backing) -> None:
+    write(database, [START])
+    environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
+    body = client.application.wsgi_app(environ, lambda *_: None)
+    next(iter(body))
+    assert backing.slots.held == 1
+    del body
+    gc.collect()
+    assert backing.slots.held == 0
+
+
+@pytest.mark.parametrize("part", ["Response", "Follower.frames"])
+def test_an_answer_that_cannot_be_made_holds_nothing(
+    client, database, backing, monkeypatch, part: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("not now")
+
+    write(database, [START])
+    monkeypatch.setattr(f"torra.dashboard.streaming.{part}", fail)
+    assert client.get("/api/v1/streams/t").status_code == 500
+    assert backing.slots.held == 0
+
+
+@pytest.mark.parametrize("way", ["fails", "replaces"])
+def test_a_host_that_drops_an_answer_holds_nothing(backing, database, way: str, caplog) -> None:
+    """Whether its own after_request breaks, or answers something else in its place."""
+
+    def after(response: Response) -> Response:
+        assert way == "replaces", "the host's own"
+        return Response("something else")
+
+    caplog.set_level("CRITICAL")
+    write(database, [START])
+    app = app_of(backing, ACCESS, hosted=True)
+    app.after_request(after)
+    answer = app.test_client().get("/torra/api/v1/streams/t", headers=bearer("read"))
+    assert answer.status_code == (500 if way == "fails" else 200)
+    gc.collect()
+    assert backing.slots.held == 0
+
+
 def test_what_strangers_said_comes_without_hostile_characters(client, database) -> None:
     hostile = {
         "summary": "a\u202eb\u0007\u2066c <img onerror=x>",
@@ -294,6 +342,113 @@ def test_a_reader_that_falls_behind_is_told(database, monkeypatch) -> None:
     ]  # fmt: skip
 
 
+# --- who is let in no more ------------------------------------------------------------------------
+
+
+def log_out(client: Any, **_: Any) -> None:
+    answer = client.post("/logout", data={"csrf": csrf_of(client)}, headers=OURS)
+    assert answer.status_code == 303
+
+
+def new_tokens(home: Path, **_: Any) -> None:
+    access_file.replace(home)
+
+
+def idle(clock: Moved, **_: Any) -> None:
+    clock.pass_by(IDLE_SECONDS)
+
+
+def log_in_again(client: Any, access: Access, **_: Any) -> None:
+    client.post("/login", data={"token": access.tokens["read"]}, headers=OURS)
+
+
+def lose_the_file(home: Path, **_: Any) -> None:
+    (home / access_file.FILE).unlink()
+
+
+def nothing(**_: Any) -> None: ...
+
+
+@pytest.mark.parametrize("hosted", [False, True], ids=["desk", "host"])
+@pytest.mark.parametrize(
+    ("happens", "by", "ends"),
+    [
+        (nothing, "session", False),
+        (nothing, "bearer", False),
+        (log_out, "session", True),
+        (log_out, "bearer", False),
+        (new_tokens, "session", True),
+        (new_tokens, "bearer", True),
+        (idle, "session", True),
+        (idle, "bearer", False),
+        (log_in_again, "session", True),
+        (lose_the_file, "session", True),
+        (lose_the_file, "bearer", True),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_stream_tells_nothing_more_to_who_is_let_in_no_more(
+    backing, database, monkeypatch, happens: Callable[..., None], by: str, ends: bool, hosted: bool
+) -> None:
+    """The stream reads on after its request is over, as a server lets it."""
+    monkeypatch.setattr(streaming, "POLL_SECONDS", 0.0)
+    access, _ = Access.of_home(backing.home)
+    access.clock = clock = Moved()
+    app = app_of(backing, access, hosted=hosted)
+    person = Below(app.test_client(), "/torra" if hosted else "")
+    person.post("/login", data={"token": access.tokens["read"]}, headers=OURS)
+    write(database, [START])
+    token = {"Authorization": f"Bearer {access.tokens['read']}"} if by == "bearer" else {}
+    answer = person.get("/api/v1/streams/t", headers=token, buffered=False)
+    body = iter(answer.response)
+    assert [b"tick_start" in next(body) for _ in range(3)] == [False, False, True]
+    happens(client=person, home=backing.home, clock=clock, access=access)
+    write(database, [END])
+    rest = b"".join(body)
+    assert rest.count(b"event: ") == (0 if ends else 1)
+    assert backing.slots.held == 0
+    answer.close()
+
+
+@dataclass
+class Below:
+    """A browser of pages that lie below a root."""
+
+    client: Any
+    root: str
+
+    def get(self, path: str, **how: Any) -> Any:
+        return self.client.get(self.root + path, **how)
+
+    def post(self, path: str, **how: Any) -> Any:
+        return self.client.post(self.root + path, **how)
+
+
+def app_of(backing: Backing, access: Access, *, hosted: bool) -> Flask:
+    """Return the pages as an app of their own, or in a host that runs no desk."""
+    if not hosted:
+        return compiled(create_app(ScriptedView(), access=access, backing=backing))
+    host = Flask("host")
+    TorraOverlay(host, desk_view=ScriptedView(), access=access, backing=backing)
+    return compiled(host)
+
+
+def test_a_quiet_stream_notices_within_a_second(database) -> None:
+    write(database, [START])
+    clock = Moments()
+    body = followed(database, clock, still_in=lambda: clock.moment < 3.0)
+    assert clock.moment == 3.0
+    assert seqs(body) == [1]
+    events = EventStream(database, gather=0.0)
+    events.take_over()
+    waits: list[float] = []
+    events.wait = lambda mark, seconds: waits.append(seconds)  # type: ignore[method-assign]
+    followed(database, clock, events=events, still_in=lambda: len(waits) < 2)
+    events.close()
+    assert waits == [streaming.LOOK_SECONDS] * 2
+    assert max(streaming.LOOK_SECONDS, streaming.POLL_SECONDS) <= 1.0
+
+
 # --- the stream of a browser ----------------------------------------------------------------------
 
 
@@ -321,7 +476,8 @@ def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(client, da
     assert [one["seq"] for one in shared(client, database, "/api/v1/streams/desk?after=4")] == [5]
 
 
-def test_six_streams_two_to_a_session(backing, database) -> None:
+def test_six_streams_two_to_a_session(backing, database, monkeypatch) -> None:
+    monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     app = open_app(ScriptedView(), backing=backing)
     held = []

@@ -16,6 +16,7 @@ from torra import approval, risk_engine, trading_commands, wiring
 from torra.clock import System, floor
 from torra.command_line import main
 from torra.config import Profile
+from torra.errors import StoreUnavailable
 from torra.store_connection import TickKey
 
 MINUTE = timedelta(minutes=1)
@@ -267,3 +268,42 @@ def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) ->
     assert "halted, but not everywhere" in result.stderr
     assert "torra.db" in result.stderr
     assert files(home) == [True, True]
+
+
+def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
+    database = wiring.open_database(home)
+    sid = propose(database)
+    database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
+    database.move_signal("T1", "PUBLISHED")
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+
+    def locked(*_: object, **__: object) -> int:
+        raise StoreUnavailable("database is locked")
+
+    monkeypatch.setattr(Database, "audit", locked)
+    for words in (("approve", sid), ("reject", sid), ("settle", "T1"), ("halt", "--reduce"),
+                  ("resume", "--reason", "looked")):  # fmt: skip
+        result = torra(home, *words)
+        assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
+    assert (database.trading_states(), len(database.alarms())) == ([], 1)
+    assert caplog.records == []
+    assert torra(home, "halt").exit_code == 0
+    assert (database.trading_state(), files(home)) == ("HALTED", [True, True])
+    assert "halt  (done): this is not on record: database is locked" in caplog.text
+    database.close()
+
+
+def test_a_halt_that_reached_nothing_says_so(home: Path) -> None:
+    (home / "torra.db").write_bytes(b"no database at all, and longer than a header of one" * 40)
+    (home / "control").write_text("a file where the folder should be")
+    (home / "shared").rmdir()
+    (home / "shared").write_text("a file where the folder should be")
+    result = torra(home, "halt")
+    assert result.exit_code == 1
+    assert "NOT halted, nothing could be written: desk: " in result.stderr
+    assert "torra.db" in result.stderr

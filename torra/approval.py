@@ -146,7 +146,8 @@ def approve(
     `now` is the desk's clock, `price` the price of now, `halted` why nothing may go out ("" when it
     may), `life` how long the signals live from now, `figures` what the broker says of account and
     symbol, as `risk_engine.review` takes it; `typed` is the size that a person has typed, when one
-    had to.
+    had to. Whoever may have to wait for the database takes them in a transaction of its own, which
+    this one joins: what was true before the wait is no ground to send.
     Raises ConfigError for a proposal that is not there or does not wait any more, and for a typed
     size that is not the one of now; nothing has changed then.
     """

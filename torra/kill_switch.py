@@ -4,13 +4,16 @@ Trading is halted when the database says so, when a file named HALT lies in the 
 the desk's home or of a channel, or when this process has met a fault that leaves it in doubt (a
 disk that is full). Whichever comes first, the others follow: a file is noted in the database, and a
 halt in the database is put down as files, which the other side obeys by itself. A halt works before
-it can be written down anywhere. Nothing here lets trading go on but `resume`, which a person calls.
+it can be written down anywhere, and in the desk's own process it holds even where nothing can be.
+Nothing here lets trading go on but `resume`, which a person calls: its part in the database and the
+files go together or not at all, and a halt that comes after it stands.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +21,13 @@ from instance_database import Database
 from torra.bridges.torra_files import folder_of
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.errors import StoreUnavailable
+from torra.errors import StoreUnavailable, TorraError
 
 HALT: Final = Path("control") / "HALT"
 """The file, below the home of the desk as below the folder of a channel."""
+
+FILE_OF: Final = "the file HALT of"
+"""How the reason of a halt begins that came from a file."""
 
 STATE_FOLDER: Final = "channels"
 """Below the home: what this side keeps of a channel whose folder is not ours."""
@@ -76,16 +82,28 @@ class KillSwitch:
         self._fault = self._fault or reason
         self.keep()
 
+    def hold(self, reason: str) -> None:
+        """Halt this process, whatever disk and database do; `keep` writes it down as it can."""
+        self._fault = reason
+
     def halt(self, reason: str) -> list[str]:
         """Halt as a person wants it, wherever that can be written; return what could not be."""
-        self._fault = reason
+        self.hold(reason)
         failed = put_down(self._files, reason)
         try:
             self._database.halt(reason)
             self._fault = ""
-        except StoreUnavailable as error:
+        except TorraError as error:
             failed.append(str(error))
         return failed
+
+    def standing(self) -> list[str]:
+        """Return in words what halts trading outside of this process's memory."""
+        told = files_down(self._files)
+        with suppress(TorraError):
+            if self._database.trading_state() == "HALTED":
+                told.append("the database says HALTED")
+        return told
 
     def keep(self) -> None:
         """Bring database and files into line: one that is halted halts the others. Never raises."""
@@ -102,32 +120,68 @@ class KillSwitch:
             for name, failure in _put_down_all(self._files, reason).items():
                 log.error("kill switch of %s: %s", name, failure)
 
-    def resume(self, reason: str, sleep: Callable[[float], None] = REAL_SLEEP) -> None:
+    def resume(
+        self,
+        reason: str,
+        sleep: Callable[[float], None] = REAL_SLEEP,
+        record: Callable[[], object] = lambda: None,
+    ) -> None:
         """Let trading go on, as a person wants it; raises OSError when a file cannot go.
 
         A desk at work may just then put a file down for the halt that ends here, so this looks
-        again for as long as such a desk takes for two turns.
+        again for as long as such a desk takes for two turns. Another halt that comes meanwhile
+        stands and is an OSError too. `record` is called in each transaction that lets trading go
+        on, after its changes.
         """
-        for _ in range(RESUME_TRIES):
-            for path in self._files.values():
-                path.unlink(missing_ok=True)
-            self._fault = ""
-            self._database.set_trading_state("ACTIVE", reason)
-            self._database.end_alarms()
+        for turn in range(RESUME_TRIES):
+            try:
+                if turn and (anew := self._anew()):
+                    raise OSError(0, f"halted anew: {anew}", "HALT")
+                self._go_on(reason, record, first=not turn)
+            except StoreUnavailable as error:
+                if not turn:
+                    raise
+                raise OSError(0, f"whether it holds is not known: {error}", "HALT") from error
             sleep(RESUME_SECONDS)
             if not self.engaged():
                 return
         raise OSError(0, "something halts the desk again at once", "HALT")
 
+    def _go_on(self, reason: str, record: Callable[[], object], *, first: bool) -> None:
+        """End the halt everywhere, or nowhere when a part of it cannot end."""
+        fault = self._fault
+        with self._database.transaction():
+            if first or self._database.trading_state() != "ACTIVE":
+                self._database.set_trading_state("ACTIVE", reason)
+                self._database.end_alarms()
+                record()
+            for path in self._files.values():  # last: who waits for the lock takes none away
+                path.unlink(missing_ok=True)
+        if self._fault == fault:
+            self._fault = ""
+
+    def _anew(self) -> str:
+        """Return the reason of a halt since the resume that is no echo of the one before it."""
+        if self._fault or self._database.trading_state() != "HALTED":
+            return self._fault
+        reason = str(self._database.trading_states(1)[0]["reason"])
+        return "" if reason.startswith(FILE_OF) else reason
+
     def _found(self) -> str:
-        for name, path in self._files.items():
-            try:
-                there = path.exists()
-            except OSError:  # a share that is gone stops its own channel, whose bridge says so
-                continue
-            if there:
-                return f"the file HALT of {name} is there"
-        return ""
+        return next((f"{FILE_OF} {name} is there" for name in _lying(self._files)), "")
+
+
+def files_down(files: Mapping[str, Path]) -> list[str]:
+    """Return in words which HALT files are there; nothing when none is."""
+    names = ", ".join(_lying(files))
+    return [f"the HALT files are down ({names})"] if names else []
+
+
+def _lying(files: Mapping[str, Path]) -> Iterator[str]:
+    for name, path in files.items():
+        with suppress(OSError):  # a share that is gone stops its own channel, whose bridge says so
+            if path.exists():
+                yield name
 
 
 def put_down(files: Mapping[str, Path], reason: str) -> list[str]:

@@ -114,7 +114,15 @@ def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) ->
     app = create_app(
         DatabaseView(desk.database, settings, desk),
         access=access,
-        backing=Backing(home, desk.database, settings, desk, adopt=desk.adopt, events=desk.events),
+        backing=Backing(
+            home,
+            desk.database,
+            settings,
+            desk,
+            adopt=desk.adopt,
+            events=desk.events,
+            kill_switch=desk.kill_switch,
+        ),
         trusted_hosts=names,
         remote=bool(names),
     )

@@ -136,7 +136,7 @@ class Desk:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
         self._way = way
-        self._kill_switch = kill_switch or KillSwitch({}, database)
+        self.kill_switch = kill_switch or KillSwitch({}, database)
         self._at_close = at_close
         self._at_takeover = at_takeover
         self._at_start = at_start
@@ -255,9 +255,7 @@ class Desk:
             self._restart_clock()
         else:
             self.database.clear_blocks()  # whoever starts a desk has looked after its keys
-        for name, station in self.stations.items():
-            profile = station.profile
-            self.database.apply_profile(name, profile.model_dump_json(), profile.digest())
+        adoption.take_over(self, self.kill_switch.fault)
         self.epoch = epoch
         if self._running:
             self._begin()
@@ -504,13 +502,13 @@ class Desk:
             news=station.news,
             events=station.events,
             way=None if station.instance.bridge == "paper" else self._way,
-            halted=self._kill_switch.engaged,
+            halted=self.kill_switch.engaged,
         )
 
     def _heed(self, error: Exception) -> None:
         """Halt when the database is broken: what was decided can no longer be remembered."""
         if isinstance(error, StoreBroken):
-            self._kill_switch.fault(f"store: {error}")
+            self.kill_switch.fault(f"store: {error}")
 
     # --- warm-up ----------------------------------------------------------------------------------
 

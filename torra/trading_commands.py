@@ -6,17 +6,20 @@ far as it can, says what it could not reach, and needs no key and no database: t
 Only `resume` lets trading go on.
 
 Each command is one function of an open database, which the pages of a running desk call with the
-desk's own (torra.dashboard.orders), and a thin one for the command line, which opens the database
-and writes the command into the audit log. A command that is refused raises ConfigError and has
-changed nothing; a proposal that a check ended is no error, its `Done` says so.
+desk's own (torra.dashboard.orders), and a thin one for the command line, which opens the database.
+What changes the database alone is one transaction with its entry in the audit log: neither is there
+without the other. A command that is refused raises ConfigError and has changed nothing; whoever
+called puts the refusal on record, as well as a halt, which waits for no record. A proposal that a
+check ended is no error, its `Done` says so.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -28,14 +31,14 @@ from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.findings import missing_key
-from torra.kill_switch import HALT, KillSwitch, halt_files, put_down
+from torra.kill_switch import HALT, KillSwitch, files_down, halt_files, put_down
 from torra.risk_engine import DenyReason
 from torra.signal_states import SENT
 from torra_trader import signal_life
 
 BY_A_PERSON: Final = "by a person"
-ACTOR: Final = "command line"
-"""Who did it, in the audit log."""
+
+log = logging.getLogger("torra")
 
 LONGEST_OUTCOME: Final = 300
 """Characters of an outcome in the audit log."""
@@ -50,9 +53,23 @@ TOLD: Final = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who gives a command, as the audit log names them, and from which address."""
+
+    actor: str
+    address: str = ""
+
+
+COMMAND_LINE: Final = Person("command line")
+
+
 @dataclass(frozen=True)
 class Reach:
-    """What a decision about a proposal can reach: `now` is the desk's time."""
+    """What a decision about a proposal can reach: `now` is the desk's time.
+
+    `kill_switch` is the one of the desk that runs in this process, None where none does.
+    """
 
     home: Path
     database: Database
@@ -60,6 +77,12 @@ class Reach:
     profile: Callable[[Instance], Profile]
     now: Callable[[], datetime]
     environment: Mapping[str, str]
+    kill_switch: KillSwitch | None = None
+
+    @property
+    def switch(self) -> KillSwitch:
+        """The kill switch to ask: the running desk's own knows most."""
+        return self.kill_switch or KillSwitch(self.files, self.database)
 
     @property
     def files(self) -> dict[str, Path]:
@@ -88,88 +111,113 @@ class Done:
 # --- with an open database ------------------------------------------------------------------------
 
 
-def halt_desk(database: Database, files: Mapping[str, Path], reason: str) -> Done:
-    """Stop everything, the files first; raises TorraError when a part could not be reached."""
+def halt_desk(
+    database: Database, files: Mapping[str, Path], reason: str, own: KillSwitch | None = None
+) -> Done:
+    """Stop everything, the files first; raises TorraError when a part could not be reached.
+
+    `own` is the kill switch of the desk that runs in this process: it holds before anything is
+    read or written, and whatever cannot be written. The error names what holds. Never raises
+    StoreUnavailable, and writes no audit entry.
+    """
+    switch, why = own or KillSwitch(files, database), by_a_person(reason)
+    if own is not None:
+        own.hold(why)
     before = _known_state(database)
-    failed = KillSwitch(files, database).halt(by_a_person(reason))
-    if failed:
-        raise TorraError(f"halted, but not everywhere: {'; '.join(failed)}")
-    return _changed(database, before)
+    failed = switch.halt(why)
+    if not failed:
+        try:
+            return _changed(database, before)
+        except TorraError as error:
+            failed = [str(error)]
+    held = switch.standing()
+    if own is not None:
+        held.append("this process sends nothing more until a person resumes")
+    raise TorraError(_partly(failed, held))
 
 
-def reduce_desk(database: Database, reason: str) -> Done:
+def reduce_desk(database: Database, reason: str, person: Person) -> Done:
     """Stop every opening; raises ConfigError when everything is stopped already."""
-    before = database.trading_state()
-    if before == "HALTED":
-        raise ConfigError("trading is HALTED already, which is more: see torra resume")
-    database.reduce(by_a_person(reason))
-    return _changed(database, before)
+
+    def act() -> Done:
+        before = database.trading_state()
+        if before == "HALTED":
+            raise ConfigError("trading is HALTED already, which is more: see torra resume")
+        database.reduce(by_a_person(reason))
+        return _changed(database, before)
+
+    return _with_record(database, person, "reduce", "", act)
 
 
-def resume_desk(database: Database, files: Mapping[str, Path], reason: str) -> Done:
+def resume_desk(
+    database: Database,
+    files: Mapping[str, Path],
+    reason: str,
+    person: Person,
+    own: KillSwitch | None = None,
+) -> Done:
     """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
-    switch = KillSwitch(files, database)
+    switch = own or KillSwitch(files, database)
     before, ended = database.trading_state(), database.alarms()
     if not switch.engaged() and before == "ACTIVE" and not ended:
         raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
+    found: list[Done] = []
+
+    def record() -> None:
+        done = _changed(database, before)
+        after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
+        found.append(Done({**done.document, "alarms_ended": ended}, done.before, after))
+        _write(database, person, "resume", "", found[-1])
+
     try:
-        switch.resume(by_a_person(reason))
+        switch.resume(by_a_person(reason), record=record)
     except OSError as error:
         raise TorraError(f"not resumed: {error.filename}: {error.strerror}") from error
-    done = _changed(database, before)
-    after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
-    return Done({**done.document, "alarms_ended": ended}, done.before, after)
+    return found[-1]
 
 
-def approve_proposal(reach: Reach, sid: str, typed: float | None = None) -> Done:
-    """Send what a proposal holds, if every check still agrees; raises ConfigError."""
-    row, instance = _proposal(reach, sid)
-    now = reach.now()
-    price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
-    decided = approval.approve(
-        reach.database,
-        sid,
-        instance=instance,
-        profile=reach.profile(instance),
-        now=now,
-        price=price,
-        figures=figures,
-        halted=KillSwitch(reach.files, reach.database).engaged(),
-        life=signal_life(row["timeframe"]),
-        typed=typed,
-    )
-    return _decided(decided, row)
+def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None = None) -> Done:
+    """Send what a proposal holds, if every check still agrees; raises ConfigError.
+
+    Time, price and halt are those of the moment at which nobody else can write any more: a yes
+    that had to wait for that is judged as late as it is.
+    """
+
+    def act() -> Done:
+        row, instance = _proposal(reach, sid)
+        decided = approval.approve(
+            reach.database, sid, **_moment(reach, instance),
+            life=signal_life(row["timeframe"]), typed=typed,
+        )  # fmt: skip
+        return _decided(decided, row)
+
+    return _with_record(reach.database, person, "approve", sid, act)
 
 
 def preview_proposal(reach: Reach, sid: str) -> approval.Preview:
     """Return how approving would end now; raises ConfigError and DataUnavailable as it would."""
     _, instance = _proposal(reach, sid)
-    now = reach.now()
-    price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
-    return approval.preview(
-        reach.database,
-        sid,
-        instance=instance,
-        profile=reach.profile(instance),
-        now=now,
-        price=price,
-        figures=figures,
-        halted=KillSwitch(reach.files, reach.database).engaged(),
-    )
+    return approval.preview(reach.database, sid, **_moment(reach, instance))
 
 
-def reject_proposal(database: Database, sid: str, reason: str) -> Done:
+def reject_proposal(database: Database, sid: str, reason: str, person: Person) -> Done:
     """Take a proposal off the table; raises ConfigError."""
-    row = database.proposal(sid) or {"state": None}
-    return _decided(approval.reject(database, sid, reason or BY_A_PERSON), row, wanted="REJECTED")
+
+    def act() -> Done:
+        row = database.proposal(sid) or {"state": None}
+        decided = approval.reject(database, sid, reason or BY_A_PERSON)
+        return _decided(decided, row, wanted="REJECTED")
+
+    return _with_record(database, person, "reject", sid, act)
 
 
-def settle_signal(database: Database, sid: str, reason: str) -> Done:
+def settle_signal(database: Database, sid: str, reason: str, person: Person) -> Done:
     """Book, on a person's word, that an order never reached the market; raises ConfigError.
 
     For an order whose fate nobody else can tell any more; the person has looked in the terminal.
     """
-    with database.transaction():
+
+    def act() -> Done:
         row = database.signal(sid)
         if row is None:
             raise ConfigError(f"there is no signal {sid}; `torra signals` lists them")
@@ -185,8 +233,11 @@ def settle_signal(database: Database, sid: str, reason: str) -> Done:
         for key in (f"UNKNOWN {sid}", missing_key(sid)):
             database.end_alarm(key)
         settled = database.signal(sid) or row
-    document = {name: settled[name] for name in TOLD}
-    return Done(document, {"state": row["state"]}, {"state": settled["state"], "detail": detail})
+        document = {name: settled[name] for name in TOLD}
+        after = {"state": settled["state"], "detail": detail}
+        return Done(document, {"state": row["state"]}, after)
+
+    return _with_record(database, person, "settle", sid, act)
 
 
 # --- from the command line ------------------------------------------------------------------------
@@ -194,25 +245,26 @@ def settle_signal(database: Database, sid: str, reason: str) -> Done:
 
 def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
     """Stop everything, or with `reduce` every opening; raises TorraError when a part failed."""
-    files = _halt_files(home)
-    failed = [] if reduce else put_down(files, by_a_person(reason))
+    if reduce:
+        with _database(home) as database, _refusals(database, "reduce"):
+            return reduce_desk(database, reason, COMMAND_LINE).document
+    files = files_to_halt(home, lambda: load_desk(home))
+    failed = put_down(files, by_a_person(reason))
     try:
-        with _database(home) as database:
-            if reduce:
-                return _on_record(database, "reduce", "", lambda: reduce_desk(database, reason))
-            return _on_record(database, "halt", "", lambda: halt_desk(database, files, reason))
+        database = wiring.open_database(home)
     except (ConfigError, StoreUnavailable) as error:
-        if reduce:
-            raise
-        told = "; ".join([*failed, str(error)])
-        raise TorraError(f"halted, but not everywhere: {told}") from error
+        raise TorraError(_partly([*failed, str(error)], files_down(files))) from error
+    with closing(database), _refusals(database, "halt"):
+        done = halt_desk(database, files, reason)
+        _put_on_record(database, COMMAND_LINE, "halt", "", done)
+        return done.document
 
 
 def resume(home: Path, reason: str) -> dict[str, Any]:
     """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
-    files = _halt_files(home)
-    with _database(home) as database:
-        return _on_record(database, "resume", "", lambda: resume_desk(database, files, reason))
+    files = files_to_halt(home, lambda: load_desk(home))
+    with _database(home) as database, _refusals(database, "resume"):
+        return resume_desk(database, files, reason, COMMAND_LINE).document
 
 
 def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
@@ -249,19 +301,20 @@ def approve(home: Path, sid: str) -> dict[str, Any]:
             now=lambda: desk_now(settings, database),
             environment=dict(os.environ),
         )
-        return _on_record(database, "approve", sid, lambda: approve_proposal(reach, sid))
+        with _refusals(database, "approve", sid):
+            return approve_proposal(reach, sid, COMMAND_LINE).document
 
 
 def reject(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Take a proposal off the table; raises ConfigError."""
-    with _database(home) as database:
-        return _on_record(database, "reject", sid, lambda: reject_proposal(database, sid, reason))
+    with _database(home) as database, _refusals(database, "reject", sid):
+        return reject_proposal(database, sid, reason, COMMAND_LINE).document
 
 
 def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Book, on a person's word, that an order never reached the market; raises ConfigError."""
-    with _database(home) as database:
-        return _on_record(database, "settle", sid, lambda: settle_signal(database, sid, reason))
+    with _database(home) as database, _refusals(database, "settle", sid):
+        return settle_signal(database, sid, reason, COMMAND_LINE).document
 
 
 # --- what is known now ----------------------------------------------------------------------------
@@ -303,6 +356,14 @@ def market_now(
     if not len(bars):
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
     return float(bars["close"].iloc[-1]), figures
+
+
+def files_to_halt(home: Path, settings: Callable[[], DeskSettings]) -> dict[str, Path]:
+    """Return the HALT files; settings that are broken keep nobody from halting the desk."""
+    try:
+        return halt_files(home, settings())
+    except ConfigError:
+        return {"desk": home / HALT}
 
 
 def by_a_person(reason: str) -> str:
@@ -388,27 +449,70 @@ def _end_of(row: Mapping[str, Any]) -> str:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _on_record(
-    database: Database, action: str, target: str, run: Callable[[], Done]
-) -> dict[str, Any]:
-    """Do something and write it into the audit log, a refusal too; return its document."""
+def _put_on_record(
+    database: Database, person: Person, action: str, target: str, done: Done
+) -> None:
+    """Write what has happened already into the audit log; where that fails, the log says so."""
     try:
-        done = run()
-    except StoreUnavailable:
-        raise
-    except TorraError as error:
-        told = f"failed: {error}"[:LONGEST_OUTCOME]
-        database.audit(actor=ACTOR, action=action, target=target, outcome=told)
-        raise
+        _write(database, person, action, target, done)
+    except StoreUnavailable as error:
+        log.error("%s %s (%s): this is not on record: %s", action, target, done.outcome, error)
+
+
+def _with_record(
+    database: Database, person: Person, action: str, target: str, act: Callable[[], Done]
+) -> Done:
+    """Do something and write it into the audit log, in one transaction: both or neither."""
+    with database.transaction():
+        done = act()
+        _write(database, person, action, target, done)
+    return done
+
+
+def _write(database: Database, person: Person, action: str, target: str, done: Done) -> None:
     database.audit(
-        actor=ACTOR,
+        actor=person.actor,
+        address=person.address,
         action=action,
         target=target,
         outcome=done.outcome[:LONGEST_OUTCOME],
         before=done.before,
         after=done.after,
     )
-    return done.document
+
+
+@contextmanager
+def _refusals(database: Database, action: str, target: str = "") -> Iterator[None]:
+    """Put what the command line was refused into the audit log too."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except TorraError as error:
+        _put_on_record(database, COMMAND_LINE, action, target, Done({}, refused=str(error)))
+        raise
+
+
+def _moment(reach: Reach, instance: Instance) -> dict[str, Any]:
+    """Return what a decision about a proposal is judged by now, for torra.approval."""
+    now = reach.now()
+    price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
+    return {
+        "instance": instance,
+        "profile": reach.profile(instance),
+        "now": now,
+        "price": price,
+        "figures": figures,
+        "halted": reach.switch.engaged(),
+    }
+
+
+def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
+    """Return what a halt did that could not be written everywhere."""
+    told = "; ".join(failed)
+    if not held:
+        return f"NOT halted, nothing could be written: {told}; stop the desk itself"
+    return f"halted, but not everywhere: {told}. What holds: {', '.join(held)}"
 
 
 def _proposal(reach: Reach, sid: str) -> tuple[dict[str, Any], Instance]:
@@ -440,7 +544,7 @@ def _changed(database: Database, before: str) -> Done:
 def _known_state(database: Database) -> str:
     try:
         return database.trading_state()
-    except StoreUnavailable:
+    except TorraError:
         return "not known"
 
 
@@ -462,11 +566,3 @@ def _state(database: Database) -> dict[str, Any]:
         "at": row["at"],
         "now": iso(System().real_now().replace(microsecond=0)),
     }
-
-
-def _halt_files(home: Path) -> dict[str, Path]:
-    """Return the HALT files; a desk.json that is broken keeps nobody from halting the desk."""
-    files = {"desk": home / HALT}
-    with suppress(ConfigError):
-        files = halt_files(home, load_desk(home))
-    return files

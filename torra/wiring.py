@@ -140,8 +140,14 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     def now() -> datetime:
         return found[0].clock.now()  # the desk's clock is another one after a take-over
 
+    def watch(wanted: Iterable[Profile]) -> Outlook:
+        return Outlook(folder, database, dict(os.environ), wanted, now=now)
+
+    def outlook_now() -> Outlook:
+        return found[0].outlook or outlook  # it may be another one after a take-over, too
+
     try:
-        outlook = Outlook(folder, database, dict(os.environ), profiles.values(), now=now)
+        outlook = watch(profiles.values())
         models = open_models(folder, database)
         stations = _stations(settings, profiles, database, models, outlook)
         make_clock = clock_maker(station.feed for station in stations)
@@ -172,22 +178,42 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             way=courier,
             kill_switch=kill_switch,
             at_close=partial(
-                _each, courier.close, outlook.close, models.close, host_files.rest, events.close
+                _each,
+                courier.close,
+                lambda: outlook_now().close(),
+                models.close,
+                host_files.rest,
+                events.close,
             ),
             at_takeover=models.heed,
             at_start=partial(
-                _each, events.take_over, host_files.start, outlook.start, courier.start
+                _each,
+                events.take_over,
+                host_files.start,
+                lambda: outlook_now().start(),
+                courier.start,
             ),
-            at_stand_by=partial(_each, events.rest, host_files.rest, courier.rest, outlook.rest),
+            at_stand_by=partial(
+                _each, events.rest, host_files.rest, courier.rest, lambda: outlook_now().rest()
+            ),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
         desk.outlook = outlook
-        desk.refit = Refit(with_models(models), partial(_tell, courier))
+        desk.refit = Refit(
+            partial(_fit, with_models(models)),
+            partial(_tell, courier),
+            read=partial(load_profile, folder=folder),
+            watch=watch,
+        )
         found.append(desk)
     except BaseException:
         database.close()
         raise
     return desk, settings
+
+
+def _fit(open_for: Callable[[Station, Profile], Station], old: Station, new: Profile) -> Station:
+    return open_for(old, check_profile(new, old.instance))
 
 
 def _tell(courier: Courier, station: Station) -> None:

@@ -17,7 +17,7 @@ import logging
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -61,7 +61,7 @@ RENEW_SECONDS: Final = 300
 """A session that is used gets a new cookie this often."""
 
 MOST_ENDED: Final = 10_000
-"""Sessions that were logged out and are remembered as such."""
+"""Sessions that were ended before their time and are remembered as such."""
 
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 CSRF_FIELD: Final = "csrf"
@@ -155,17 +155,37 @@ class Access:
 
     def visitor(self, asked: Request) -> Visitor | None:
         """Return who asks, None for nobody that is known."""
-        kind, _, token = asked.headers.get("Authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            scope = self.scope_of(token.strip())
-            return Visitor(scope, f"token:{scope}") if scope else None
-        session = self.session(asked)
-        return session.visitor if session else None
+        return self._who(*self._brought(asked))
+
+    def still_in(self, asked: Request) -> Callable[[], bool]:
+        """Return what tells, at any later time, whether who asks now would still be let in.
+
+        It holds nothing of the request, so that a stream may ask it long after. It says no after a
+        logout, at the session's end as its cookie was, and when the tokens are new.
+        """
+        brought = self._brought(asked)
+        first = self._who(*brought)
+        return lambda: first is not None and self._who(*brought) == first
 
     def session(self, asked: Request) -> Session | None:
         """Return the session of a request's cookie while it lasts."""
+        return self._session_of(asked.cookies.get(self.cookie, ""))
+
+    def _brought(self, asked: Request) -> tuple[str, str]:
+        """Return what a request was let in with: its header and its cookie."""
+        return asked.headers.get("Authorization", ""), asked.cookies.get(self.cookie, "")
+
+    def _who(self, authorization: str, cookie: str) -> Visitor | None:
+        kind, _, token = authorization.partition(" ")
+        if kind.lower() == "bearer":
+            scope = self.scope_of(token.strip())
+            return Visitor(scope, f"token:{scope}") if scope else None
+        session = self._session_of(cookie)
+        return session.visitor if session else None
+
+    def _session_of(self, cookie: str) -> Session | None:
         try:
-            told = Session(**self._signer().loads(asked.cookies.get(self.cookie, "")))
+            told = Session(**self._signer().loads(cookie))
         except (BadData, TypeError):
             return None
         now = self.clock.real_now().timestamp()
@@ -188,8 +208,11 @@ class Access:
     def close_session(self, response: Response, path: str, session: str = "") -> None:
         """Take the session from a browser; a copy of its cookie is worth nothing from now on."""
         response.delete_cookie(self.cookie, path=path, httponly=True, samesite="Strict")
-        if not session:
-            return
+        if session:
+            self.end_session(session)
+
+    def end_session(self, session: str) -> None:
+        """Let nobody in with a session any more, by its id; whoever still has its cookie."""
         with self._lock:
             self._ended[session] = None
             while len(self._ended) > MOST_ENDED:
@@ -395,7 +418,7 @@ def _check_rate(access: Access, found: Visitor | None) -> None:
     route = _route()
     if route is None or route.per_minute is None:
         return
-    known = found if route.scope is not None else None  # a login counts by address, always
+    known = found if route.scope is not None else None  # what anybody may ask counts by address
     who = (known.session or known.actor) if known else f"address:{request.remote_addr}"
     seconds = counted(access).rates.wait((route.name, who), route.per_minute)
     if seconds > 0.0:
@@ -403,9 +426,14 @@ def _check_rate(access: Access, found: Visitor | None) -> None:
 
 
 def _keep_session(access: Access) -> None:
-    """Let a page that is opened, or something that is done, put the end of its session off."""
+    """Let a page that is opened, or something that is done, put the end of its session off.
+
+    What anybody may ask does not: a login writes a cookie of its own, which must be the last.
+    """
     route = _route()
-    if request.method in SAFE and not (route and route.reply == "html"):
+    if route is None or route.scope is None:
+        return
+    if request.method in SAFE and route.reply != "html":
         return
     session = access.session(request)
     if session is None or "Authorization" in request.headers:

@@ -171,7 +171,7 @@ def _json(text: str) -> dict[str, Any]:
 def _lines(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
     yield _csv([COLUMNS])
     for rows in pages:
-        yield _csv([[figures.sheet_cell(row[name]) for name in COLUMNS] for row in rows])
+        yield _csv([[figures.guarded(str(row[name])) for name in COLUMNS] for row in rows])
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:

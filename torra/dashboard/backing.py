@@ -4,7 +4,9 @@ Pages that show more than the view tells (signals, cost, profiles, health) and c
 something take it from here. `desk` is the desk that runs in this process, or one that only looks
 (torra.dashboard.looking_desk) in a host that runs none; `adopt` hands a running desk a profile
 that was changed, and is None where no desk runs here: the desk's own process then sees the change
-at its next start. A dashboard over a scripted view has no backing; its pages say so.
+at its next start; `kill_switch` is the one that a desk in this process asks before anything goes
+out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has no
+backing; its pages say so.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from instance_database import Database
     from torra.dashboard.desk_view import RunningDesk
     from torra.event_stream import EventStream
+    from torra.kill_switch import KillSwitch
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Backing:
     """The events of the desk that runs here; None where none does: then readers look for them."""
     slots: Slots = field(default_factory=Slots)
     """How many streams may be held open."""
+    kill_switch: KillSwitch | None = None
+    """What the desk that runs here obeys; None where none does."""
 
     def now(self) -> datetime:
         """Return the desk's time."""

@@ -1,8 +1,10 @@
 """Login and logout: the only pages that anybody may ask.
 
-Who fails waits: five tries a minute from an address, and after some failures a pause that doubles.
-A login and a logout go on record where there is a database; one that cannot be written keeps
-nobody out, for the pages that then come say what is broken.
+A right token is let in at any time: behind a proxy, and for the programs of one machine, everybody
+has the same address, so what others got wrong there must not keep its owner out. Wrong ones wait:
+five a minute from an address, and after some of them a pause that doubles. A login ends the session
+that the browser had before. A login and a logout go on record where there is a database; one that
+cannot be written keeps nobody out, for the pages that then come say what is broken.
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ from torra.dashboard.routes import Route
 from torra.errors import StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
-LOGINS_A_MINUTE: Final = 5
-"""From one address."""
+WRONG_A_MINUTE: Final = 5
+"""Wrong tokens from one address."""
+
+LOGINS_A_MINUTE: Final = 60
+"""With one token, from anywhere; only who has it can use them up."""
 
 
 def login_page() -> str:
@@ -38,18 +43,12 @@ def login_page() -> str:
 
 def login() -> ResponseReturnValue:
     """Exchange a token for a session."""
-    address = request.remote_addr or ""
-    known = counted(state().access)
-    seconds = known.failures.wait(address)
-    if seconds > 0.0:
-        too_often(seconds)
     given = _given()
     scope = state().access.scope_of(given.get("token", "").strip())
     if scope is None:
-        known.failures.failed(address)
-        LOG.warning("a login from %s failed", address)
+        _count_wrong(request.remote_addr or "")
         return _refused(given.get("next", ""))
-    known.failures.succeeded(address)
+    _count_right(scope, request.remote_addr or "")
     return _entered(scope, own_path(given.get("next", ""), root()))
 
 
@@ -67,6 +66,25 @@ def root() -> str:
     return url_for(".overview")
 
 
+def _count_wrong(address: str) -> None:
+    """Note a wrong token; 429 for one that came too soon."""
+    known = counted(state().access)
+    seconds = known.failures.wait(address)
+    seconds = seconds or known.rates.wait(("wrong token", address), WRONG_A_MINUTE)
+    if seconds > 0.0:
+        too_often(seconds)
+    known.failures.failed(address)
+    LOG.warning("a login from %s failed", address)
+
+
+def _count_right(scope: str, address: str) -> None:
+    known = counted(state().access)
+    seconds = known.rates.wait(("login", scope), LOGINS_A_MINUTE)
+    if seconds > 0.0:
+        too_often(seconds)
+    known.failures.succeeded(address)
+
+
 def _given() -> dict[str, str]:
     told = request.get_json(silent=True) if request.is_json else dict(request.form)
     if not isinstance(told, dict):
@@ -78,7 +96,11 @@ def _entered(scope: str, onward: str) -> Response:
     answer = make_response(
         jsonify(scope=scope, next=onward) if request.is_json else redirect(onward, 303)
     )
-    who = state().access.open_session(answer, scope, root())
+    access = state().access
+    before = access.session(request)
+    if before is not None:  # maybe not the visitor's own: somebody may have planted its cookie
+        access.end_session(before.id)
+    who = access.open_session(answer, scope, root())
     _on_record(who, "login")
     return answer
 
@@ -111,6 +133,6 @@ def _on_record(who: Visitor, action: str) -> None:
 
 ROUTES = (
     Route("/login", "login_page", login_page, scope=None),
-    Route("/login", "login", login, methods=("POST",), scope=None, per_minute=LOGINS_A_MINUTE),
+    Route("/login", "login", login, methods=("POST",), scope=None),
     Route("/logout", "logout", logout, methods=("POST",)),
 )

@@ -219,16 +219,20 @@ FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 CONTROL: Final = ("\t", "\r", "\n")
 
 
+def guarded(text: str) -> str:
+    """Return text as a cell that no spreadsheet takes for a formula, otherwise as it is."""
+    risky = text.startswith(CONTROL) or text.lstrip().startswith(FORMULA)
+    return f"'{text}" if risky else text
+
+
 def sheet_cell(value: Any, limit: int = MAX_TEXT) -> Any:
-    """Return a value as a cell of a CSV file: text that no spreadsheet takes for a formula.
+    """Return a value as a cell of a CSV file, text of unknown origin cleaned and guarded.
 
     A number stays one, a missing value is empty.
     """
     if not isinstance(value, str):
         return "" if value is None else value
-    risky = value.startswith(CONTROL) or value.lstrip().startswith(FORMULA)
-    text = clean(value, limit)
-    return f"'{text}" if risky or text.lstrip().startswith(FORMULA) else text
+    return guarded(clean(value, limit))
 
 
 def title(name: str) -> str:

@@ -3,29 +3,32 @@
 Each is the function of torra.trading_commands that the command line calls too, on the running
 desk's own database, time and profiles. What is refused answers 409 with the plain reason and has
 changed nothing; of two that decide at once one wins and the other hears who did. Halting asks for
-nothing and does not need the database: where that cannot be written, the answer says so and the
-HALT files are down.
+nothing and does not need the database: in the desk's own process it holds at once in memory, and
+what could not be written is named with what does hold. The others are one transaction with their
+entry in the audit log.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from flask import url_for
+from flask import request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.config import Instance, Profile
 from torra.dashboard import figures
-from torra.dashboard.commanding import Told, answer, command, given
+from torra.dashboard.access import visitor
+from torra.dashboard.commanding import Told, command, words
 from torra.dashboard.proposals import MEANINGS
 from torra.dashboard.rendering import backing
 from torra.dashboard.routes import Route
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torra.trading_commands import Done, Reach
+    from torra.trading_commands import Done, Person, Reach
 
 LONGEST_REASON: Final = 300
 PER_MINUTE: Final = 30
@@ -46,7 +49,15 @@ def reach() -> Reach:
         profile=profile_of,
         now=known.now,
         environment=known.environment,
+        kill_switch=known.kill_switch,
     )
+
+
+def person() -> Person:
+    """Return who gives the command of this request, as the audit log names them."""
+    from torra import trading_commands  # noqa: PLC0415
+
+    return trading_commands.Person(visitor().actor, request.remote_addr or "")
 
 
 def profile_of(instance: Instance) -> Profile:
@@ -92,8 +103,8 @@ def approve(sid: str) -> ResponseReturnValue:
         lots = None
         if row is not None:
             instance = backing().settings.instance(row["instance"])
-            lots = typed_lots(instance, given().get("lots", ""))
-        return _told(trading_commands.approve_proposal(reach(), sid, lots), _sent)
+            lots = typed_lots(instance, words().get("lots", ""))
+        return _told(trading_commands.approve_proposal(reach(), sid, person(), lots), _sent)
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -103,10 +114,10 @@ def reject(sid: str) -> ResponseReturnValue:
     from torra import trading_commands  # noqa: PLC0415
 
     def run() -> Told:
-        told = given()
-        words = [told.get(name, "").strip() for name in ("reason", "words")]
-        reason = _line(": ".join(filter(None, words)))
-        done = trading_commands.reject_proposal(backing().database, sid, reason)
+        told = words()
+        parts = [told.get(name, "").strip() for name in ("reason", "words")]
+        reason = _line(": ".join(filter(None, parts)))
+        done = trading_commands.reject_proposal(backing().database, sid, reason, person())
         return _told(done, lambda _: f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
@@ -121,10 +132,13 @@ def halt() -> ResponseReturnValue:
             reason = _reason()
         except ConfigError:
             reason = ""  # whatever came with it, a halt is a halt
-        done = trading_commands.halt_desk(backing().database, reach().files, reason)
-        return _told(done, lambda _: "trading is HALTED; stops and targets stay at the broker")
+        known = backing()
+        files = trading_commands.files_to_halt(known.home, lambda: known.settings)
+        done = trading_commands.halt_desk(known.database, files, reason, known.kill_switch)
+        told = _told(done, lambda _: "trading is HALTED; stops and targets stay at the broker")
+        return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
-    return _stopping("halt", run)
+    return command("halt", "", run, back=url_for("torra_agents.signals"))
 
 
 def reduce() -> ResponseReturnValue:
@@ -132,7 +146,7 @@ def reduce() -> ResponseReturnValue:
     from torra import trading_commands  # noqa: PLC0415
 
     def run() -> Told:
-        done = trading_commands.reduce_desk(backing().database, _reason())
+        done = trading_commands.reduce_desk(backing().database, _reason(), person())
         return _told(done, lambda _: "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
@@ -146,7 +160,10 @@ def resume() -> ResponseReturnValue:
         reason = _reason()
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
-        done = trading_commands.resume_desk(backing().database, reach().files, reason)
+        known = reach()
+        done = trading_commands.resume_desk(
+            known.database, known.files, reason, person(), known.kill_switch
+        )
         ended = len(done.document["alarms_ended"])
         return _told(done, lambda _: f"trading is ACTIVE; {ended} alarms ended")
 
@@ -161,7 +178,7 @@ def settle(sid: str) -> ResponseReturnValue:
         reason = _reason()
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
-        done = trading_commands.settle_signal(backing().database, sid, reason)
+        done = trading_commands.settle_signal(backing().database, sid, reason, person())
         return _told(done, lambda told: f"{sid} is {told['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))
@@ -170,24 +187,14 @@ def settle(sid: str) -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _stopping(action: str, run: Callable[[], Told]) -> ResponseReturnValue:
-    """Answer a halt even where the database cannot be read or written any more."""
-    back = url_for("torra_agents.signals")
-    try:
-        return command(action, "", run, back=back)
-    except StoreUnavailable as error:
-        told = f"the HALT files are down as far as they could be written, but {error}"
-        return answer(Told("failed", told), back)
-
-
 def _told(done: Done, say: Callable[[Mapping[str, Any]], str]) -> Told:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
         explained = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
         told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
-        return Told("failed", told, done.before, done.after, more)
-    return Told("done", say(done.document), done.before, done.after, more)
+        return Told("failed", told, done.before, done.after, more, on_record=True)
+    return Told("done", say(done.document), done.before, done.after, more, on_record=True)
 
 
 def _sent(document: Mapping[str, Any]) -> str:
@@ -199,7 +206,7 @@ def _sent(document: Mapping[str, Any]) -> str:
 
 
 def _reason() -> str:
-    return _line(given().get("reason", ""))
+    return _line(words().get("reason", ""))
 
 
 def _line(text: str) -> str:

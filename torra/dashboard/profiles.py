@@ -3,28 +3,30 @@
 A page shows the file as it is on the disk and which profile each instance runs with. A save names
 the digest that the page was made from; what may not be saved, and what is typed instead, comes back
 with what was entered. A change that guards the account needs the scope admin; one that loosens
-needs the command line, whoever asks. What the running desk cannot take at once waits for its next
-start, and the answer says so. Without a desk's home behind the pages they say that too.
+needs the command line, whoever asks. What is saved is handed to the running desk only if nothing
+comes into force with it that this visitor may not change: the file may hold what somebody saved for
+the next start, and the page shows where it differs from what runs. What the running desk cannot
+take at once waits for its next start, and the answer says so. Without a desk's home behind the
+pages they say that too.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.config import Profile
-from torra.dashboard import figures, profile_form, screens
+from torra.dashboard import figures, handover, profile_form, screens
 from torra.dashboard.access import visitor
 from torra.dashboard.backing import Backing
 from torra.dashboard.commanding import Told, command, given, wants_json
 from torra.dashboard.rendering import backing, desk_view, page, state
 from torra.dashboard.routes import Route
 from torra.dashboard.trials import Trials, bounded, rerun
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import ConfigError
 from torra.profile_book import (
     Checked,
     Entry,
@@ -40,7 +42,7 @@ from torra.profile_guard import compare, loosening
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of what may not be saved."""
 
-_adopting = threading.Lock()
+
 _trials = Trials()
 
 
@@ -91,7 +93,7 @@ def listed(known: Backing) -> dict[str, Any]:
 def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
     """Return what a list tells of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
-    users = [_use(known, item.id, loaded.digest) for item in book().users(loaded.name)]
+    users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
     entries = book().history(loaded.name, 1)
     return {
         "profile": loaded.name,
@@ -102,14 +104,16 @@ def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
         "trouble": figures.clean(loaded.trouble, 600),
         "users": users,
         "waiting": [row["instance"] for row in users if not row["runs_this"]],
+        "pending": len({item["place"] for row in users for item in row["changes"]}),
+        "pending_guarded": any(item["guarded"] for row in users for item in row["changes"]),
         "differences": len(differs) if loaded.profile else None,
         "saved_at": entries[0].at if entries else None,
         "saved_by": figures.clean(entries[0].actor, 80) if entries else None,
     }
 
 
-def _use(known: Backing, instance: str, digest: str) -> dict[str, Any]:
-    """Return what an instance runs with, and since when."""
+def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
+    """Return what an instance runs with, since when, and what the file changes against it."""
     station = known.desk.stations.get(instance)
     running = station.profile.digest() if station else None
     applied = known.database.applied_profile(instance) or {}
@@ -117,8 +121,9 @@ def _use(known: Backing, instance: str, digest: str) -> dict[str, Any]:
     return {
         "instance": instance,
         "running": running,
-        "runs_this": running == digest,
+        "runs_this": running == loaded.digest,
         "applied_at": since,
+        "changes": profile_form.changes_shown(handover.gap(known, instance, loaded.profile)),
     }
 
 
@@ -244,8 +249,11 @@ def profile_adopt(name: str) -> ResponseReturnValue:
     def run() -> Told:
         if loaded.profile is None:
             raise ConfigError(loaded.trouble)
-        status, reason = _adopted(name)
-        return Told(status, reason, after={"digest": loaded.digest})
+        # whoever loosened it sat at the desk's own machine
+        found = handover.hand_over(backing(), book(), name, "loosen")
+        return Told(
+            found.status, found.reason, found.before(), {"digest": loaded.digest, **found.after()}
+        )
 
     return command("profile.adopt", name, run, back=_back(name))
 
@@ -280,19 +288,21 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     leads_out = [item.name for item in loosening(checked.changes) if _is_path(item.name)]
     if leads_out:
         raise ConfigError(f"{', '.join(leads_out)}: a path is tried from the command line only")
-    if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
-        raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
     instance = next(
         (one for one in book().users(loaded.name) if one.id == said.get("instance")), None
     )
     if instance is None:
         raise ConfigError("name an instance that uses this profile")
+    known_good = _known_good(known, loaded, instance.id)
+    _refuse_guarded(known_good[0], checked.profile)
+    if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
+        raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
     ticks = [known.database.latest_tick(instance.id, frame) for frame in instance.timeframes]
     then = max((tick for tick in ticks if tick), key=lambda tick: str(tick["as_of"]), default=None)
     if then is None:
         raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
-    saved = loaded.profile or Profile()
-    profile = bounded(checked.profile, saved.agents.max_api_cost_per_hour)
+    ceilings = [float(values["agents"]["max_api_cost_per_hour"]) for values in known_good]
+    profile = bounded(checked.profile, min(ceilings))
     trial = _trials.begin(
         known.home, loaded.name, instance.id, str(then["timeframe"]),
         lambda: rerun(known.home, instance, then, profile),
@@ -300,6 +310,30 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     url = url_for("torra_agents.api_trial", trial_id=trial.id)
     reason = f"the last tick of {instance.id} {trial.timeframe} runs once more"
     return Told("accepted", reason, more={"id": trial.id, "url": url})
+
+
+def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mapping[str, Any]]:
+    """Return the values that stand for an instance: what runs, what is saved, or was saved last.
+
+    Raises ConfigError where nothing is known: then nobody has set a ceiling.
+    """
+    found: list[Mapping[str, Any]] = []
+    if station := known.desk.stations.get(instance):
+        found.append(canonical(station.profile))
+    if loaded.profile:
+        found.append(canonical(loaded.profile))
+    else:
+        found += [entry.values for entry in book().history(loaded.name, 1)]
+    if not found:
+        raise ConfigError(f"{loaded.name} is broken and has no history: mend the file first")
+    return found
+
+
+def _refuse_guarded(base: Mapping[str, Any], wanted: Profile) -> None:
+    """Raise ConfigError for a trial that this visitor could not save: it may cost money."""
+    guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
+    if guarded and _may() == "harmless":
+        raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
 
 
 def _is_path(name: str) -> bool:
@@ -395,35 +429,16 @@ def _told(name: str, saved: Saved) -> Told:
     if saved.outcome != "saved":
         wish = {item.name: item.after for item in saved.changes}
         return Told("failed", _with_command(saved), after={"wish": wish}, more=more)
-    status, reason = _adopted(name)
-    return Told(status, f"saved; {reason}", before, after, {**more, "number": saved.number})
+    found = handover.hand_over(backing(), book(), name, _may())
+    return Told(
+        found.status, f"saved; {found.reason}", {**before, **found.before()},
+        {**after, **found.after()}, {**more, "number": saved.number},
+    )  # fmt: skip
 
 
 def _with_command(saved: Saved) -> str:
     said = figures.clean(saved.reason, 600)
     return f"{said}: {figures.clean(saved.command, 2000)}" if saved.command else said
-
-
-def _adopted(name: str) -> tuple[Any, str]:
-    """Let the running desk take the file as it is now; return the status and a sentence."""
-    known = backing()
-    users = [item.id for item in book().users(name)]
-    if not users:
-        return "done", "no instance uses it"
-    if known.adopt is None:
-        return "accepted", "it takes effect at the next start of the desk"
-    try:
-        with _adopting:
-            newest = book().read(name).profile
-            if newest is None:
-                return "accepted", "the file was changed again and is broken now"
-            known.adopt(name, newest)
-    except (ConfigError, StoreUnavailable) as error:
-        return "accepted", f"it takes effect at the next start of the desk: {error}"
-    behind = [row for row in users if not _use(known, row, newest.digest())["runs_this"]]
-    if behind:
-        return "running", f"{', '.join(behind)} takes it when the tick that runs has ended"
-    return "done", f"{', '.join(users)} runs with it from the next tick on"
 
 
 def _answered(reply: ResponseReturnValue, held: list[Saved], loaded: Loaded) -> ResponseReturnValue:

@@ -1,7 +1,8 @@
 """How many streams may be held open at once: each of them holds a thread of the server.
 
-A slot is given back when its stream ends or its reader leaves. One that was never given back, by
-whatever fault, is free again when its stream's life is over, so that no fault uses the slots up.
+A slot is given back when its stream ends, its reader leaves or its answer is dropped. One that was
+never given back, by whatever fault, is free again when its stream's life is over, so that no fault
+uses the slots up.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class Slots:
             self._lock.notify_all()
 
     def _take(self, who: str, now: float) -> int | None:
-        self._held = {
-            number: (holder, until) for number, (holder, until) in self._held.items() if until > now
-        }
-        mine = sum(holder == who for holder, _ in self._held.values())
+        for number, (_, until) in self._held.copy().items():  # a dropped answer may release here
+            if until <= now:
+                self._held.pop(number, None)
+        mine = sum(holder == who for holder, _ in self._held.copy().values())
         if len(self._held) >= MOST or mine >= MOST_EACH:
             return None
         self._number += 1

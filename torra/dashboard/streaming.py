@@ -5,6 +5,7 @@ Whoever follows reads the table, from the start of a tick's stream or after the 
 path. In the desk's own process a reader is woken when something was written; elsewhere, and while
 that desk stands by, it looks twice a second. `/api/v1/events` is the one stream of a browser that
 tells what changed. A stream that is over answers 204, which ends an EventSource for good.
+Whoever is let in no more, after a logout or with new tokens, is told nothing more either.
 
 When something fails the stream just ends, and its reader comes again: a database that cannot be
 read, a server that ends, a reader that is gone. There are six streams at once, two to a session;
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from weakref import finalize
 
 from flask import Response, abort, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -41,7 +43,7 @@ POLL_SECONDS: Final = 0.5
 """How often a reader looks where nobody wakes it."""
 
 LOOK_SECONDS: Final = 1.0
-"""How often a reader that is woken looks all the same, and whether its own reader is still there.
+"""How often a reader that is woken looks all the same, and whether its own reader is there and in.
 """
 
 AT_ONCE: Final = 100
@@ -73,7 +75,8 @@ class Follower:
     """What a stream needs while it lasts, and nothing of the request it answers.
 
     `after` is the number of the event seen last; `reset` says that what came between is not there,
-    and `after` where the stream stands instead. `left` tells that the reader is gone.
+    and `after` where the stream stands instead. `left` tells that the reader is gone, `still_in`
+    that whoever opened the stream would still be let in.
     """
 
     database: Database
@@ -84,6 +87,7 @@ class Follower:
     events: EventStream | None = None
     clock: Clock = CLOCK
     left: Callable[[], bool] = lambda: False
+    still_in: Callable[[], bool] = lambda: True
 
     def frames(self, release: Callable[[], None]) -> Iterator[bytes]:
         """Yield the bytes of the stream until it ends; `release` is called then in any case."""
@@ -104,6 +108,8 @@ class Follower:
         while True:
             mark = self.events.written if self.events else 0
             rows = self.database.events_after(self.stream_id, seq, AT_ONCE)
+            if not self.still_in():  # asked before anything is told
+                return
             if rows and rows[0]["seq"] != seq + 1:  # a slow reader of a stream that is kept short
                 seq = self._newest()
                 yield self._reset(seq)
@@ -231,17 +237,28 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
     behind, who = backing(), visitor()
     if request.method == "HEAD":
         return Response(headers=HEADERS)
+    left = request.environ.get("waitress.client_disconnected") or (lambda: False)
+    still_in = state().access.still_in(request)
+    follower = Follower(
+        behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left, still_in
+    )  # fmt: skip
     slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic)
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
         return told, 503, {"Retry-After": RETRY_AFTER}
-    release = partial(behind.slots.release, slot)
-    left = request.environ.get("waitress.client_disconnected") or (lambda: False)
-    follower = Follower(
-        behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left
-    )  # fmt: skip
-    response = Response(follower.frames(release), headers=HEADERS)
-    response.call_on_close(release)  # a body that was never begun has no end of its own
+    return _held(follower, partial(behind.slots.release, slot))
+
+
+def _held(follower: Follower, release: Callable[[], None]) -> Response:
+    """Return the answer that holds a slot; `release` is called whatever becomes of it."""
+    try:
+        body = follower.frames(release)
+        finalize(body, release)  # an answer that is dropped on its way, as by a host's own fault
+        response = Response(body, headers=HEADERS)
+        response.call_on_close(release)  # a body that was never begun has no end of its own
+    except BaseException:
+        release()
+        raise
     return response
 
 
