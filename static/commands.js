@@ -7,11 +7,11 @@
 
 import { make, show } from "./dialog.js";
 import { chosen } from "./prefs.js";
-import { say } from "./toast.js";
+import { keep, say, sayKept } from "./toast.js";
 
 const LONGEST = 30000; // milliseconds that an answer may take
 const SLOW = 700; // milliseconds after which the page says that the command runs
-const TOLD = "torra-told";
+const TOLD = "torra-told"; // the form whose button has the focus after a reload
 const REFUSED = {
   400: "the desk could not read it.",
   401: "you are logged out. Log in again, then repeat it.",
@@ -125,31 +125,29 @@ function finish(form, answer, shown) {
 }
 
 function reload(form, shown) {
-  const action = form.getAttribute("action");
+  keep(shown.text, shown.tone);
   try {
-    sessionStorage.setItem(TOLD, JSON.stringify({ ...shown, action }));
+    sessionStorage.setItem(TOLD, form.getAttribute("action"));
   } catch {
     // Without storage the page that comes next shows what changed, and no message.
   }
   location.reload();
 }
 
-// Says after a reload what became of the command, and puts the focus back to its form.
-function sayAfterReload() {
-  let kept = null;
+// Puts the focus back to the form of the command that the page was loaded anew for.
+function focusAfterReload() {
+  let action = null;
   try {
-    kept = JSON.parse(sessionStorage.getItem(TOLD));
+    action = sessionStorage.getItem(TOLD);
     sessionStorage.removeItem(TOLD);
   } catch {
     return;
   }
-  if (!kept) return;
+  if (action === null) return;
   const forms = [...document.querySelectorAll("form[data-command]")];
-  const same = forms.find((form) => form.getAttribute("action") === kept.action);
+  const same = forms.find((form) => form.getAttribute("action") === action);
   const target = same?.querySelector("button") ?? document.getElementById("main");
   target?.focus({ preventScroll: true });
-  // A region that is filled while the page is being built is read by nobody.
-  setTimeout(() => say(String(kept.text), String(kept.tone)), 150);
 }
 
 export function start() {
@@ -159,5 +157,6 @@ export function start() {
     event.preventDefault();
     run(form, event.submitter);
   });
-  sayAfterReload();
+  focusAfterReload();
+  sayKept();
 }

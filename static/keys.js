@@ -74,7 +74,7 @@ function expand() {
 }
 
 function places() {
-  return [...document.querySelectorAll("nav [data-key]")].filter((link) => link.dataset.key !== "?");
+  return [...document.querySelectorAll("nav [data-key]")];
 }
 
 function goTo(key) {

@@ -1,7 +1,10 @@
 // Keeps the figures of a page up to date: asks the desk for the page's cells when it tells that
 // something changed, and every few seconds while it tells nothing, and writes them as text and
 // attributes. Says so when the desk does not answer, counts down to the next tick, and stops all of
-// it while updates are paused. Without this module a page shows the figures of its load.
+// it while updates are paused. A desk that is silent is of unknown state, and the strip says so; a
+// session that has ended ends the asking. Without this module a page shows the figures of its load.
+
+import { isOut, leave } from "./session.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
@@ -11,6 +14,8 @@ const period = Number(main.dataset.liveSeconds) * 1000;
 const PAUSED = "torra-paused";
 const SELDOM = 15000; // milliseconds between two looks while the desk tells what changes
 const GATHER = 200; // several changes at once are one look
+const STATES = ["desk.role", "desk.trading"]; // what must not look current while the desk is silent
+const UNKNOWN = "? unknown";
 const ATTRIBUTES = new Set(["x", "width", "x1", "x2", "d", "opacity", "data-countdown"]);
 
 let paused = readPaused();
@@ -39,6 +44,7 @@ function keepPaused() {
 }
 
 function say(text, tone) {
+  if (isOut()) return;
   if (state.textContent !== text) state.textContent = text;
   state.dataset.tone = tone;
   document.body.dataset.connection = tone === "warn" ? "lost" : paused ? "paused" : "live";
@@ -63,6 +69,17 @@ function write(element, cell) {
     if (ATTRIBUTES.has(name) || ownPage) element.setAttribute(name, String(value));
   }
   if (element.dataset.countdown !== undefined) element.dataset.seen = String(performance.now());
+}
+
+// Says that the desk's state is not known, with what was known last; the next answer undoes it.
+function forget() {
+  for (const name of STATES) {
+    for (const element of document.querySelectorAll(`[data-live="${name}"]`)) {
+      if (element.torraText === UNKNOWN) continue;
+      const title = `the desk does not answer; last: ${element.textContent.trim()}`;
+      write(element, { text: UNKNOWN, tone: "warn", title });
+    }
+  }
 }
 
 // Tells whether a text is another than the one written last: other modules write times anew in
@@ -106,7 +123,7 @@ function clockText(seconds) {
 }
 
 async function ask() {
-  if (paused || document.hidden) return;
+  if (paused || document.hidden || isOut()) return;
   if (asking) {
     again = true;
     return;
@@ -118,12 +135,19 @@ async function ask() {
       headers: { Accept: "application/json" },
       signal: AbortSignal.timeout(period * 3),
     });
+    if (answer.status === 401) {
+      leave();
+      return;
+    }
     if (!answer.ok) throw new Error(String(answer.status));
     take(await answer.json());
   } catch {
     failures += 1;
     const silent = Math.round((performance.now() - lastAnswer) / 1000);
-    if (failures > 1) say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
+    if (failures > 1 && !paused) {
+      say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
+      forget();
+    }
   } finally {
     asking = false;
     if (again) askSoon();
@@ -142,7 +166,7 @@ function askInTime() {
 }
 
 function take(data) {
-  if (paused) return;
+  if (paused || isOut()) return;
   failures = 0;
   lastAnswer = performance.now();
   if (data.shape !== main.dataset.liveShape) {
@@ -175,10 +199,11 @@ document.addEventListener("torra:connection", (event) => {
   const how = told ? "The desk tells at once what changes" : "These figures are asked for again and again";
   state.title = event.detail?.notice || how;
 });
+document.addEventListener("torra:out", forget);
 pause.hidden = false;
 showPause();
 ask();
 setInterval(askInTime, period);
 setInterval(() => {
-  if (!paused && failures < 2) countDown();
+  if (!paused && failures < 2 && !isOut()) countDown();
 }, 250);

@@ -44,6 +44,21 @@ function badge() {
   put();
 }
 
+// Halt is offered while there is something to halt: the banner knows, and lives with the figures.
+function halting() {
+  const button = document.querySelector(".top .halt button");
+  const banner = document.querySelector("[data-live='banner.halted']");
+  if (!button || !banner) return;
+  const put = () => {
+    const halted = !banner.hidden;
+    if (halted && document.activeElement === button) banner.querySelector("a")?.focus();
+    button.disabled = halted;
+    button.textContent = halted ? "⊘ halted" : "⊘ Halt trading";
+  };
+  new MutationObserver(put).observe(banner, { attributes: true, attributeFilter: ["hidden"] });
+  put();
+}
+
 // The header stays in sight where there is room; what has the focus is never below it.
 function headroom() {
   const header = document.querySelector(".top");
@@ -59,6 +74,7 @@ function headroom() {
 
 tools();
 badge();
+halting();
 headroom();
 times.start();
 commands.start();

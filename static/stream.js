@@ -4,7 +4,11 @@
 // The document then hears `torra:changed` (detail: what the desk tells) and `torra:connection`
 // (detail: {state: live | polling | lost | paused}). A browser without locks or channels asks for
 // the figures every few seconds, as it does whenever the stream is not there. `torra:pause` (detail
-// {paused}) closes everything and opens it again. Nothing that fails here breaks a page.
+// {paused}) closes everything and opens it again. After a failure the desk is asked once whether it
+// still knows the visitor: a session that has ended ends every connection. Nothing that fails here
+// breaks a page.
+
+import { isOut, leave as leaveDesk, refuses } from "./session.js";
 
 const EVENTS = [
   "tick_start", "agent_start", "agent_complete", "agent_error", "debate_round", "synthesis",
@@ -43,7 +47,7 @@ class Connection {
   }
 
   begin() {
-    if (this.over || this.source) return;
+    if (this.over || this.source || isOut()) return;
     const url = new URL(this.url, location.href);
     if (this.seen !== null) url.searchParams.set("after", String(this.seen));
     this.source = new EventSource(url);
@@ -59,10 +63,16 @@ class Connection {
     }
   }
 
-  broke() {
+  async broke() {
     this.onState("lost");
     if (this.source?.readyState !== EventSource.CLOSED) return; // the browser itself comes again
     this.rest();
+    if (await refuses(this.url)) {
+      leaveDesk();
+      return;
+    }
+    if (this.over || paused) return;
+    clearTimeout(this.timer);
     this.timer = setTimeout(() => this.begin(), this.wait * (0.75 + Math.random() / 2));
     this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
   }
@@ -193,6 +203,12 @@ function share(name) {
   else lead();
 }
 
+document.addEventListener("torra:out", () => {
+  for (const connection of [...connections]) {
+    connection.close();
+    connection.onState("polling", "you are logged out"); // other tabs find it out themselves
+  }
+});
 document.addEventListener("torra:pause", (event) => {
   paused = Boolean(event.detail?.paused);
   for (const connection of [...connections]) connection.pause(paused);

@@ -1,12 +1,15 @@
 // Tells in a corner of the page what became of something, and to a screen reader without taking the
 // focus: `say(text, tone)`. Good news leaves by itself; a failure or a warning stays until it is
-// closed. `urgent` interrupts a screen reader and is for a halt and a veto alone. Without a script of
+// closed; `keep` has it said by the page that comes next. `urgent` interrupts a screen reader and is for a halt and a veto alone. Without a script of
 // ours nothing is said here: a command then answers with a page.
 
 import { make } from "./dialog.js";
 
 const LASTS = 9000; // milliseconds of good news
 const MOST = 5;
+const KEPT = "torra-toasts";
+const OLDEST = 30000; // milliseconds after which a kept message is news no more
+const SETTLE = 150; // a region that is filled while the page is being built is read by nobody
 const GLYPHS = { done: "✓", running: "…", warn: "!", alert: "✕", note: "i" };
 
 // Says something; returns a function that takes it away again.
@@ -32,6 +35,39 @@ function leaveLater(toast, away) {
     else away();
   };
   setTimeout(look, LASTS);
+}
+
+function kept() {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+    const age = (one) => Date.now() - Number(one?.at);
+    return Array.isArray(found) ? found.filter((one) => age(one) >= 0 && age(one) <= OLDEST) : [];
+  } catch {
+    return [];
+  }
+}
+
+// Keeps a message for the next page of this tab, which says it once, if it comes soon.
+export function keep(text, tone = "note") {
+  try {
+    const all = [...kept(), { text, tone, at: Date.now() }].slice(-MOST);
+    sessionStorage.setItem(KEPT, JSON.stringify(all));
+  } catch {
+    // Without storage the message ends with the page.
+  }
+}
+
+// Says what was kept. A page that is left before it could leaves it to the next one.
+export function sayKept() {
+  setTimeout(() => {
+    const all = kept();
+    try {
+      sessionStorage.removeItem(KEPT);
+    } catch {
+      return; // what cannot be taken away would be said again and again
+    }
+    for (const one of all) say(String(one.text), String(one.tone));
+  }, SETTLE);
 }
 
 // Takes the newest message away; returns whether there was one.

@@ -3,6 +3,7 @@
 // is added to the log for each agent that is done; clocks run beside those who are at work. Paused
 // with the other live updates. Without this module the page shows the debate as of its load.
 
+import { isOut, leave } from "./session.js";
 import { follow } from "./stream.js";
 
 const root = document.getElementById("debate");
@@ -19,6 +20,7 @@ const WORDS = {
   polling: "● asks every few seconds",
   lost: "◷ the desk does not answer",
   paused: "‖ paused",
+  out: "logged out",
 };
 
 let seq = Number(root.dataset.seq);
@@ -143,7 +145,7 @@ function lead(to, address) {
 // --- asking ---
 
 async function look() {
-  if (over) return;
+  if (over || isOut()) return;
   if (isPaused()) {
     write(connection, WORDS.paused);
     return;
@@ -155,11 +157,15 @@ async function look() {
   asking = true;
   try {
     const answer = await fetch(root.dataset.source, { headers: { Accept: "application/json" } });
+    if (answer.status === 401) {
+      leave();
+      return;
+    }
     if (!answer.ok) throw new Error(String(answer.status));
     show(await answer.json());
     if (!over) write(connection, WORDS[streaming === "live" ? "live" : "polling"]);
   } catch {
-    write(connection, WORDS.lost);
+    write(connection, WORDS[isOut() ? "out" : "lost"]);
   } finally {
     asking = false;
     if (again) {
@@ -176,7 +182,7 @@ function soon() {
 
 function tick() {
   const since = (performance.now() - loaded) / 1000;
-  if (isPaused()) return;
+  if (isPaused() || isOut()) return;
   for (const clock of root.querySelectorAll("[data-elapsed]")) {
     write(clock, `${Math.floor(Number(clock.dataset.elapsed) + since)} s`);
   }
@@ -208,6 +214,7 @@ function begin() {
       else soon(); // whoever answers that says how the figures come
     },
   });
+  document.addEventListener("torra:out", () => write(connection, WORDS.out));
   setInterval(look, Number(root.dataset.every));
   setInterval(tick, 1000);
   document.getElementById("live-pause")?.addEventListener("click", () => setTimeout(look, 0));

@@ -1,20 +1,57 @@
-// The list of debates: loads itself anew when the desk tells that a tick began or ended, unless live
-// updates are paused or somebody is at work on the page. Without this module it is as of its load.
+// The list of debates: puts the newest in its place when the desk tells that a tick began or ended,
+// unless live updates are paused. Who has the focus in the list keeps it. Without this module the
+// list is as of its load.
 
-const CALM = 1500; // milliseconds: several ticks at once are one load
+import { isOut } from "./session.js";
+
+const CALM = 1500; // milliseconds: several ticks at once are one look
+const PATIENCE = 10000;
 let timer = 0;
 
 function isPaused() {
   return document.getElementById("live-pause")?.getAttribute("aria-pressed") === "true";
 }
 
-function load() {
-  const busy = document.querySelector("main")?.contains(document.activeElement) && document.activeElement.id !== "main";
-  if (!isPaused() && !busy && !document.hidden) location.reload();
+// Returns this page as the desk shows it now, loaded by the browser as a document in which no script
+// runs; null when there is no answer, which live.js tells.
+function ownPage() {
+  return new Promise((resolve) => {
+    const asked = new XMLHttpRequest();
+    asked.open("GET", location.href.split("#")[0]);
+    asked.responseType = "document";
+    asked.setRequestHeader("Accept", "text/html");
+    asked.timeout = PATIENCE;
+    asked.onloadend = () => resolve(asked.status === 200 ? asked.response : null);
+    asked.send();
+  });
+}
+
+function exchange(list, other) {
+  if (list.textContent === other.textContent) return;
+  const inside = list.contains(document.activeElement);
+  const focused = inside ? document.activeElement.getAttribute("href") : null;
+  const region = inside && document.activeElement.matches(".scroll");
+  list.replaceChildren(...document.importNode(other, true).childNodes);
+  if (!inside) return;
+  const same = [...list.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused);
+  const target = region ? list.querySelector(".scroll") : same;
+  (target ?? document.getElementById("main")).focus({ preventScroll: true });
+}
+
+async function look() {
+  const list = document.getElementById("debates");
+  if (!list || isPaused() || isOut() || document.hidden) return;
+  const other = (await ownPage())?.getElementById("debates");
+  if (other && !isPaused()) exchange(list, other);
+}
+
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(look, CALM);
 }
 
 document.addEventListener("torra:changed", (event) => {
-  if (!["tick", "running"].includes(event.detail?.what)) return;
-  clearTimeout(timer);
-  timer = setTimeout(load, CALM);
+  if (["tick", "running", "everything"].includes(event.detail?.what)) soon();
 });
+document.addEventListener("visibilitychange", soon);
+document.addEventListener("torra:pause", soon);

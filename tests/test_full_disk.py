@@ -57,7 +57,7 @@ def tick(folder: Path, pages: int) -> int:
     resource.setrlimit(resource.RLIMIT_FSIZE, (begun + pages * PAGE, hard))
     trading.step()
     trading.courier.turn()
-    full = bool(trading.desk._kill_switch.engaged())
+    full = bool(trading.desk.kill_switch.engaged())
     sent = list(trading.bridge.sids)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     trading.courier.turn()

@@ -28,6 +28,12 @@ P = ParamSpec("P")
 
 SCOPES: Final = ("read", "approve", "admin")
 ADDRESS: Final = "http://127.0.0.1:5000"
+"""Where the pages are when no desk has told where it serves them."""
+
+PAGES: Final = "pages.json"
+"""In a home: where its desk serves its pages, as it told when it began to."""
+
+SCHEMES: Final = ("http://", "https://")
 BY_COMMAND_LINE: Final = "command line"
 MAY: Final = {
     "read": "see everything, change nothing",
@@ -57,14 +63,14 @@ def plainly(command: Callable[P, None]) -> Callable[P, None]:
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
 @click.option("--new", is_flag=True, help="Replace every token and end every session.")
 @click.option(
-    "--address", default=ADDRESS, show_default=True, help="Where the pages are, as you open them."
+    "--address", default=None, help="Where the pages are; by default where the desk serves them."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def token(home: Path, scope: str | None, new: bool, address: str, as_json: bool) -> None:
+def token(home: Path, scope: str | None, new: bool, address: str | None, as_json: bool) -> None:
     """Show the tokens of the pages as links that log in, or make new ones."""
-    document = tokens(home, address, new=new)
+    document = tokens(home, served_at(home) if address is None else address, new=new)
     if scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
     click.echo(json.dumps(document, indent=2) if as_json else token_table(document))
@@ -87,13 +93,30 @@ def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
     sys.exit(1 if document.get("broken") else 0)
 
 
+def served_at(home: Path) -> str:
+    """Return where the desk of a home serves its pages, as far as it told; never raises."""
+    try:
+        told = json.loads((home / PAGES).read_text(encoding="utf-8"))["address"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ADDRESS
+    plain = isinstance(told, str) and told.isprintable() and told.startswith(SCHEMES)
+    return told if plain else ADDRESS
+
+
+def tell_address(home: Path, address: str) -> None:
+    """Put down where the desk of a home serves its pages; raises OSError."""
+    partial = home / f"{PAGES}.partial"
+    partial.write_text(json.dumps({"address": address}) + "\n", encoding="utf-8")
+    partial.replace(home / PAGES)
+
+
 def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
     """Return a home's tokens with their links, new ones if asked; raises ConfigError."""
     from torra.dashboard import access_file  # noqa: PLC0415
 
     if not home.is_dir():
         raise ConfigError(f"there is no home {home}: torra run makes one; see --home")
-    if not address.startswith(("http://", "https://")):
+    if not address.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
     if new:
         found, made = access_file.replace(home), True

@@ -440,12 +440,13 @@ def read(model: type[Model], path: Path) -> Model:
 
 def validate(model: type[Model], values: object, source: str) -> Model:
     """Check values against a settings model; raises ConfigError naming the place and remedy."""
-    _refuse_broken_text(values, source)
     try:
-        return model.model_validate(values)
+        found = model.model_validate(values)
     except ValidationError as error:
         lines = [f"{source}: {said}" for _, said in faults(model, error)]
         raise ConfigError("; ".join(lines)) from error
+    _refuse_broken_text(values, source)
+    return found
 
 
 def faults(model: type[BaseModel], error: ValidationError) -> list[tuple[tuple[str, ...], str]]:

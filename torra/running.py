@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from torra import wiring
+from torra import access_commands, wiring
 from torra.clock import duration, floor
 from torra.config import DeskSettings
 from torra.dashboard import server, tidings
@@ -131,8 +131,22 @@ def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) ->
     listener = server.open_server(
         app, address.host, address.port, allow_remote=address.allow_remote
     )
-    named = address.host if server.is_local(address.host) else names[0]
-    shown = f"http://{named}:{address.port}"
+    shown = _told(listener, address, names, home)
     if new:
         return listener, f"{shown}/login#token={access.tokens['admin']}"
     return listener, f"{shown} (torra token shows the link to log in)"
+
+
+def _told(listener: Any, address: Address, names: Sequence[str], home: Path) -> str:
+    """Return where the pages are opened, and put it down for `torra token`.
+
+    A home that cannot be written keeps no desk from running: the command then names the default.
+    """
+    named = address.host if server.is_local(address.host) else names[0]
+    port = getattr(listener, "effective_port", address.port)
+    shown = f"http://{f'[{named}]' if ':' in named else named}:{port}"
+    try:
+        access_commands.tell_address(home, shown)
+    except OSError as error:
+        logging.getLogger(__name__).warning("torra token will not know the pages' port: %s", error)
+    return shown

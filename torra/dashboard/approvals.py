@@ -8,15 +8,17 @@ behind the pages the screen says so. Deciding is left to `orders`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.clock import parse
+from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.dashboard import figures, orders, proposals, screens
+from torra.dashboard import figures, orders, proposals, screens, summary
 from torra.dashboard.rendering import backing, desk_view, page, state, tick_link
 from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
+DECIDED_READ: Final = 200
+"""Decided proposals that are read for the page, before equal neighbours are folded."""
+
 DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
 
@@ -90,6 +95,25 @@ def api_approval(sid: str) -> ResponseReturnValue:
     )
 
 
+def of_tick(record: Mapping[str, Any]) -> Row | None:
+    """Return the proposal of a tick as it stands now, with its signal; None where it has none."""
+    known = state().backing
+    if known is None or not summary.proposed(record):
+        return None
+    from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
+
+    instance, symbol, timeframe = (
+        str(record.get(name)) for name in ("instance", "symbol", "timeframe")
+    )
+    moment = parse(str(record["bar_time"]))
+    for kind, side in product(("open", "close"), ("BUY", "SELL")):
+        sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
+        row = known.database.proposal(sid)
+        if row is not None:
+            return _ended(row)
+    return None
+
+
 # --- details --------------------------------------------------------------------------------------
 
 
@@ -98,20 +122,58 @@ def _queue(desk: Mapping[str, Any]) -> Row:
     rows = database.proposals(limit=WAITING_SHOWN)
     waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
     over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
-    ended = [*over, *database.decided_proposals(DECIDED_SHOWN)][:DECIDED_SHOWN]
+    ended = _folded([*over, *database.decided_proposals(DECIDED_READ)], now)[:DECIDED_SHOWN]
     queue = [proposals.listed(row, now, _digits(row)) for row in waiting]
-    decided = [_ended(row) for row in ended]
+    decided = [{**_ended(run[0]), "folded": _more(run[1:])} for run in ended]
     profiles = [station.profile for station in backing().desk.stations.values()]
     return {
         "cells": screens.strip(desk)
         | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},
         "shape": "approvals",
-        "version": " ".join(f"{one['sid']}:{one['state'].word}" for one in (*queue, *decided)),
+        "version": " ".join(
+            f"{one['sid']}:{one['state'].word}:{len(one.get('folded', ()))}"
+            for one in (*queue, *decided)
+        ),
         "queue": queue,
         "decided": decided,
+        "lives": lives(backing().settings.instances, desk.get("rate")),
         "asks": any(profile.execution == "approve" for profile in profiles),
         "profiles": sorted({item.profile for item in backing().settings.instances}),
     }
+
+
+def lives(instances: Iterable[Instance], rate: Any) -> str:
+    """Return how many real seconds a proposal lives in a desk that runs faster; "" in real time."""
+    fast = figures.number(rate)
+    if not fast or fast <= 1:
+        return ""
+    frames = sorted({name for item in instances for name in item.timeframes}, key=duration)
+    each = (f"one of {name} {duration(name).total_seconds() / fast:.3g} s" for name in frames)
+    return f"This demo runs {fast:g} times as fast, so a proposal lives briefly: {', '.join(each)}."
+
+
+def _folded(rows: Iterable[Row], now: datetime) -> list[list[Row]]:
+    """Return rows in runs: neighbours that expired alike are one, every other stands alone."""
+    runs: list[list[Row]] = []
+    for row in rows:
+        over = proposals.standing(row, now) == "EXPIRED"
+        if over and runs and proposals.standing(runs[-1][0], now) == "EXPIRED":
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def _more(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return of each proposal that is folded away what its link needs."""
+    return [
+        {
+            "sid": figures.clean(row["sid"], 40),
+            "name": figures.clean(f"{row['action']} {row['instance']} {row['timeframe']}", 80),
+            "created": figures.moment(row["created_at"]),
+        }
+        for row in rows
+    ]
 
 
 def _ended(row: Mapping[str, Any]) -> Row:

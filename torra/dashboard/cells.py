@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from torra.dashboard import agreement, figures, skips, sources, vetoes
+from torra.dashboard import agreement, figures, skips, sources, summary, vetoes
 from torra.dashboard.figures import cell
 from torra.dashboard.reasoning import headline, why
 from torra.dashboard.stored import Row, mapping
@@ -52,7 +52,7 @@ def verdict_cells(key: str, latest: Any, link: TickLink) -> Cells:
     cells = {
         "verdict": state_cell(latest.get("verdict")),
         "l1_verdict": state_cell(latest.get("l1_verdict")),
-        "action": state_cell(latest.get("action")),
+        "action": action_cell(latest),
         "consensus": cell(consensus),
         "l1_consensus": cell(l1),
         "source": source_cell(latest.get("source_type")),
@@ -151,6 +151,8 @@ def skip_cell(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) 
 def reason(latest: Mapping[str, Any]) -> str:
     """Return the headline reason of a tick: where the consensus stands, what was done and why."""
     told, veto = why(latest), vetoes.cause(latest)
+    if summary.proposed(latest):
+        told = f"{summary.PROPOSED_WORDS.capitalize()}."
     denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:
@@ -204,6 +206,13 @@ def state_cell(name: Any) -> Row:
     """Return a state with its glyph and tone."""
     shown = figures.mark(name)
     return words(shown.text.strip(), shown.tone)
+
+
+def action_cell(tick: Mapping[str, Any]) -> Row:
+    """Return the action of a tick; one that was proposed to a person is no HOLD."""
+    if summary.proposed(tick):
+        return words("◔ proposed", "warn", summary.PROPOSED_WORDS)
+    return state_cell(tick.get("action"))
 
 
 def worded(name: Any, word: str | None) -> Row:

@@ -7,16 +7,20 @@ Pure functions over what a DeskView returns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard import figures
-from torra.dashboard.cells import limits
+from torra.dashboard.cells import action_cell, limits, side_of
 from torra.dashboard.stored import Row
 
 PRICES: Final = ("open", "high", "low", "close")
+HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
+"""States of a position that the market has executed."""
+
 LINES: Final = (*VECTORS, "ath")
 """Scores that can be drawn below the price besides the consensus."""
 
@@ -29,7 +33,7 @@ def chart(data: Mapping[str, Any]) -> Row:
         "candles": [_candle(bar) for bar in data.get("bars", ())],
         "consensus": _series(ticks, "consensus"),
         "l1": _series(ticks, "l1_consensus"),
-        "markers": _tick_markers(ticks) + _exits(data),
+        "markers": _tick_markers(ticks) + _fills(data, ticks) + _exits(data),
         "levels": _levels(data.get("position")),
         "thresholds": limits(data.get("thresholds")),
         "times": [_seconds(tick["bar_time"]) for tick in ticks],
@@ -44,8 +48,8 @@ def _score(tick: Mapping[str, Any], name: str) -> float | None:
 
 def _told(tick: Mapping[str, Any]) -> str:
     """Say what a bar's tick decided."""
-    verdict, action = figures.mark(tick.get("verdict")), figures.mark(tick.get("action"))
-    return f"verdict {verdict.text.strip()}, action {action.text.strip()}"
+    verdict = figures.mark(tick.get("verdict"))
+    return f"verdict {verdict.text.strip()}, action {action_cell(tick)['text']}"
 
 
 def _candle(bar: Mapping[str, Any]) -> Row:
@@ -73,6 +77,35 @@ def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
             markers.append(_marker(tick["bar_time"], "flat", "", str(verdict)))
         before = verdict
     return markers
+
+
+def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return a marker for each fill that no tick of this chart tells, as of an approved proposal.
+
+    A tick's own action is drawn at its bar; its fill follows within the two bars after the close.
+    """
+    step = clock.duration(data["timeframe"]) if data.get("timeframe") else timedelta()
+    markers = []
+    for side, opened in sorted(set(_openings(data))):
+        action = f"OPEN_{side}"
+        closes = (
+            clock.parse(str(t["bar_time"])) + step for t in ticks if t.get("action") == action
+        )
+        if any(close <= opened <= close + 2 * step for close in closes):
+            continue
+        bar_time = clock.iso(clock.floor(opened, data["timeframe"]))
+        markers.append(_marker(bar_time, figures.mark(action).tone, side.lower(), action))
+    return markers
+
+
+def _openings(data: Mapping[str, Any]) -> Iterator[tuple[str, datetime]]:
+    """Yield side and time of each fill: of the trades that have ended, and of what is held."""
+    held = data.get("position") or {}
+    rows = [*data.get("trades", ()), *([held] if held.get("state") in HELD else [])]
+    for row in rows:
+        side = {"LONG": "BUY", "SHORT": "SELL"}.get(side_of(row.get("side")))
+        if side and row.get("opened_at"):
+            yield side, clock.parse(str(row["opened_at"]))
 
 
 def _exits(data: Mapping[str, Any]) -> list[Row]:

@@ -74,6 +74,9 @@ SENTENCE: Final = 90
 SHORT_SENTENCE: Final = 34
 """Characters of an agent's sentence; the second where many sit at the desk."""
 
+EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
+"""A sentence that tells only who speaks and what was read, which the seat shows already."""
+
 BULLETS: Final = 3
 IDS: Final = 2
 SUMS: Final = (
@@ -83,6 +86,7 @@ SUMS: Final = (
 
 RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
 OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
+TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 
 def standing(row: Mapping[str, Any], now: datetime) -> str:
@@ -284,9 +288,10 @@ def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row
 
 
 def first_sentence(text: str, limit: int) -> str:
-    """Return the first sentence of a text, cut at a word where it is longer than `limit`."""
+    """Return the first sentence that says something, cut at a word when longer than `limit`."""
     line = " ".join(figures.clean(text).split())
-    sentence = re.split(r"(?<=[.!?;])\s", line, maxsplit=1)[0]
+    found = re.split(r"(?<=[.!?;])\s", line)
+    sentence = next((one for one in found if not EMPTY.fullmatch(one)), found[0])
     if len(sentence) <= limit:
         return sentence.rstrip(";")
     return sentence[:limit].rsplit(" ", 1)[0].rstrip(",;:") + "…"
@@ -296,31 +301,61 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def case(record: Mapping[str, Any], side: str) -> Row:
-    """Return what speaks for a side and against it, three points each, and what would refute it."""
+    """Return what speaks for a side and against it, three points each, and what would refute it.
+
+    Each agent stands where its own numbers put it, whatever its role; nothing is said twice.
+    """
     deliberation = mapping(record.get("deliberation"))
     said = {str(report.get("agent_id")): report for report in reports(deliberation)}
     champion = said.get(RESEARCHERS.get(side, ""), {})
     against = _points(said, deliberation, OTHER.get(side, ""))
+    seen: set[str] = set()
     return {
-        "why": _points(said, deliberation, side)[:BULLETS],
-        "why_not": [*against, *_doubts(record, deliberation)][:BULLETS],
+        "why": _new(_points(said, deliberation, side), seen)[:BULLETS],
+        "why_not": _new([*against, *_doubts(record, deliberation)], seen)[:BULLETS],
         "falsifiers": [first_sentence(text, 160) for text in agreement.falsifiers(champion)][
             :BULLETS
         ],
     }
 
 
+def _new(points: Iterable[Row], seen: set[str]) -> list[Row]:
+    """Return the points that were not made yet, and note them as made."""
+    found = []
+    for point in points:
+        words = re.sub(r"\W+", " ", point["text"]).strip().casefold()
+        if words not in seen:
+            seen.add(words)
+            found.append(point)
+    return found
+
+
 def _points(
     said: Mapping[str, Mapping[str, Any]], deliberation: Mapping[str, Any], side: str
 ) -> list[Row]:
-    """Return the points of a side: its researcher's, then those who lean that way, most first."""
-    towards = 1 if side == "BUY" else -1
+    """Return the points of a side: its researcher's first, then the others', most sure first."""
+    towards = TOWARDS.get(side, 0)
     stances = mapping(mapping(deliberation.get("panel")).get("stances"))
-    leaning = {name: (figures.number(value) or 0.0) * towards for name, value in stances.items()}
-    order = sorted((n for n, lean in leaning.items() if lean > 0), key=lambda n: -leaning[n])
-    researcher = RESEARCHERS.get(side, "")
-    found = list(_of(researcher, said.get(researcher, {}), BULLETS - 1))
-    return [*found, *(point for name in order for point in _of(name, said.get(name, {}), 1))]
+    leaning = {name: _lean(name, said[name], stances) * towards for name in said if name != GATE}
+    own = RESEARCHERS.get(side, "")
+    order = sorted(
+        (name for name, lean in leaning.items() if lean > 0),
+        key=lambda name: (name != own, -leaning[name]),
+    )
+    most = {own: BULLETS - 1}
+    return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
+
+
+def _lean(name: str, report: Mapping[str, Any], stances: Mapping[str, Any]) -> float:
+    """Return how an agent leans: its stance, else its adjustments, else by a researcher's role."""
+    stance = figures.number(stances.get(name))
+    if stance is not None:
+        return stance
+    votes = [figures.number(vote) for vote in mapping(report.get("adjustments")).values()]
+    known = [vote for vote in votes if vote is not None]
+    if known:
+        return sum(known)
+    return float(next((TOWARDS[side] for side, one in RESEARCHERS.items() if one == name), 0))
 
 
 def _of(name: str, report: Mapping[str, Any], most: int) -> Iterable[Row]:

@@ -30,13 +30,14 @@ MENU: Final = (
     ("overview", "Overview", "d"),
     ("approvals", "Approvals", "a"),
     ("signals", "Signals", "s"),
+    ("watching", "Debates", "w"),
     ("costs", "Cost", "c"),
     ("profiles", "Profiles", "p"),
     ("replays", "Replays", "r"),
     ("health", "Health", "h"),
-    ("help", "Help", "?"),
+    ("help", "Help", "i"),
 )
-"""Endpoint, word and key (after g; ? alone) of every screen in the menu."""
+"""Endpoint, word and key (after g) of every screen in the menu."""
 
 SHORT: Final = {
     "price_action": "Price action",

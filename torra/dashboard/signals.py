@@ -165,8 +165,6 @@ def _listed(asked: Mapping[str, Any]) -> list[Row]:
 
 def _standing(desk: Mapping[str, Any]) -> Row:
     """Return everything but the list: positions, bridges, alarms, what stops the desk."""
-    from torra.kill_switch import KillSwitch  # noqa: PLC0415  a page alone must not load the desk
-
     known = backing()
     database = known.database
     cells = screens.strip(desk)
@@ -189,7 +187,7 @@ def _standing(desk: Mapping[str, Any]) -> Row:
         "bridges": [trade_rows.bridge_row(row, used) for row in bridges],
         "alarms": [trade_rows.alarm_row(row) for row in alarms],
         "ended": [trade_rows.alarm_row(row) for row in ended[:ENDED_ALARMS]],
-        "engaged": KillSwitch(orders.reach().files, database).engaged(),
+        "engaged": orders.reach().switch.engaged(),
         "trading": database.trading_state(),
     }
 

@@ -15,6 +15,11 @@ from agent_config import MAX_REQUESTS
 from torra.dashboard import figures
 from torra.dashboard.stored import Row, mapping, sequence
 
+PROPOSED: Final = "AWAITS_APPROVAL"
+"""Reason of a HOLD whose trade was proposed to a person (torra.approval.PROPOSED)."""
+
+PROPOSED_WORDS: Final = "proposed: waits for a person's yes, or was decided: see Approvals"
+
 STATES: Final = ("answered", "abstained", "failed", "not asked")
 LOOKS: Final = ("second_look", "first_look_stands")
 
@@ -85,6 +90,7 @@ def summary(
     repeated = sum((figures.number(call.get("attempt")) or 1) > 1 for call in calls)
     return {
         "counts": _counts(agents),
+        "proposed": PROPOSED_WORDS if proposed(record) else "",
         "seats": [{name: a[name] for name in ("title", "mark", "anchor")} for a in agents],
         "requests": figures.plain(len(calls), 0),
         "most": MAX_REQUESTS,
@@ -98,6 +104,11 @@ def summary(
         "deadline": figures.plain(limits.get("timeout_seconds"), 0),
         "seconds": _seconds(record.get("elapsed_ms")),
     }
+
+
+def proposed(record: Mapping[str, Any]) -> bool:
+    """Return whether a tick held because what it would do was proposed to a person."""
+    return record.get("reason") == PROPOSED
 
 
 def told(flag: str) -> Row:

@@ -148,7 +148,7 @@ def signal_row(row: Mapping[str, Any], digits: int) -> Row:
         "kind": figures.clean(row["kind"], 10),
         "side": figures.mark(row["side"]),
         "lots": figures.plain(row["lots"], 2),
-        "filled_lots": figures.plain(row["filled_lots"], 2),
+        "filled_lots": figures.plain(_filled(row), 2),
         "entry": figures.plain(row["entry"], digits),
         "fill": figures.plain(row["price"], digits),
         "stop": figures.plain(row["stop"], digits),
@@ -168,6 +168,12 @@ def signal_row(row: Mapping[str, Any], digits: int) -> Row:
         "opened": figures.moment(row["opened_at"]),
         "closed": figures.moment(row["closed_at"]),
     }
+
+
+def _filled(row: Mapping[str, Any]) -> Any:
+    """Return the lots that were executed; a bridge that tells no size of a whole fill filled all."""
+    whole = row["state"] in ("FILLED", "CLOSED") and row["price"] is not None
+    return row["lots"] if row["filled_lots"] is None and whole else row["filled_lots"]
 
 
 def step_rows(events: Iterable[Mapping[str, Any]]) -> list[Row]:

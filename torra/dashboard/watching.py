@@ -21,6 +21,7 @@ from torra.dashboard.backing import Backing
 from torra.dashboard.rendering import backing, desk_view, page, state, tick_link
 from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row, mapping
+from torra.providers import rules
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -45,7 +46,15 @@ def watching() -> str:
         running=[one for one in listed if not one["ended"]],
         ended=[one for one in listed if one["ended"]],
         backed=state().backing is not None,
+        brief=asks_rules_only(state().backing),
     )
+
+
+def asks_rules_only(behind: Backing | None) -> bool:
+    """Return whether no profile of the desk asks a model: its debates are over in a blink."""
+    stations = behind.desk.stations.values() if behind is not None else ()
+    asked = {vendor for station in stations for vendor in station.profile.agents.vendors()}
+    return bool(stations) and asked <= {rules.NAME}
 
 
 def watch(stream_id: str) -> str:

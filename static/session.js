@@ -1,0 +1,55 @@
+// What a page does when its visitor's session has ended: says it once where the state of the updates
+// stands, with the link that logs in and leads back here, and tells the other modules to stop asking
+// (`torra:out` on the document). A desk that does not answer is another matter, and live.js's.
+
+const SECONDS = 10;
+let out = false;
+
+export function isOut() {
+  return out;
+}
+
+// Asks an address of the desk once whether it still knows this visitor, and reads nothing of it.
+export async function refuses(url) {
+  const asked = new AbortController();
+  const late = setTimeout(() => asked.abort(), SECONDS * 1000);
+  try {
+    return (await fetch(url, { cache: "no-store", signal: asked.signal })).status === 401;
+  } catch {
+    return false; // nobody answers: that says nothing about the session
+  } finally {
+    clearTimeout(late);
+    asked.abort();
+  }
+}
+
+function link() {
+  const made = document.createElement("a");
+  const login = new URL(document.documentElement.dataset.login ?? "/login", location.href);
+  login.searchParams.set("next", location.pathname + location.search);
+  made.href = login.href;
+  made.textContent = "log in again";
+  return made;
+}
+
+function place() {
+  const state = document.getElementById("live-state");
+  if (state) return state;
+  const banner = document.createElement("p");
+  banner.className = "banner warn";
+  banner.setAttribute("role", "status");
+  document.getElementById("main").before(banner);
+  return banner;
+}
+
+export function leave() {
+  if (out) return;
+  out = true;
+  const where = place();
+  where.replaceChildren("logged out: ", link());
+  where.dataset.tone = "warn";
+  document.body.dataset.connection = "lost";
+  const pause = document.getElementById("live-pause");
+  if (pause) pause.hidden = true;
+  document.dispatchEvent(new CustomEvent("torra:out"));
+}
