@@ -2,7 +2,7 @@
 // saved, saves, runs trials and asks after them, filters. Everything from the desk is written as
 // text. Without this module the form works by its buttons.
 
-import { say } from "./toast.js";
+import { keep, say } from "./toast.js";
 
 const form = document.getElementById("profile-form");
 const PAUSE = 400; // milliseconds without typing before a check
@@ -154,8 +154,8 @@ async function save(button) {
   try {
     const { code, ok, told } = await post(form.dataset.save);
     if (ok) {
-      say(`Profile: ${told.status}. ${told.reason}`, told.status === "done" ? "done" : "running");
-      setTimeout(() => location.assign(form.dataset.page), 900);
+      keep(`Profile: ${told.status}. ${told.reason}`, told.status === "done" ? "done" : "running");
+      location.assign(form.dataset.page);
       return;
     }
     say(`Profile: not saved. ${told.reason || told.advice || code}`, "alert");

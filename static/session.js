@@ -1,5 +1,5 @@
-// What a page does when its visitor's session has ended: says it once where the state of the updates
-// stands, with the link that logs in and leads back here, and tells the other modules to stop asking
+// What a page does when its visitor's session has ended: says it once in a banner, with the link
+// that logs in and leads back here, and tells the other modules to stop asking
 // (`torra:out` on the document). A desk that does not answer is another matter, and live.js's.
 
 const SECONDS = 10;
@@ -32,22 +32,22 @@ function link() {
   return made;
 }
 
-function place() {
-  const state = document.getElementById("live-state");
-  if (state) return state;
-  const banner = document.createElement("p");
-  banner.className = "banner warn";
-  banner.setAttribute("role", "status");
-  document.getElementById("main").before(banner);
-  return banner;
+// A banner, as for every other state of the desk: wherever the page is, and in its colours.
+function banner() {
+  const made = document.createElement("p");
+  made.className = "banner warn";
+  made.id = "logged-out";
+  made.setAttribute("role", "status");
+  document.getElementById("main").before(made);
+  made.append("logged out: ", link());
 }
 
 export function leave() {
   if (out) return;
   out = true;
-  const where = place();
-  where.replaceChildren("logged out: ", link());
-  where.dataset.tone = "warn";
+  banner();
+  const state = document.getElementById("live-state");
+  if (state) state.textContent = "✕ logged out";
   document.body.dataset.connection = "lost";
   const pause = document.getElementById("live-pause");
   if (pause) pause.hidden = true;

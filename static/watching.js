@@ -7,6 +7,7 @@ import { isOut } from "./session.js";
 const CALM = 1500; // milliseconds: several ticks at once are one look
 const PATIENCE = 10000;
 let timer = 0;
+let newest = ""; // what the desk said last: times on the page may stand in another zone
 
 function isPaused() {
   return document.getElementById("live-pause")?.getAttribute("aria-pressed") === "true";
@@ -27,7 +28,8 @@ function ownPage() {
 }
 
 function exchange(list, other) {
-  if (list.textContent === other.textContent) return;
+  if (newest === other.textContent) return;
+  newest = other.textContent;
   const inside = list.contains(document.activeElement);
   const focused = inside ? document.activeElement.getAttribute("href") : null;
   const region = inside && document.activeElement.matches(".scroll");

@@ -15,7 +15,7 @@ from entrance import KEY, OURS, TOKENS, Moved, bearer, csrf_of, log_in, make_acc
 from flask import request
 from werkzeug.http import parse_cookie
 
-from torra import access_commands
+from torra import access_commands, running
 from torra.dashboard import access as access_module
 from torra.dashboard import access_file, limits
 from torra.dashboard.access import (
@@ -647,6 +647,51 @@ def test_a_mistake_changes_nothing(tmp_path, words):
     old = dict(Access.of_home(tmp_path)[0].tokens)
     assert command(tmp_path, *words).exit_code == 2
     assert dict(Access.of_home(tmp_path)[0].tokens) == old
+
+
+def links(home, *words):
+    done = command(home, "--json", *words)
+    assert done.exit_code == 0, done.output
+    return {row["link"].partition("/login")[0] for row in json.loads(done.output)["tokens"]}
+
+
+def test_the_links_lead_to_where_the_desk_serves(tmp_path):
+    assert links(tmp_path) == {"http://127.0.0.1:5000"}
+    access_commands.tell_address(tmp_path, "http://127.0.0.1:5093")
+    assert json.loads((tmp_path / "pages.json").read_text()) == {"address": "http://127.0.0.1:5093"}
+    assert links(tmp_path) == {"http://127.0.0.1:5093"}
+    assert links(tmp_path, "--address", "https://desk.test") == {"https://desk.test"}
+    access_commands.tell_address(tmp_path, "http://[::1]:5094")
+    assert links(tmp_path) == {"http://[::1]:5094"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b'{"address": 7}', b'{"address": "x:1"}', b'{"address": "http://\\n"}',
+     b"\xff"],
+    ids=["empty", "list", "none", "number", "scheme", "control", "bytes"],
+)  # fmt: skip
+def test_a_broken_note_of_the_address_is_as_none(tmp_path, content):
+    (tmp_path / access_commands.PAGES).write_bytes(content)
+    assert links(tmp_path) == {access_commands.ADDRESS}
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")], ids=["four", "six"]
+)
+def test_a_desk_tells_the_port_that_it_got(tmp_path, host, shown):
+    class Listener:
+        effective_port = 5093
+
+    address = running.Address(host, 0)
+    assert running._told(Listener(), address, (), tmp_path) == f"http://{shown}:5093"
+    assert links(tmp_path) == {f"http://{shown}:5093"}
+
+
+def test_a_home_that_cannot_be_written_keeps_no_desk_from_serving(tmp_path, caplog):
+    address = running.Address("127.0.0.1", 5093)
+    assert running._told(None, address, (), tmp_path / "none") == "http://127.0.0.1:5093"
+    assert "will not know" in caplog.text
 
 
 def test_a_home_that_is_not_there_is_not_made(tmp_path):

@@ -20,7 +20,7 @@ from visitors import open_app
 from torra import approval, trading_commands
 from torra.clock import Simulated
 from torra.config import Profile
-from torra.dashboard import approvals, proposals
+from torra.dashboard import approvals, cells, deliberation, proposals, rendering, summary
 from torra.dashboard.backing import Backing
 
 MOST_WORDS = 120
@@ -152,6 +152,72 @@ def test_the_refresh_writes_what_the_page_showed(where: str, backing: Backing) -
     (main,) = page.all("main")
     assert main["data-live-source"] == f"/api/v1{address}"
     check_refresh(page, visit(backing).get(f"/api/v1{address}").get_json())
+
+
+def test_a_demo_says_how_briefly_a_proposal_lives(backing: Backing) -> None:
+    told = approvals.lives(backing.settings.instances, 180)
+    assert "180 times as fast" in told
+    assert "one of M15 5 s" in told
+    assert "one of H1 20 s" in told
+    assert approvals.lives(backing.settings.instances, None) == ""
+
+
+def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
+    known = backing.database.proposals(None)[0]
+    states = ("EXPIRED", "EXPIRED", "DENIED", "EXPIRED", "EXPIRED", "EXPIRED")
+    rows = [{**known, "state": state, "sid": f"T{n}"} for n, state in enumerate(states)]
+    runs = approvals._folded(rows, backing.now())
+    assert [len(run) for run in runs] == [2, 1, 3]
+    database = backing.database
+    for row in database.proposals():
+        database.decide_proposal(row["sid"], "EXPIRED", "SIGNAL_EXPIRED")
+    page = read(backing, "/approvals")
+    check_structure(page)
+    assert "more expired unsent" in page.text
+    links = [one.get("href") for one in page.all("a")]
+    assert all(f"/approvals/{row['sid']}" in links for row in database.decided_proposals())
+
+
+# --- a tick that proposed -------------------------------------------------------------------------
+
+
+def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
+    assert summary.PROPOSED == approval.PROPOSED
+    row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
+    record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
+    record |= {"action": "HOLD", "reason": approval.PROPOSED, "as_of": row["created_at"]}
+    told = cells.verdict_cells("k", record, lambda *_: "/x")
+    assert told["k.action"]["text"] == "◔ proposed"
+    assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
+    assert summary.PROPOSED_WORDS.capitalize() in told["k.reason"]["text"]
+    assert cells.action_cell({"action": "HOLD"})["text"] == "■ HOLD"
+    with demo_orders.open_pages(backing).test_request_context():
+        found = approvals.of_tick(record)
+        assert approvals.of_tick({**record, "reason": "THRESHOLD"}) is None
+    assert found is not None
+    assert (found["sid"], found["action"].word, found["waits"]) == (row["sid"], "OPEN_BUY", True)
+
+
+@pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
+def test_the_page_of_a_proposing_tick_names_its_proposal(
+    state: str, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(name: str, desk: Any, **more: Any) -> str:
+        more.setdefault("proposal", approvals.of_tick(more["record"]))
+        return rendering.page(name, desk, **more)
+
+    monkeypatch.setattr(deliberation, "page", shown)
+    ticked = [one for one in backing.database.proposals(None) if one["instance"] != "XAUUSD"]
+    row = next(one for one in ticked if one["state"] == state)
+    page = read(backing, f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}")
+    check_structure(page)
+    end = "waits for a person" if state == "WAITING" else "was decided"
+    assert f"would {row['action']}, {end}" in page.text
+    card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
+    assert approval.PROPOSED not in card
+    links = [one.get("href") for one in page.all("a")]
+    assert f"/approvals/{row['sid']}" in links
+    assert (f"/signals/{row['sid']}" in links) == (state == "APPROVED")
 
 
 # --- the thirty-second screen ---------------------------------------------------------------------
@@ -327,6 +393,33 @@ def test_why_and_why_not_have_three_points_each_with_evidence() -> None:
     assert other["falsifiers"] == []
 
 
+def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
+    said = [
+        {"agent_id": "bull_researcher", "key_points": ["a break"], "adjustments": {"fast": 0.1}},
+        {"agent_id": "bear_researcher", "key_points": ["no seller"], "adjustments": {"fast": 0.2}},
+        {"agent_id": "technical", "key_points": ["A break."], "adjustments": {"fast": 0.3}},
+        {"agent_id": "news", "key_points": ["no seller"], "adjustments": {"fast": -0.1}},
+        {"agent_id": "sentiment", "key_points": ["crowded"], "adjustments": {"fast": -0.2}},
+    ]
+    told = proposals.case({"deliberation": {"reports": said}}, "BUY")
+    assert [point["text"] for point in told["why"]] == ["a break", "no seller"]
+    assert [point["text"] for point in told["why_not"]] == ["crowded"]
+    assert [point["who"] for point in told["why"]] == ["Bull researcher", "Bear researcher"]
+
+
+def test_a_sentence_that_says_nothing_is_passed_over() -> None:
+    told = "Bear researcher, 1 report read. The break failed. More."
+    assert proposals.first_sentence(told, 90) == "The break failed."
+    assert proposals.first_sentence("Bull researcher, 2 reports read.", 90) != ""
+
+
+def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing)}")
+    picks = [one for one in page.all("input") if one.get("type") == "radio"]
+    assert picks
+    assert not [one for one in picks if "checked" in one]
+
+
 def test_a_sentence_is_cut_at_a_word() -> None:
     assert proposals.first_sentence("One two. Three", 90) == "One two."
     assert proposals.first_sentence("word " * 40, 20) == "word word word word…"
@@ -349,6 +442,9 @@ def test_a_decided_proposal_is_shown_as_it_was(backing: Backing) -> None:
     page = read(backing, f"/approvals/{row['sid']}")
     assert "✓ approved" in page.text
     assert "Its signal is FILLED" in page.text
+    assert "Risk checks" not in page.text
+    raw = text_of(backing, f"/approvals/{row['sid']}")
+    assert "✓ approved</strong>, 20" in raw
     first = json.loads(row["drafts"])[0]
     assert page.cells["l.stop.price"] == f"{first['levels']['stop']:,.5f}"
     assert not [one for one in page.all("button") if one.get("id") == "approve"]

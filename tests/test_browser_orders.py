@@ -36,7 +36,8 @@ WORDS = """() => {
     const uncovered = top && (top === node.parentElement || node.parentElement.contains(top)
       || top.contains(node.parentElement)) && !(top.closest(".act")
       && !node.parentElement.closest(".act"));
-    if (seen && uncovered && !quiet) words += node.textContent.split(/\\s+/).filter((word) => /[a-z]/i.test(word)).length;
+    if (!seen || !uncovered || quiet) continue;
+    words += node.textContent.split(/\\s+/).filter((word) => /[a-z]/i.test(word)).length;
   }
   return words;
 }"""

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from browser import DESK, EVIL, PHONE, Site, Visit, chromium, needs_browser, only_nightly
 from demo_view import ScriptedView
-from flask import Flask, request
+from flask import Flask, before_render_template, request
 from visitors import ACCESS
 
 from torra.dashboard.app import create_app
@@ -95,12 +95,17 @@ def _no_answers_left(answers):
     answers.sent.clear()
 
 
+def take_orders(_, context, **__):
+    """Show the pages as those of a desk that can be given orders: the answers above are it."""
+    context["ordered"] = True
+
+
 @pytest.fixture(scope="module")
 def site(answers):
     app = create_app(Waiting(), access=ACCESS)
     app.add_url_rule("/api/v1/try", "try", answers, methods=["POST"])
     app.view_functions["torra_agents.halt"] = answers
-    with Site(app) as served:
+    with before_render_template.connected_to(take_orders, app), Site(app) as served:
         yield served
 
 
@@ -352,8 +357,8 @@ def test_keys_reach_every_page(look):
               .map((link) => [link.dataset.key, link.pathname])"""
         )
     )
-    assert set(targets) == {"d", "a", "s", "c", "p", "r", "h", "?"}
-    for key in "asd":
+    assert set(targets) == {"d", "a", "s", "w", "c", "p", "r", "h", "i"}
+    for key in "aswid":
         page.keyboard.press("g")
         with page.expect_navigation():
             page.keyboard.press(key)
@@ -531,6 +536,97 @@ def test_a_halt_is_never_asked_about_and_told_at_once(look, answers):
     page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     page.keyboard.press("Enter")
     assert page.locator("dialog").count() == 1  # everything else is asked about
+
+
+KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
+  JSON.stringify([{ text, tone: "done", at: Date.now() - age }]))"""
+
+
+def test_a_kept_message_is_said_once_and_only_while_it_is_news(look):
+    page = look("/help").page
+    page.evaluate(KEEP, ["old news", 31_000])
+    page.reload()
+    page.wait_for_function("() => sessionStorage.getItem('torra-toasts') === null")
+    assert page.locator(".toast").count() == 0
+    page.evaluate(KEEP, ["fresh news", 20_000])
+    page.reload()
+    assert toast(page) == "fresh news"
+    page.reload()
+    page.wait_for_timeout(300)
+    assert page.locator(".toast").count() == 0
+
+
+# --- a session that ended, a desk that is gone ---
+
+ASK = "document.dispatchEvent(new CustomEvent('torra:changed'))"
+FOLLOW = """async () => {
+  document.documentElement.dataset.events = "/api/v1/desk";
+  const shell = document.querySelector("[src$='shell.js']").src;
+  await import(shell.replace("shell.js", "stream.js?own"));
+}"""
+
+
+@pytest.mark.parametrize("how", [f"() => {ASK}", FOLLOW], ids=["figures", "stream"])
+def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how):
+    visit = look("/symbol/BTCUSD?x=1", screen=DESK)
+    page = visit.page
+    page.wait_for_selector("[data-connection=live]")
+    visit.context.clear_cookies()
+    if how == FOLLOW:  # the figures find nothing out: the stream has to
+        page.route("**/api/v1/symbol/**", lambda route: route.abort())
+    page.evaluate(how)
+    link = page.locator("#logged-out a")
+    link.wait_for()
+    assert page.inner_text("#logged-out") == "logged out: log in again"
+    assert page.inner_text("#live-state") == "✕ logged out"
+    assert page.inner_text("[data-live='desk.trading']") == "? unknown"
+    assert page.locator("#live-pause").is_hidden()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    for _ in range(3):
+        page.evaluate(ASK)
+        page.wait_for_timeout(250)
+    assert asked == []
+    link.click()
+    page.wait_for_url("**/login?next=*")
+    assert page.input_value("[name=next]") == "/symbol/BTCUSD?x=1"
+    visit.forgive("401")
+    visit.forgive("ERR_FAILED")
+
+
+def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look):
+    visit = look(screen=DESK)
+    page = visit.page
+    page.wait_for_selector("[data-connection=live]")
+    cells = [page.locator(f"[data-live='desk.{name}']") for name in ("role", "trading")]
+    before = [cell.inner_text() for cell in cells]
+    assert before[1] == "● active"
+    visit.context.set_offline(True)
+    try:
+        for _ in range(2):
+            page.evaluate(ASK)
+            page.wait_for_timeout(300)
+        page.wait_for_selector("[data-connection=lost]")
+        assert [cell.inner_text() for cell in cells] == ["? unknown"] * 2
+        assert cells[1].get_attribute("title").endswith("last: ● active")
+    finally:
+        visit.context.set_offline(False)
+    page.evaluate(ASK)
+    page.wait_for_selector("[data-connection=live]")
+    assert [cell.inner_text() for cell in cells] == before
+    visit.forgive("ERR_INTERNET_DISCONNECTED")
+
+
+def test_halt_is_not_offered_while_it_holds(look):
+    page = look().page
+    page.focus(".halt button")
+    page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = false")
+    page.wait_for_selector(".halt button:disabled")
+    assert page.inner_text(".halt button") == "⊘ halted"
+    assert page.evaluate("document.activeElement.textContent") == "Signals and positions: resume"
+    page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = true")
+    page.wait_for_selector(".halt button:enabled")
+    assert page.inner_text(".halt button") == "⊘ Halt trading"
 
 
 # --- what is in sight ---

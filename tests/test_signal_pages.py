@@ -74,6 +74,38 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     assert set(trade_rows.ADVICE) == kinds | {"UNKNOWN", "UNKNOWN_NOT_SENT"}
 
 
+def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
+    row = dict(backing.database.signal("TWON0000000") or {}) | {"filled_lots": None, "lots": 0.02}
+    told = [
+        trade_rows.signal_row({**row, **change}, 5)["filled_lots"]
+        for change in ({"state": "FILLED"}, {"state": "PENDING"}, {"filled_lots": 0.01})
+    ]
+    assert told == ["0.02", "—", "0.01"]
+
+
+def test_a_halt_that_only_memory_knows_is_shown(backing: Backing) -> None:
+    class Memory:
+        def engaged(self) -> str:
+            return "the disk is full"
+
+    object.__setattr__(backing, "kill_switch", Memory())
+    page = read(backing, "/signals")
+    assert "the disk is full" in page.text
+
+
+def test_resuming_without_alarms_speaks_of_none(backing: Backing) -> None:
+    def asked() -> list[str]:
+        forms = read(backing, "/signals").all("form")
+        return [one["data-confirm"] for one in forms if "go on" in one.get("data-confirm", "")]
+
+    (text,) = asked()
+    assert re.search(r"go on, and end \d+ alarms?\?", text)
+    with backing.database.transaction():
+        backing.database.connection().execute("UPDATE alarms SET ended_at = at")
+    backing.database.set_trading_state("REDUCING", "a look")
+    assert asked() == ["Let trading go on?"]
+
+
 # --- the page -------------------------------------------------------------------------------------
 
 

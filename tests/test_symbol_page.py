@@ -237,6 +237,31 @@ def test_the_chart_is_told_every_score_and_decision_by_bar():
     assert all(values == [None] for values in holed["lines"].values())
 
 
+@pytest.mark.parametrize(
+    ("action", "position", "trades", "marked"),
+    [
+        ("HOLD", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY"]),
+        ("OPEN_BUY", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY"]),
+        ("OPEN_SELL", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY", "OPEN_SELL"]),
+        ("HOLD", {"side": "LONG", "state": "PENDING"}, (), []),
+        ("HOLD", None, [{"side": "SELL"}], ["OPEN_SELL"]),
+    ],
+    ids=["approved", "automatic", "other_side", "not_filled", "ended"],
+)
+def test_a_fill_that_no_tick_tells_has_an_arrow(action, position, trades, marked):
+    opened = {"opened_at": "2026-02-13T00:20:07Z"}
+    data = {
+        "timeframe": "M15",
+        "ticks": [{"bar_time": "2026-02-13T00:00:00Z", "action": action}],
+        "position": position and {**position, **opened},
+        "trades": [{**trade, **opened} for trade in trades],
+    }
+    markers = chart_data.chart(data)["markers"]
+    assert sorted(marker["kind"] for marker in markers) == marked
+    if action == "HOLD" and markers:
+        assert markers[0]["time"] == int((START + STEP).timestamp())
+
+
 def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks():
     page = get(ADDRESS)
     (chart,) = [a for a in page.all("div") if a.get("id") == "chart"]

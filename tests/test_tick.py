@@ -109,7 +109,7 @@ def test_every_subset_that_never_answers_stores_a_valid_row(tmp_path: Path) -> N
     def run(number: int) -> dict[str, Any]:
         folder = tmp_path / str(number)
         folder.mkdir()
-        return ticked(folder, Faulty(SUBSETS[number], "timeout"), profile(timeout_seconds=2.0))
+        return ticked(folder, Faulty(SUBSETS[number], "timeout"), profile(timeout_seconds=3.0))
 
     with ThreadPoolExecutor(8) as pool:
         records = list(pool.map(run, range(len(SUBSETS))))

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import desks
 import pytest
@@ -22,10 +23,11 @@ from agents.contracts import VECTORS, ModelUnavailable
 from torra import envelopes
 from torra.clock import iso
 from torra.config import DeskSettings, Profile
-from torra.dashboard import figures, watched
+from torra.dashboard import figures, watched, watching
 from torra.dashboard.app import create_app
 from torra.dashboard.backing import Backing
 from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.rendering import MENU
 from torra.event_stream import EventStream
 from torra.providers.rules import RulesProvider
 
@@ -313,6 +315,46 @@ def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key):
 def test_what_is_no_debate_is_not_here(desk, client, address):
     desk.database.open_stream("desk", "desk", "", "we")
     assert client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("agents", "brief"),
+    [
+        ({}, True),
+        ({"provider": "anthropic"}, False),
+        ({"role_models": {"risk_gate": "anthropic:claude-x"}}, False),
+    ],
+    ids=["rules", "vendor", "one role"],
+)
+def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief):
+    profile = Profile.model_validate({"agents": agents})
+    behind = SimpleNamespace(
+        desk=SimpleNamespace(stations={"A": SimpleNamespace(profile=profile),
+                                       "B": SimpleNamespace(profile=Profile())})
+    )  # fmt: skip
+    assert watching.asks_rules_only(behind) is brief
+    assert not watching.asks_rules_only(None)
+
+
+def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path):
+    made = desks.open_desk(tmp_path, (desks.BTC,))
+    try:
+        app = app_of(made, tmp_path)
+        app.wsgi_app = LoggedIn(app.wsgi_app, "read")
+        page = read(app.test_client(), "/watch")
+    finally:
+        made.close()
+    assert "over in a blink: open an ended one" in page.text
+    assert "lasts some seconds" not in page.text
+    assert [a for a in page.all("div") if a.get("id") == "debates"]
+
+
+def test_the_overview_and_the_menu_lead_to_the_debates(client):
+    page = read(client, "/")
+    links = [a for a in page.all("a") if a.get("href") == "/watch"]
+    assert [a["data-key"] for a in links if "data-key" in a] == ["w"]
+    assert [a["data-live"] for a in links if "data-live" in a] == ["glance.debates"]
+    assert ("help", "Help", "i") in MENU
 
 
 def test_without_a_database_there_is_nothing_to_watch():

@@ -17,6 +17,7 @@ from agents.registry import AGENTS
 from torra.dashboard import agreement, figures
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.summary import proposed
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
@@ -110,7 +111,7 @@ def decision_rows(record: Mapping[str, Any]) -> list[Row]:
         },
         {
             "name": "Action",
-            "final": figures.mark(record.get("action")).text,
+            "final": "◔ proposed" if proposed(record) else figures.mark(record.get("action")).text,
             "l1": "measured, never sent",
         },
     ]

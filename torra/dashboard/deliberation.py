@@ -19,7 +19,7 @@ from flask.typing import ResponseReturnValue
 
 from torra import clock
 from torra.config import Profile
-from torra.dashboard import figures, inputs, reasoning, screens, watching
+from torra.dashboard import approvals, figures, inputs, reasoning, screens, watching
 from torra.dashboard.backing import Backing
 from torra.dashboard.rendering import desk_view, page, state
 from torra.dashboard.routes import Route
@@ -53,6 +53,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         story=story(record),
         vectors=list(screens.SHORT.values()),
         picture_address=picture_address(record),
+        proposal=approvals.of_tick(record),
     )
 
 

@@ -29,8 +29,10 @@ from torra.dashboard import (
 )
 from torra.dashboard.figures import cell
 from torra.dashboard.stored import Row, mapping, reports, sequence
+from torra.dashboard.summary import PROPOSED, PROPOSED_WORDS
 
 REASONS: Final = {
+    PROPOSED: PROPOSED_WORDS,
     "VERDICT": "the verdict opens a position",
     "POSITION_HELD": "the open position stays",
     "OPPOSITE_VERDICT": "the verdict is against the open position",

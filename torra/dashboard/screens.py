@@ -16,6 +16,7 @@ from torra.dashboard import figures, skips, sources, state_odds, timelines
 from torra.dashboard.cells import (
     Cells,
     TickLink,
+    action_cell,
     age_cells,
     changes_cell,
     dash,
@@ -184,7 +185,7 @@ def bar_rows(data: Mapping[str, Any], limit: int = TICKS_SHOWN) -> list[Row]:
                 "prices": [figures.plain(bar.get(n), digits) for n in PRICES],
                 "consensus": cell(tick.get("consensus"), missing="no tick for this bar"),
                 "verdict": figures.mark(tick["verdict"]).text if tick else figures.DASH,
-                "action": figures.mark(tick["action"]).text if tick else figures.DASH,
+                "action": action_cell(tick)["text"] if tick else figures.DASH,
             }
         )
     return rows
@@ -213,7 +214,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
         cells = {
             "verdict": state_cell(event.get("verdict")),
             "l1_verdict": state_cell(event.get("l1_verdict")),
-            "action": state_cell(event.get("action")),
+            "action": action_cell(event),
             "consensus": cell(event.get("consensus")),
             "l1_consensus": cell(event.get("l1_consensus")),
             "source": source_cell(event.get("source_type")),

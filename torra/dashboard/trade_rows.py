@@ -92,6 +92,8 @@ OUTCOMES: Final[Mapping[str, Mark]] = {
 ADVICE: Final[Mapping[str, str]] = {
     "UNKNOWN": "Look in the terminal. If the order is there, leave it: comparing the books finds "
     "it. If it never was, settle the signal.",
+    "PROFILE": "An instance does not run with the profile that is saved. Mend the file, then let "
+    "the desk take it on the page of the profile.",
     "UNKNOWN_NOT_SENT": "Look in the terminal for this id. If there is a position, close it there; "
     "then resume, which ends the alarm.",
     "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "
@@ -171,7 +173,7 @@ def signal_row(row: Mapping[str, Any], digits: int) -> Row:
 
 
 def _filled(row: Mapping[str, Any]) -> Any:
-    """Return the lots that were executed; a bridge that tells no size of a whole fill filled all."""
+    """Return the lots that were executed; a whole fill without a size of its own is all."""
     whole = row["state"] in ("FILLED", "CLOSED") and row["price"] is not None
     return row["lots"] if row["filled_lots"] is None and whole else row["filled_lots"]
 
