@@ -17,6 +17,7 @@ from flask.testing import FlaskClient
 from page_reader import Page, check_structure
 
 from tests.stores import closing
+from torra import adoption
 from torra.dashboard import figures, signals, trade_rows
 from torra.dashboard.backing import Backing
 from torra.dashboard.desk_view import DatabaseView
@@ -71,7 +72,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     )
     kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
     assert len(kinds) == len(findings)
-    assert set(trade_rows.ADVICE) == kinds | {"UNKNOWN", "UNKNOWN_NOT_SENT"}
+    assert set(trade_rows.ADVICE) == kinds | {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM}
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
