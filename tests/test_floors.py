@@ -110,6 +110,7 @@ FLOORS = {
         "torra/desk_plan",
         "torra/profile_commands",
         "torra/access_commands",
+        "torra/plain_errors",
     ],
 }
 OUTSIDE = {

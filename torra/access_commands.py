@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from torra.errors import ConfigError, TorraError
+from torra.plain_errors import plainly
 
 if TYPE_CHECKING:
     from torra.dashboard.access_file import Tokens
-
-P = ParamSpec("P")
 
 SCOPES: Final = ("read", "approve", "admin")
 ADDRESS: Final = "http://127.0.0.1:5000"
@@ -43,20 +41,6 @@ MAY: Final = {
 SHOWN: Final = 30
 LONGEST: Final = 60
 """Characters of an outcome in the table."""
-
-
-def plainly(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn Torra's exceptions into one line and an exit code."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except TorraError as error:
-            click.echo(f"torra: {error}", err=True)
-            sys.exit(2 if isinstance(error, ConfigError) else 1)
-
-    return run
 
 
 @click.command()

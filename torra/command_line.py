@@ -10,37 +10,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import click
 
 from torra.access_commands import audit, token
 from torra.first_steps import init
+from torra.plain_errors import plainly
 from torra.profile_commands import profile
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def plainly(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn Torra's exceptions into one line and an exit code."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from torra.errors import ConfigError, DataUnavailable, TorraError  # noqa: PLC0415
-
-        try:
-            return command(*args, **kwargs)
-        except (ConfigError, DataUnavailable) as error:
-            click.echo(f"torra: {error}", err=True)
-            sys.exit(2)
-        except TorraError as error:
-            click.echo(f"torra: {error}", err=True)
-            sys.exit(1)
-
-    return run
 
 
 def print_json(document: object) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from torra.errors import ConfigError, TorraError
+from torra.errors import ConfigError
+from torra.plain_errors import plainly
 
 if TYPE_CHECKING:
     from torra.profile_book import Checked, ProfileBook, Saved
@@ -34,12 +35,8 @@ class Plain(click.Group):
     """A group whose commands end in one line where something is wrong."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; ConfigError is exit code 2, everything else of Torra's 1."""
-        try:
-            return super().invoke(ctx)
-        except TorraError as error:
-            click.echo(f"torra: {error}", err=True)
-            sys.exit(2 if isinstance(error, ConfigError) else 1)
+        """Run a command of the group."""
+        return plainly(super().invoke)(ctx)
 
 
 @click.group("profile", cls=Plain)
