@@ -619,6 +619,8 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look):
 
 def test_halt_is_not_offered_while_it_holds(look):
     page = look().page
+    page.wait_for_selector("[data-connection=live]")
+    page.click("#live-pause")  # no refresh may write the banner while the test does
     page.focus(".halt button")
     page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = false")
     page.wait_for_selector(".halt button:disabled")

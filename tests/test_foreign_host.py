@@ -167,7 +167,8 @@ def test_a_prefix_that_would_swallow_the_host_is_refused(prefix):
     assert "torra_agents" not in app.blueprints
 
 
-def test_pages_without_a_source_are_refused():
+def test_pages_without_a_source_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the default home is not, whatever ran in the checkout
     with pytest.raises(ConfigError, match="data source"):
         TorraOverlay().init_app(Flask("host"))
 
