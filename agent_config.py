@@ -143,6 +143,11 @@ class AgentSettings(Section):
         max_length=MAX_AGENTS,
         description="agents by name; when not empty it wins over mode",
     )
+    influence: Literal["full", "shadow", "earned"] = Field(
+        "full",
+        description="whether what agents say counts; shadow: they are asked and recorded only; "
+        "earned: shadow until the scorecard's rule promotes them (docs/scorecard.md)",
+    )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
     quorum: int = Field(
         3,

@@ -35,7 +35,7 @@ from torra.failpoints import reach
 from torra.news_digest import NewsView
 from torra.risk_engine import Action, TradingState, intent
 from torra.scheduled_events import EventView
-from torra.tick_debate import Payer, Voices, debate
+from torra.tick_debate import Debater, Payer, Voices, debate
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
@@ -102,11 +102,15 @@ class Edges:
     events: Callable[[datetime, datetime], EventView] | None = None
     way: Way | None = None
     halted: Callable[[], str] = lambda: ""
+    debater: Debater | None = None
+    promoted: Callable[[], bool] = lambda: False
 
     @property
     def voices(self) -> Voices:
         """Who answers the tick's agents, and who pays."""
-        return Voices(self.submit, self.account, self.notify, self.picture)
+        return Voices(
+            self.submit, self.account, self.notify, self.picture, self.debater, self.promoted
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +466,7 @@ def _review(
     latched = {side: database.latch(instance.id, side) for side in ("BUY", "SELL")}
     outer = (saved.low_consensus, saved.high_consensus)
     latched = sentiment_rules.release_latch(latched, outer, profile.thresholds)
-    veto = thought.deliberation.veto or latched.get(saved.verdict, False)
+    veto = thought.counted.veto or latched.get(saved.verdict, False)
     action = risk_engine.review(
         verdict=saved.verdict,
         position=database.position(instance.id),
@@ -484,7 +488,7 @@ def _review(
         for side in latched
     }
     latched = sentiment_rules.veto_latch(
-        latched, outer, profile.thresholds, veto=thought.deliberation.veto, openings=openings
+        latched, outer, profile.thresholds, veto=thought.counted.veto, openings=openings
     )
     if profile.execution == "off":
         return action
@@ -503,7 +507,7 @@ def _sent_before(instance: Instance, sight: Sight, verdict: str, database: Datab
 
 def _multiplier(thought: Thought, verdict: str) -> float:
     """Return what scales the size of an opening: the gate's multiplier and the conviction."""
-    spoken = thought.deliberation
+    spoken = thought.counted
     if verdict not in ("BUY", "SELL"):
         return spoken.ruling.multiplier
     return spoken.ruling.multiplier * spoken.conviction_for(verdict)

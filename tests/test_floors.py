@@ -53,6 +53,8 @@ FLOORS = {
         "torra/position_size",
         "torra/trade_outcome",
         "torra/envelopes",
+        "torra/evaluation/*",
+        "torra/l1_sweep",
     ],
     2: [
         "instance_database",
@@ -111,6 +113,7 @@ FLOORS = {
         "torra/profile_commands",
         "torra/access_commands",
         "torra/plain_errors",
+        "torra/replay/*",
     ],
 }
 OUTSIDE = {

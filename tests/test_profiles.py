@@ -239,6 +239,7 @@ def other(value: Any) -> list[Any]:
         "gold",
         "fx",
         "never",
+        "shadow",
     )
     return [word for word in (*words, "X") if word != value]
 

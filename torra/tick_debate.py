@@ -3,8 +3,10 @@
 Three things may leave a tick with L1 alone before a call is made, and the record says which: there
 is nobody to ask (a warm-up that would cost money), the policy `pivotal` finds that no reply could
 change the verdict (AGENT_SKIPPED), the ladder has no rung left to pay for (L1_ONLY, flag `budget`).
-Else the desk of the rung deliberates, each stage within its reservation. A picture that cannot be
-had is a flag, never a failure. Only the database can fail here, and then the tick raises.
+Else the desk of the rung deliberates, each stage within its reservation. Agents whose influence is
+`shadow`, or `earned` and not earned yet, are asked and recorded, and the tick decides as L1 alone.
+A picture that cannot be had is a flag, never a failure. Only the database can fail here, and then
+the tick raises.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from torra.spending import Rung
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
+
+SHADOW: Final = "shadow"
+"""Flag of a deliberation that was recorded and did not count."""
 
 PICTURE_SHARE: Final = 0.1
 """Share of the time that remains which a picture may wait for others that are being drawn."""
@@ -70,17 +75,24 @@ class Payer(Protocol):
         ...
 
 
+Debater = Callable[[DebateContext, DebateSettings], Deliberation]
+"""Holds a debate in the framework's place: an arm of a replay, with `scores` within the bounds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Voices:
     """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
 
-    `picture` gives the chart that a replay shows again, in place of a new one.
+    `picture` gives the chart that a replay shows again, in place of a new one; a `debater` holds
+    the whole debate; `promoted` says whether agents with influence to earn have earned it.
     """
 
     submit: Submit | None
     account: Payer | None
     notify: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
+    debater: Debater | None = None
+    promoted: Callable[[], bool] = lambda: False
 
     def about(self, key: TickKey) -> Callable[[str, dict[str, Any]], None] | None:
         """Return who hears of a debate: every event says of which tick it is."""
@@ -113,7 +125,9 @@ def debate(
     plan = _plan(sight, key, profile, voices, database)
     context = _context(sight, profile)
     late: LateAnswers | None = None
-    if plan.silent is not None or voices.submit is None:
+    if voices.debater is not None:
+        spoken = voices.debater(context, plan.config)
+    elif plan.silent is not None or voices.submit is None:
         source = plan.silent or SourceType.L1_ONLY
         spoken = agent_framework.undebated(context, plan.config, source, plan.flags)
     else:
@@ -127,19 +141,34 @@ def debate(
         voices = replace(voices, submit=late.submit)
         spoken = _deliberate(context, key, plan.config, voices, clock, deadline)
         spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
+    alone: Deliberation | None = None
+    if _in_shadow(plan.config.agents, voices):
+        spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
+        alone = agent_framework.undebated(context, plan.config, spoken.source_type)
+    counted = alone or spoken
     return Thought(
         spoken,
-        gated=agent_framework.blend(sight.l1, spoken.scores),
-        ungated=agent_framework.blend(sight.l1, spoken.ungated),
+        gated=agent_framework.blend(sight.l1, counted.scores),
+        ungated=agent_framework.blend(sight.l1, counted.ungated),
         picture=context.picture,
         late=late,
+        standing_in=alone,
     )
+
+
+def _in_shadow(settings: AgentSettings, voices: Voices) -> bool:
+    """Return whether the agents of this tick only look on."""
+    if settings.influence == "earned":
+        return not voices.promoted()
+    return settings.influence == "shadow"
 
 
 def _plan(
     sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Database
 ) -> _Plan:
     config = profile.debate()
+    if voices.debater is not None:
+        return _Plan(config)
     if voices.submit is None:
         return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
     flags: tuple[str, ...] = ()

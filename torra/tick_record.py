@@ -83,7 +83,8 @@ class Sight:
 class Thought:
     """The debate's record, the two blends that the brain needs, the chart that was shown.
 
-    `late` watches the calls that nobody waits for any more.
+    `late` watches the calls that nobody waits for any more. `standing_in` is the record of a desk
+    that nobody asked; it counts in place of the real one while the agents only look on (shadow).
     """
 
     deliberation: Deliberation
@@ -91,6 +92,12 @@ class Thought:
     ungated: Mapping[str, Any]
     picture: bytes | None = None
     late: LateAnswers | None = None
+    standing_in: Deliberation | None = None
+
+    @property
+    def counted(self) -> Deliberation:
+        """The deliberation that decides: what was said, or in shadow that nothing was."""
+        return self.standing_in or self.deliberation
 
 
 def build(
@@ -266,7 +273,7 @@ def _brain(saved: Saved, profile: Profile) -> dict[str, Any]:
 
 
 def _gate(thought: Thought) -> dict[str, Any]:
-    ruling, rule = thought.deliberation.ruling, thought.deliberation.rule_ruling
+    ruling, rule = thought.counted.ruling, thought.counted.rule_ruling
     return {
         "gate": {
             "multiplier": ruling.multiplier,

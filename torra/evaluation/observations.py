@@ -1,0 +1,208 @@
+"""What a replay, or a desk's own journal, observed: ticks and trades of one arm, as frozen values.
+
+Everything that torra.evaluation computes is computed from these. They are plain data: they go
+through JSON unchanged (`as_json`, `of`), so that a shard, a checkpoint and a file hold the same
+thing. Times are aware UTC; scores lie in [-1, +1]; an adjustment of None was not scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Any, Final
+
+from agents.contracts import VECTORS
+from torra.clock import iso, parse
+
+Four = tuple[float, float, float, float]
+"""A number for each of VECTORS, in that order."""
+
+NOTHING: Final[Four] = (0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What one agent said on a tick.
+
+    `kind` is analyst, researcher or gate; `focus` the weight of the role on each of VECTORS (0
+    where it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False for an
+    agent that was asked and failed. `multiplier` and `veto` are a gate's own word.
+    """
+
+    agent_id: str
+    kind: str
+    adjustments: tuple[float | None, ...] = (None, None, None, None)
+    focus: Four = NOTHING
+    trust: float = 0.0
+    confidence: str = "medium"
+    abstained: bool = False
+    answered: bool = True
+    multiplier: float = 1.0
+    veto: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TickSeen:
+    """One tick of an arm.
+
+    `l1` are the deterministic scores, `debate` what the desk would move them by before the gate,
+    `adjustments` after it, `scores` what the brain was given (blended). `multiplier` and `veto` are
+    the ruling that counted, `rule_multiplier` and `rule_veto` the arithmetic part of it. `shadow`:
+    the agents were recorded and did not count. `ath` is the fifth score of the composite. `state`
+    is the Markov state before the tick. `elapsed_ms` is real time, the only field that is not the
+    same in every run.
+    """
+
+    instance: str
+    symbol: str
+    timeframe: str
+    bar_time: datetime
+    close_time: datetime
+    close: float
+    atr: float
+    ath: float
+    l1: Four
+    debate: Four
+    adjustments: Four
+    scores: Four
+    l1_consensus: float
+    consensus: float
+    l1_verdict: str
+    verdict: str
+    action: str
+    reason: str
+    source_type: str
+    multiplier: float = 1.0
+    veto: bool = False
+    rule_multiplier: float = 1.0
+    rule_veto: bool = False
+    conviction: float = 1.0
+    calls: int = 0
+    cost_usd: float = 0.0
+    regime: str = ""
+    session: str = ""
+    state: str = ""
+    shadow: bool = False
+    opinions: tuple[Opinion, ...] = ()
+    elapsed_ms: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str, datetime]:
+        """What pairs the same tick of two arms."""
+        return self.instance, self.timeframe, self.bar_time
+
+
+@dataclass(frozen=True, slots=True)
+class TradeSeen:
+    """One closed trade of an arm.
+
+    `side` is BUY for a long; `decided` the close of the bar that decided it, `opened` and `closed`
+    the opens of the bars at which it was filled and ended (inside that bar for a stop or target).
+    `r` is the result in units of the risk taken (entry to stop), after spread and slippage, before
+    commission; `profit` the same in account currency, `lots` its size. `reason` is STOPPED, TARGET,
+    or CLOSED (by an opposite verdict), END where the history ended with it open.
+    """
+
+    instance: str
+    symbol: str
+    timeframe: str
+    side: str
+    decided: datetime
+    opened: datetime
+    closed: datetime
+    entry: float
+    exit: float
+    stop: float
+    target: float
+    lots: float
+    r: float
+    profit: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSeen:
+    """All that was observed of one arm: ticks and trades in the order of time.
+
+    `skipped` counts ticks by the reason for which they were not run; `capital` is what the account
+    began with, `commission` what a lot costs in account currency, there and back. `halts` counts
+    how often the desk halted itself.
+    """
+
+    name: str
+    ticks: tuple[TickSeen, ...]
+    trades: tuple[TradeSeen, ...]
+    capital: float = 10_000.0
+    commission: float = 0.0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    halts: int = 0
+
+    @property
+    def cost_usd(self) -> float:
+        """What the arm's models were paid."""
+        return sum(tick.cost_usd for tick in self.ticks)
+
+
+def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
+    """Return an observation as JSON values; times as ISO text."""
+    return {name: _plain(value) for name, value in asdict(seen).items()}
+
+
+def opinion_of(told: Mapping[str, Any]) -> Opinion:
+    """Return the opinion that `as_json` told of."""
+    return Opinion(
+        **{**told, "adjustments": tuple(told["adjustments"]), "focus": tuple(told["focus"])}
+    )
+
+
+def tick_of(told: Mapping[str, Any]) -> TickSeen:
+    """Return the tick that `as_json` told of."""
+    return TickSeen(
+        **{
+            **told,
+            **{name: parse(told[name]) for name in ("bar_time", "close_time")},
+            **{name: tuple(told[name]) for name in ("l1", "debate", "adjustments", "scores")},
+            "opinions": tuple(opinion_of(one) for one in told["opinions"]),
+        }
+    )
+
+
+def trade_of(told: Mapping[str, Any]) -> TradeSeen:
+    """Return the trade that `as_json` told of."""
+    return TradeSeen(
+        **{**told, **{name: parse(told[name]) for name in ("decided", "opened", "closed")}}
+    )
+
+
+def arm_of(told: Mapping[str, Any]) -> ArmSeen:
+    """Return the arm that `as_json` told of."""
+    return ArmSeen(
+        **{
+            **told,
+            "ticks": tuple(tick_of(one) for one in told["ticks"]),
+            "trades": tuple(trade_of(one) for one in told["trades"]),
+        }
+    )
+
+
+def four(values: Mapping[str, float]) -> Four:
+    """Return the numbers of the four vectors in their order."""
+    first, second, third, fourth = (float(values[vector]) for vector in VECTORS)
+    return first, second, third, fourth
+
+
+def same_but_time(one: TickSeen, other: TickSeen) -> bool:
+    """Return whether two ticks are equal in everything but how long they took."""
+    names = [item.name for item in fields(TickSeen) if item.name != "elapsed_ms"]
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
