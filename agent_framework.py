@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -50,14 +49,15 @@ from agents.contracts import (
     Reserve,
     SourceType,
     Submit,
+    is_immediate,
 )
 from agents.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.evidence import with_scores
 from agents.panel import NEUTRAL, Panel, measure, quorate
-from agents.registry import SCORER, Agent, seated
+from agents.registry import AGENTS, SCORER, Agent, seated
 from agents.replies import scores as read_scores
 from agents.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
-from agents.stages import crowded, run_together
+from agents.stages import Ended, crowded, run_together
 from agents.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
 
 __all__ = [
@@ -148,7 +148,14 @@ def deliberate(
         return undebated(context, config, flags=("threads_exhausted",))
     sitting = Sitting(
         desk=desk,
-        line=Line(submit, monotonic, config.agents, _planned(desk, config.agents), deadline),
+        line=Line(
+            submit,
+            monotonic,
+            config.agents,
+            _planned(desk, config.agents),
+            deadline,
+            inline=is_immediate(submit) and all(AGENTS.get(seat.role.id) is seat for seat in desk),
+        ),
         began=monotonic(),
         deadline=deadline,
         reserve=reserve,
@@ -310,7 +317,7 @@ def _ask_fallback(
         raise ModelUnavailable(refused)
     context = fenced(context, SCORER.id, stage)
     ask = sitting.line.ask_once(SCORER, context, stage)
-    found: list[Future[Mapping[str, Any]]] = []
+    found: list[Ended[Mapping[str, Any]]] = []
     run_together(
         {SCORER.id: lambda: fallback(context, ask)},
         stage.until,

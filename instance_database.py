@@ -15,20 +15,17 @@ StoreUnavailable and keeps nothing of the transaction.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agents.contracts import VECTORS
-from torra import migrations, sentiment_rules
+from torra import migrations
 from torra.audit_store import AuditStore
 from torra.bar_store import BarStore
-from torra.clock import duration, iso, parse
-from torra.config import Profile, SymbolSpec
+from torra.brain_store import Brain, Composites
+from torra.clock import duration, parse
 from torra.errors import StoreUnavailable
 from torra.event_store import EventStore
 from torra.execution_store import ExecutionStore
@@ -36,45 +33,17 @@ from torra.history_store import HistoryStore
 from torra.journal_store import JournalStore
 from torra.ledger_store import LedgerStore
 from torra.news_store import NewsStore
-from torra.risk_engine import Position
-from torra.sentiment_rules import OpenPosition
+from torra.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
 from torra.sentiment_store import SentimentStore
-from torra.signal_store import SignalStore, as_position
+from torra.signal_store import CLOSED_OPENING, SignalStore
+from torra.standing_store import StandingStore
 from torra.store_connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.tick_store import TickStore
 
-__all__ = ["Database", "Saved", "TickKey", "save_sentiment"]
+RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
+"""What a memory context looks at of a closed trade."""
 
-MARKOV_HISTORY: Final = 500
-"""Newest ticks of a stream from which Markov transitions are counted: five days of M15."""
-
-RECENT_TRADES: Final = 100
-"""Newest closed trades in which a losing streak is looked for."""
-
-CHAINS: Final = ("l1", "low", "high", "final")
-"""The four chains that are kept: L1 alone, the two bounds of what the gate can do, the one that
-counts.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What the brain made of a tick.
-
-    `composites` tells, by timeframe, what the consensus saw: composite, close_time, weight, fresh.
-    """
-
-    composite: float
-    consensus: float
-    verdict: str
-    l1_composite: float
-    l1_consensus: float
-    l1_verdict: str
-    low_composite: float
-    low_consensus: float
-    high_composite: float
-    high_consensus: float
-    composites: Mapping[str, Mapping[str, Any]]
+__all__ = ["MARKOV_HISTORY", "RECENT_TRADES", "Database", "Saved", "TickKey", "save_sentiment"]
 
 
 class Database(
@@ -89,6 +58,8 @@ class Database(
     AuditStore,
     SentimentStore,
     HistoryStore,
+    StandingStore,
+    Brain,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
 
@@ -115,106 +86,6 @@ class Database(
             raise
         return database
 
-    def save_sentiment(
-        self,
-        scores: Mapping[str, Any],
-        *,
-        key: TickKey,
-        close_time: datetime,
-        ath: float,
-        l1: Mapping[str, Any],
-        ungated: Mapping[str, Any],
-        source_type: str,
-        profile: Profile,
-        deliberation: Mapping[str, Any] | None,
-        timeframes: Sequence[str],
-    ) -> Saved:
-        """Weigh the blended scores of a tick, store them with their chains, and return the verdict.
-
-        `scores`, `l1` and `ungated` map each vector to a number or to {"score": number, ...}, as
-        score_chart gives them; all numbers in [-1, +1]. `timeframes` are the instance's: the latest
-        composite of each, up to `close_time`, takes part in the consensus, this tick's own for its
-        own. Joins the open transaction. Raises ValueError for a broken score.
-        """
-        gated, plain, free = _numbers(scores), _numbers(l1), _numbers(ungated)
-        height = _number("ath", ath)
-        low, high = sentiment_rules.low_high(gated, free)
-        weights = profile.sentiment_weights
-        own = {
-            name: sentiment_rules.composite(vectors, height, weights)
-            for name, vectors in zip(CHAINS, (plain, low, high, gated), strict=True)
-        }
-        with self.transaction():
-            latest = self._latest_composites(key, close_time, timeframes)
-            latest[key.timeframe] = (close_time, own)
-            saved = _weigh(own, latest, profile, close_time)
-            row = {
-                "timestamp": stamp(close_time),
-                "timeframe": key.timeframe,
-                **gated,
-                "ath": height,
-                "composite": saved.composite,
-                "consensus": saved.consensus,
-                "verdict": saved.verdict,
-                "source_type": str(source_type),
-                "agent_deliberation": None if deliberation is None else to_json(deliberation),
-                "torra_key": key.text,
-            }
-            sentiment_id = self._add("sentiment", row)
-            self._add("chains", _twin(key, close_time, plain, saved, sentiment_id))
-        return saved
-
-    def foresee(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        *,
-        l1: Mapping[str, Any],
-        ath: float,
-        profile: Profile,
-        timeframes: Sequence[str],
-    ) -> tuple[float, float]:
-        """Return the consensus of the L1 and of the final chain if a tick kept its L1 scores.
-
-        It is what `save_sentiment` would find with nobody asked; nothing is stored.
-        """
-        own = sentiment_rules.composite(
-            _numbers(l1), _number("ath", ath), profile.sentiment_weights
-        )
-        latest = self._latest_composites(key, close_time, timeframes)
-        latest[key.timeframe] = (close_time, dict.fromkeys(CHAINS, own))
-        saved = _weigh(latest[key.timeframe][1], latest, profile, close_time)
-        return saved.l1_consensus, saved.consensus
-
-    def memory_context(
-        self, instance: str, timeframe: str, *, as_of: datetime, profile: Profile, symbol: str
-    ) -> dict[str, Any]:
-        """Return what the stream remembers at `as_of`, before this tick is stored.
-
-        The keys are document 001's and those of sentiment_rules.memory_view. Positions of other
-        instances count when they were decided before `as_of`: ticks that close together do not know
-        of each other.
-        """
-        rows = self._history(instance, timeframe, as_of)
-        ours, elsewhere = self._positions_at(instance, timeframe, as_of)
-        trades = self.closed_trades(instance, RECENT_TRADES, as_of=as_of)
-        price = self._last_close(instance, timeframe, as_of) if ours else None
-        spec = profile.symbol(symbol)
-        return sentiment_rules.memory_view(
-            as_of=as_of,
-            timeframe=timeframe,
-            history=[(parse(row["close_time"]), row["consensus"]) for row in rows],
-            settings=profile.markov,
-            lookback=profile.agents.history_lookback,
-            verdicts=[row["verdict"] for row in rows],
-            open_positions=[
-                OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
-            ],
-            profits=[row["profit"] for row in trades],
-            trades=trades,
-            open_elsewhere=elsewhere,
-        )
-
     def rewind(self, instance: str, as_of: datetime, timeframe: str | None = None) -> None:
         """Forget what happened after `as_of`, and the ticks of the instance that closed at it.
 
@@ -230,8 +101,8 @@ class Database(
 
     def _latest_composites(
         self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
-    ) -> dict[str, tuple[datetime, dict[str, float]]]:
-        found: dict[str, tuple[datetime, dict[str, float]]] = {}
+    ) -> Composites:
+        found: Composites = {}
         for timeframe in timeframes:
             row = self._row(
                 "SELECT close_time, l1_composite, low_composite, high_composite, composite "
@@ -244,26 +115,23 @@ class Database(
                 found[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
         return found
 
-    def _history(self, instance: str, timeframe: str, as_of: datetime) -> list[dict[str, Any]]:
-        rows = self._rows(
+    def _history(
+        self, instance: str, timeframe: str, as_of: datetime, limit: int
+    ) -> list[tuple[str, float, str]]:
+        rows = self._tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
-            instance, timeframe, stamp(as_of), MARKOV_HISTORY,
+            instance, timeframe, stamp(as_of), limit,
         )  # fmt: skip
         return rows[::-1]
 
-    def _positions_at(
-        self, instance: str, timeframe: str, as_of: datetime
-    ) -> tuple[list[Position], int]:
-        now, bar_time = stamp(as_of), stamp(as_of - duration(timeframe))
-        ours: list[Position] = []
-        others: set[str] = set()
-        for row in self._held_at(as_of):
-            if row["instance"] != instance:
-                others |= {row["instance"]} if row["decided_at"] < now else set()
-            elif (row["timeframe"], row["bar_time"]) != (timeframe, bar_time):
-                ours.append(as_position(row, set()))
-        return ours, len(others)
+    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
+        rows = self._tuples(
+            f"SELECT {', '.join(RECALLED)} FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
+            "AND closed_at < ? AND instance = ? ORDER BY closed_at DESC, seq DESC LIMIT ?",
+            stamp(as_of), instance, RECENT_TRADES,
+        )  # fmt: skip
+        return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
         row = self._row(
@@ -272,6 +140,33 @@ class Database(
             instance, timeframe, stamp(as_of - duration(timeframe)),
         )  # fmt: skip
         return float(row["close"]) if row else None
+
+    def _keep_tick(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        saved: Saved,
+        *,
+        scores: Mapping[str, float],
+        l1: Mapping[str, float],
+        ath: float,
+        source_type: str,
+        deliberation: Mapping[str, Any] | None,
+    ) -> None:
+        row = {
+            "timestamp": stamp(close_time),
+            "timeframe": key.timeframe,
+            **scores,
+            "ath": ath,
+            "composite": saved.composite,
+            "consensus": saved.consensus,
+            "verdict": saved.verdict,
+            "source_type": source_type,
+            "agent_deliberation": None if deliberation is None else to_json(deliberation),
+            "torra_key": key.text,
+        }
+        sentiment_id = self._add("sentiment", row)
+        self._add("chains", _twin(key, close_time, l1, saved, sentiment_id))
 
     # --- going back -----------------------------------------------------------------------------
 
@@ -328,43 +223,6 @@ save_sentiment = Database.save_sentiment
 """The brain under its old name: `save_sentiment(database, scores, ...)`."""
 
 
-def _weigh(
-    own: Mapping[str, float],
-    latest: Mapping[str, tuple[datetime, Mapping[str, float]]],
-    profile: Profile,
-    close_time: datetime,
-) -> Saved:
-    together = {
-        chain: sentiment_rules.consensus(
-            {timeframe: (close, values[chain]) for timeframe, (close, values) in latest.items()},
-            profile.timeframe_weights,
-            close_time,
-        )
-        for chain in CHAINS
-    }
-    return Saved(
-        composite=own["final"],
-        consensus=together["final"],
-        verdict=sentiment_rules.verdict(together["final"], profile.thresholds),
-        l1_composite=own["l1"],
-        l1_consensus=together["l1"],
-        l1_verdict=sentiment_rules.verdict(together["l1"], profile.thresholds),
-        low_composite=own["low"],
-        low_consensus=together["low"],
-        high_composite=own["high"],
-        high_consensus=together["high"],
-        composites={
-            timeframe: {
-                "composite": values["final"],
-                "close_time": iso(close),
-                "weight": profile.timeframe_weights.get(timeframe),
-                "fresh": sentiment_rules.is_fresh(close, timeframe, close_time),
-            }
-            for timeframe, (close, values) in latest.items()
-        },
-    )
-
-
 def _twin(
     key: TickKey, close_time: datetime, l1: Mapping[str, float], saved: Saved, sentiment_id: int
 ) -> dict[str, Any]:
@@ -387,33 +245,6 @@ def _twin(
         "verdict": saved.verdict,
         "sentiment_id": sentiment_id,
     }
-
-
-def _numbers(scores: Mapping[str, Any]) -> dict[str, float]:
-    found = {}
-    for vector in VECTORS:
-        if vector not in scores:
-            raise ValueError(f"the score of {vector} is missing")
-        told = scores[vector]
-        found[vector] = _number(vector, told["score"] if isinstance(told, Mapping) else told)
-    return found
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"the score of {name} is not a number: {value!r}")
-    if not -1.0 <= value <= 1.0:
-        raise ValueError(f"the score of {name} is outside [-1, +1]: {value}")
-    return float(value)
-
-
-def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
-    """Return what closing now would bring, in account currency; 0 for one not filled yet."""
-    if price is None or position.state not in ("FILLED", "CLOSED"):
-        return 0.0
-    leave = price if position.side == "LONG" else price + spec.spread
-    gain = leave - position.entry if position.side == "LONG" else position.entry - leave
-    return gain / spec.tick_size * spec.tick_value * position.lots
 
 
 def _stays(

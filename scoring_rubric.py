@@ -26,6 +26,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from agents.contracts import (
@@ -43,7 +44,9 @@ from agents.contracts import (
     Role,
     Shape,
 )
+from agents.evidence import named
 from agents.fence import clean, has_nonce, without_nonce
+from agents.lazy_text import later
 
 NUMBERS_ONLY: Final = frozenset({"news"})
 """Agents that read strangers' text: others see their numbers and ids, never their prose."""
@@ -340,8 +343,8 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
     rubric = RUBRICS.get(name) or Rubric(role.title if role else "", ANALYST_TASK, "report")
     shown = shown_features(context, role)
     return Prompt(
-        system=SHARED_PREFIX + "\n".join(_own_lines(rubric, role)),
-        user="\n".join(_user_lines(context, rubric, role, shown)),
+        system=later(lambda: SHARED_PREFIX + "\n".join(_own_lines(rubric, role))),
+        user=later(lambda: "\n".join(_user_lines(context, rubric, role, shown))),
         shape=rubric.shape,
         evidence=tuple(shown),
     )
@@ -354,16 +357,15 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
     single headlines. The words of strangers are for `NUMBERS_ONLY` agents alone, and for them only
     if there is a nonce. `UNSHOWN` blocks are for the record, not for a prompt.
     """
-    prefixes = ("",) if role is None else role.evidence
+    features, prefixes = context.features, ("",) if role is None else tuple(role.evidence)
     strangers = role is not None and role.id in NUMBERS_ONLY and has_nonce(context)
     return {
         name: feature
-        for name, feature in sorted(context.features.items())
-        if feature.value is not None
-        and name.startswith(prefixes)
-        and feature.block not in UNSHOWN
+        for name in named(tuple(features), prefixes, UNSHOWN)
+        if (feature := features[name]).value is not None
+        and (feature.id == name or feature.block not in UNSHOWN)
         and not (role is None and name.startswith(ITEM))
-        and (strangers or not _is_strangers(feature))
+        and (strangers or type(feature.value) is float or not _is_strangers(feature))
     }
 
 
@@ -392,19 +394,16 @@ def visible(report: AgentReport, context: DebateContext) -> AgentReport:
     """
     quotable = has_nonce(context) and report.agent_id not in NUMBERS_ONLY
     words = report.agent_id not in NUMBERS_ONLY
-    return replace(
-        report,
+    points = report.key_points[:POINTS] if quotable else ()
+    return AgentReport(
+        agent_id=report.agent_id,
+        adjustments=report.adjustments,
+        confidence=report.confidence,
         reasoning=clean(report.reasoning, REASONING_CHARS, context.nonce) if quotable else "",
-        key_points=tuple(clean(point, POINT_CHARS, context.nonce) for point in report.key_points)[
-            :POINTS
-        ]
-        if quotable
-        else (),
+        key_points=tuple([clean(point, POINT_CHARS, context.nonce) for point in points]),
         evidence=tuple(_known(report.evidence, context, words=words)),
-        flags=tuple(flag for flag in report.flags if flag in OWN_FLAGS),
-        reason="",
-        ruling=None,
-        falsifiers=(),
+        flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
+        abstained=report.abstained,
         ordinals={name: value for name, value in report.ordinals.items() if name in ORDINALS},
     )
 
@@ -468,7 +467,8 @@ def _user_lines(
         yield PICTURE
     yield LISTED
     headlines = [feature for feature in shown.values() if _is_strangers(feature)]
-    yield from (_feature_line(item) for item in shown.values() if not _is_strangers(item))
+    listed = (one for one in shown.values() if not _is_strangers(one))
+    yield from (_line(one.id, one.value, one.decimals, one.unit) for one in listed)
     if not any(name.startswith(PARTS) for name in shown):
         yield from _note_lines(context, role)
     if role is None or "memory." in role.evidence:
@@ -491,9 +491,10 @@ def _note_lines(context: DebateContext, role: Role | None) -> Iterator[str]:
             yield f"{vector}: {note}"
 
 
-def _feature_line(feature: Feature) -> str:
-    unit = "" if feature.unit in ("", PLAIN_UNIT) else f" {clean(feature.unit, 16)}"
-    return f"{feature.id} = {_value(feature.value, feature.decimals)}{unit}"
+@lru_cache(maxsize=1024)  # every role of a tick is shown much the same
+def _line(name: str, value: float | str | None, decimals: int | None, unit: str) -> str:
+    unit = "" if unit in ("", PLAIN_UNIT) else f" {clean(unit, 16)}"
+    return f"{name} = {_value(value, decimals)}{unit}"
 
 
 def _headline(feature: Feature, context: DebateContext) -> str:
@@ -536,11 +537,9 @@ def _known(
 ) -> Iterable[Evidence]:
     for cited in evidence:
         feature = context.features.get(cited.id)
-        if feature is None:
-            continue
-        if not isinstance(cited.value, str):
+        if feature is not None and not isinstance(cited.value, str):
             yield cited
-        else:
+        elif feature is not None:
             told = words and not _is_strangers(feature)
             yield Evidence(cited.id, feature.value if told else None)
 

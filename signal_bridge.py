@@ -33,6 +33,9 @@ ID_LENGTH: Final = 12
 
 OVERTAKEN: Final = "overtaken by a newer opening"
 
+UNDONE: Final = ("WAITING", "PENDING", "PUBLISHED")
+"""On paper, what has not been executed."""
+
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
 
@@ -214,7 +217,7 @@ def publish_pending(
     first; an opening in WAITING follows its close.
     """
     with store.transaction():
-        for row in _rows(store, ("WAITING", "PENDING", "PUBLISHED"), instance):
+        for row in _rows(store, UNDONE, instance):
             if halted:
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
             elif reducing and row["kind"] == "open":
@@ -225,6 +228,11 @@ def publish_pending(
             row["state"] = "PUBLISHED"
         _follow_closes(store, instance)
     return sent
+
+
+def waits(store: Store, instance: str | None = None) -> bool:
+    """Return whether anything is there that `publish_pending` would look at."""
+    return bool(store.signals(states=UNDONE, instance=instance, limit=1))
 
 
 Stopped = Callable[[str], DenyReason | None]

@@ -15,7 +15,7 @@ into a composite is the brain's.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -215,11 +215,12 @@ def score_frame(bars: pd.DataFrame) -> pd.DataFrame:
 def explain(row: Mapping[str, Any] | pd.Series[Any]) -> Mapping[str, VectorEvidence]:
     """Return the evidence behind the four scores of one valid row of `score_frame`.
 
-    Raises ValueError for a row that is not valid.
+    Each vector's is worked out when it is asked for, and once. Raises ValueError for a row that is
+    not valid.
     """
     if not row["valid"]:
         raise ValueError("the row lies in the warm-up: it has no scores to explain")
-    return {vector: _evidence(vector, row) for vector in VECTORS}
+    return _Explained(row)
 
 
 # --- evidence -------------------------------------------------------------------------------
@@ -254,14 +255,53 @@ NOTES: Final = {
 """What each component saw, from the columns of its row."""
 
 
+class _Explained(Mapping[str, VectorEvidence]):
+    """The evidence of one row; nobody looks at that of most rows."""
+
+    __slots__ = ("_found", "_row")
+
+    def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
+        self._row = row
+        self._found: dict[str, VectorEvidence] = {}
+
+    def __getitem__(self, vector: str) -> VectorEvidence:
+        found = self._found.get(vector)
+        if found is None:
+            if vector not in COMPONENTS:
+                raise KeyError(vector)
+            found = self._found[vector] = _evidence(vector, self._row)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VECTORS)
+
+    def __len__(self) -> int:
+        return len(VECTORS)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 def _evidence(vector: str, row: Mapping[str, Any] | pd.Series[Any]) -> VectorEvidence:
-    values = {name: float(row[name]) for name in COLUMNS}
+    values = _Numbers(row)
     components = tuple(
         Component(name, values[name], weight, NOTES[name].format_map(values).replace("nan", "none"))
         for name, weight in COMPONENTS[vector].items()
     )
     score = values[vector]
     return VectorEvidence(score, _headline(score, SCALES[vector], components), components)
+
+
+class _Numbers(dict[str, float]):
+    """The columns of a row as floats, those that are asked for."""
+
+    def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
+        super().__init__()
+        self._row = row
+
+    def __missing__(self, name: str) -> float:
+        value = self[name] = float(self._row[name])
+        return value
 
 
 def _headline(score: float, scale: float, components: tuple[Component, ...]) -> str:

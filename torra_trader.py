@@ -13,29 +13,36 @@ part.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import ath_calculator
 import signal_bridge
 import technical_calculator
 from agents.contracts import Submit
-from instance_database import Database, Saved, TickKey
-from torra import approval, feature_bundle, risk_engine, sentiment_rules, tick_record
+from instance_database import Saved, TickKey
+from torra import (
+    approval,
+    feature_bundle,
+    risk_engine,
+    sentiment_rules,
+    tick_paper,
+    tick_record,
+)
 from torra.bar_window import Window
-from torra.bridges import paper
-from torra.bridges.guards import limits
 from torra.clock import Clock, duration, iso
-from torra.config import Instance, Profile, SymbolSpec
+from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import reach
 from torra.news_digest import NewsView
 from torra.risk_engine import Action, TradingState, intent
 from torra.scheduled_events import EventView
 from torra.tick_debate import Debater, Payer, Voices, debate
+from torra.tick_edges import Keeper
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
@@ -53,6 +60,11 @@ published now waits for the next wake.
 
 EXECUTION_OFF: Final = "EXECUTION_OFF"
 """Reason of a HOLD where something would have been sent, had it been wanted."""
+
+NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
+    {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
+)
+"""Stands for the account where a HOLD asks nothing of it and no record tells of it."""
 
 SIGNAL_LIFE: Final = timedelta(seconds=180)
 SIGNAL_LIFE_SHARE: Final = 0.2
@@ -86,10 +98,11 @@ class Edges:
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
     `news` tells what was known at a moment, `events` what was scheduled around a close and the
     moment of its tick; None where the profile asks for neither. `way` leads to a bridge, None to
-    the paper bridge; `halted` says why nothing may go out, "" when it may.
+    the paper bridge; `halted` says why nothing may go out, "" when it may. Without `recording` no
+    journal is kept: what only a record would say is not worked out.
     """
 
-    database: Database
+    database: Keeper
     window: Window
     submit: Submit | None
     provider: str
@@ -104,24 +117,56 @@ class Edges:
     halted: Callable[[], str] = lambda: ""
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
+    recording: bool = True
+
+    @property
+    def told(self) -> bool:
+        """Whether anybody takes the whole record of a tick: the store's journal, or a listener."""
+        return self.recording or self.notify is not None
 
     @property
     def voices(self) -> Voices:
         """Who answers the tick's agents, and who pays."""
         return Voices(
-            self.submit, self.account, self.notify, self.picture, self.debater, self.promoted
+            self.submit,
+            self.account,
+            self.notify,
+            self.picture,
+            self.debater,
+            self.promoted,
+            self.told,
         )
+
+
+class Seen(NamedTuple):
+    """What a finished tick came to, as values: what its record is made of.
+
+    `signals` are the rows that it wrote, `desk` its trading state and exposure (NO_EXPOSURE for a
+    HOLD that no record tells of).
+    """
+
+    sight: Sight
+    thought: Thought
+    saved: Saved
+    action: Action
+    signals: tuple[Mapping[str, Any], ...]
+    desk: Mapping[str, Any]
+    elapsed_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a tick: done with its record, skipped or late with a reason, or taken."""
+    """What became of a tick: done with its record, skipped or late with a reason, or taken.
+
+    `seen` is there for every tick that is done, `record` where one was wanted (Edges.recording).
+    """
 
     key: TickKey
     state: Literal["done", "skipped", "late", "taken"]
     record: Mapping[str, Any] | None = None
     reason: str = ""
     detail: str = ""
+    seen: Seen | None = None
 
 
 def run_tick(
@@ -145,15 +190,16 @@ def run_tick(
     with _write(edges, deadline):
         if not edges.database.claim_tick(key, edges.epoch):
             return Outcome(key, "taken", reason="claimed")
-    _tell(edges, key, "tick_start", _start(key))
+    if edges.notify is not None:
+        _tell(edges, key, "tick_start", _start(key))
     try:
         outcome = _claimed(instance, key, due, deadline, profile, edges)
     except BaseException as error:
         _tell(edges, key, "tick_error", _fault(error))
         raise
-    if outcome.record is None:
+    if outcome.state != "done":
         _tell(edges, key, "tick_error", _skip(outcome))
-    else:
+    elif outcome.record is not None:
         _tell(edges, key, "tick", outcome.record)
     return outcome
 
@@ -173,7 +219,7 @@ def _claimed(
             sight, key, profile, edges.voices,
             database=database, clock=edges.clock, deadline=deadline,
         )  # fmt: skip
-        record = _decide(instance, key, sight, thought, profile, edges, due, deadline)
+        record, seen = _decide(instance, key, sight, thought, profile, edges, due, deadline)
         reach("committed")
     except DataUnavailable as error:
         with _write(edges, deadline):
@@ -185,7 +231,7 @@ def _claimed(
     if thought.late:
         thought.late.watch(database, key)
     _afterwards(instance, edges)
-    return Outcome(key, "done", record=record)
+    return Outcome(key, "done", record=record, seen=seen)
 
 
 def _afterwards(instance: Instance, edges: Edges) -> None:
@@ -193,7 +239,7 @@ def _afterwards(instance: Instance, edges: Edges) -> None:
     try:
         if edges.way is not None:
             edges.way.send(instance.id)
-        else:
+        elif signal_bridge.waits(edges.database, instance.id):
             with edges.database.transaction(PUBLISH_WAIT):
                 publish(instance, edges)
     except Exception:
@@ -245,6 +291,8 @@ def publish(instance: Instance, edges: Edges) -> None:
     if edges.way is not None:
         edges.way.send(instance.id)
         return
+    if not signal_bridge.waits(edges.database, instance.id):
+        return
     state = trading_state(edges)
     signal_bridge.publish_pending(
         edges.database,
@@ -260,7 +308,7 @@ def trading_state(edges: Edges) -> TradingState:
     return "HALTED" if edges.halted() else edges.database.trading_state()
 
 
-def _release(database: Database, key: TickKey, epoch: int) -> None:
+def _release(database: Keeper, key: TickKey, epoch: int) -> None:
     try:
         with database.transaction(LEAST_WAIT):
             database.release_claim(key, epoch)
@@ -276,23 +324,30 @@ def _look(
 ) -> Sight:
     as_of = key.bar_time + duration(key.timeframe)
     bars = edges.window.bars(key.timeframe, as_of)
-    if bars.index[-1] != key.bar_time:
+    if bars.last != key.bar_time:
         raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
-    path = _path(instance, edges, as_of)
+    cursor = None if edges.way else edges.database.paper_cursor(instance.id)
+    path = tick_paper.path(instance, edges.window, cursor, as_of)
     if edges.way is not None:
         edges.way.settle(instance.id)
-    now, before = edges.clock.now(), edges.database.standing(instance.id)
+    now = edges.clock.now()
+    before = edges.database.standing(instance.id) if edges.told else {}
     with _write(edges, deadline):
         edges.window.keep(key.timeframe, bars)
         if edges.way is None:
             publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
-            _advance_paper(instance, profile, edges.database, path, as_of)
+            tick_paper.advance(instance, profile, edges.database, path, cursor, as_of)
     ath = edges.window.ath(key.timeframe, as_of)
     memory = edges.database.memory_context(
-        instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=instance.symbol
+        instance.id,
+        key.timeframe,
+        as_of=as_of,
+        profile=profile,
+        symbol=instance.symbol,
+        price=float(row["close"]),
     )
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
@@ -312,78 +367,27 @@ def _look(
         events=events,
     )
     score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
-    first, last = (bars.index[at].to_pydatetime() for at in (0, -1))
+    revision = None
+    if edges.told:
+        before["path"] = [[iso(bar.time), *bar[1:]] for bar in path]
+        revision = edges.database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
     return Sight(
         instance=instance,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
         now=now,
-        before={**before, "path": [[iso(bar.time), *bar[1:]] for bar in path]},
-        bars=bars,
+        before=before,
+        view=bars,
         row=row,
         ath=ath,
         ath_score=score,
         memory=memory,
         bundle=bundle,
-        revision=edges.database.bar_revision(instance.id, key.timeframe, first, last),
+        revision=revision,
         news=news,
         events=events,
     )
-
-
-def _path(instance: Instance, edges: Edges, as_of: datetime) -> list[paper.Bar]:
-    """Return the bars of the shortest timeframe that the paper bridge has not lived through."""
-    if edges.way is not None:
-        return []
-    cursor = edges.database.paper_cursor(instance.id)
-    if cursor is None or cursor >= as_of - duration(instance.shortest):
-        return []
-    return edges.window.path(instance.shortest, cursor, as_of)
-
-
-def _advance_paper(
-    instance: Instance,
-    profile: Profile,
-    database: Database,
-    path: Sequence[paper.Bar],
-    as_of: datetime,
-) -> None:
-    cursor = database.paper_cursor(instance.id)
-    if cursor is None:
-        database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
-        return
-    held = database.paper_position(instance.id)
-    spec = profile.symbol(instance.symbol)
-    result, reached = paper.advance_all(
-        [_paper_order(row, profile, spec) for row in database.paper_orders(instance.id)],
-        paper.PaperPosition.of(held) if held else None,
-        path,
-        cursor=cursor,
-        spread=spec.spread,
-        spec=spec,
-    )
-    for event in result.events:
-        signal_bridge.apply_event(database, event)
-    if reached is not None and reached > cursor:
-        database.set_paper_cursor(instance.id, reached)
-
-
-def _paper_order(row: Mapping[str, Any], profile: Profile, spec: SymbolSpec) -> paper.PaperOrder:
-    """Return a stored signal as the paper bridge takes it, with the limits of its moment.
-
-    It fills at the next bar's open, not now, so the price may have gone as far as the collar lets.
-    """
-    known = {name: value for name, value in row.items() if name != "atr"}
-    if row["kind"] == "open" and row["atr"]:
-        allowed = limits(
-            row["atr"],
-            spec.digits,
-            spread_share=profile.gate.max_spread_atr,
-            deviation_share=profile.risk.price_collar_atr,
-        )
-        known |= allowed._asdict()
-    return paper.PaperOrder(**known)
 
 
 # --- what the tick decides: step 10 ---------------------------------------------------------------
@@ -398,7 +402,7 @@ def _decide(
     edges: Edges,
     due: float,
     deadline: float,
-) -> Mapping[str, Any]:
+) -> tuple[Mapping[str, Any] | None, Seen]:
     database = edges.database
     figures = edges.way.figures(instance.id) if edges.way else {}  # files, and no lock held
     with _write(edges, deadline):
@@ -411,17 +415,17 @@ def _decide(
             ungated=thought.ungated,
             source_type=thought.deliberation.source_type,
             profile=profile,
-            deliberation=tick_record.spoken(thought.deliberation),
+            deliberation=tick_record.spoken(thought.deliberation) if edges.recording else None,
             timeframes=instance.timeframes,
         )
         now = edges.clock.now()
-        desk = {
+        desk: dict[str, Any] = {
             "trading_state": trading_state(edges),
-            "exposure": {
-                **database.exposure(instance.id, key.timeframe, as_of=sight.as_of),
-                **figures,
-            },
+            "exposure": NO_EXPOSURE,
         }
+        if edges.told or saved.verdict != "HOLD":
+            exposure = database.exposure(instance.id, key.timeframe, as_of=sight.as_of)
+            desk["exposure"] = {**exposure, **figures}
         action = _review(instance, sight, thought, saved, profile, database, desk)
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(sight.as_of)}")
@@ -430,25 +434,33 @@ def _decide(
         elif profile.execution == "approve" and action.drafts:
             action = _propose(key, sight, thought, saved, action, edges, now)
         signals = _enqueue(instance, key, sight, action, database, now)
-        record = tick_record.build(
-            sight=sight,
-            thought=thought,
-            saved=saved,
-            action=action,
-            signals=signals,
-            profile=profile,
-            provider=edges.provider,
-            desk={**desk, "decided": iso(now)},
-            elapsed_ms=(edges.clock.monotonic() - due) * 1000.0,
-        )
+        elapsed = (edges.clock.monotonic() - due) * 1000.0
+        desk["decided"] = iso(now)
+        seen = Seen(sight, thought, saved, action, signals, desk, elapsed)
+        record = _record(seen, profile, edges) if edges.told else None
         if sight.news is not None:
             database.store_news(found.item for found in sight.news.items)
-        database.write_journal(key, record)
+        if record is not None and edges.recording:
+            database.write_journal(key, record)
         database.write_calls(key, thought.deliberation.calls)
         if thought.picture is not None:
             database.store_picture(thought.picture)
         database.finish_tick(key, edges.epoch)
-    return record
+    return record, seen
+
+
+def _record(seen: Seen, profile: Profile, edges: Edges) -> Mapping[str, Any]:
+    return tick_record.build(
+        sight=seen.sight,
+        thought=seen.thought,
+        saved=seen.saved,
+        action=seen.action,
+        signals=seen.signals,
+        profile=profile,
+        provider=edges.provider,
+        desk=seen.desk,
+        elapsed_ms=seen.elapsed_ms,
+    )
 
 
 def _review(
@@ -457,19 +469,21 @@ def _review(
     thought: Thought,
     saved: Saved,
     profile: Profile,
-    database: Database,
+    database: Keeper,
     desk: Mapping[str, Any],
 ) -> Action:
     stands = sentiment_rules.opening_stands(
         saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
     )
-    latched = {side: database.latch(instance.id, side) for side in ("BUY", "SELL")}
+    found = database.latches(instance.id)
+    before = {side: side in found for side in sentiment_rules.SIDES}
     outer = (saved.low_consensus, saved.high_consensus)
-    latched = sentiment_rules.release_latch(latched, outer, profile.thresholds)
+    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    position = database.position(instance.id)
     veto = thought.counted.veto or latched.get(saved.verdict, False)
     action = risk_engine.review(
         verdict=saved.verdict,
-        position=database.position(instance.id),
+        position=position,
         price=sight.close,
         atr=sight.atr,
         spec=profile.symbol(instance.symbol),
@@ -482,7 +496,6 @@ def _review(
         duplicate=_sent_before(instance, sight, saved.verdict, database),
         **desk["exposure"],
     )
-    position = database.position(instance.id)
     openings = {
         side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
         for side in latched
@@ -493,12 +506,15 @@ def _review(
     if profile.execution == "off":
         return action
     for side, held in latched.items():
-        database.set_latch(instance.id, side, held)
+        if held != before[side]:
+            database.set_latch(instance.id, side, held)
     return action
 
 
-def _sent_before(instance: Instance, sight: Sight, verdict: str, database: Database) -> bool:
+def _sent_before(instance: Instance, sight: Sight, verdict: str, database: Keeper) -> bool:
     """Return whether this very decision is in the outbox already."""
+    if verdict == "HOLD":
+        return False
     sid = signal_bridge.signal_id(
         instance.id, instance.symbol, sight.timeframe, sight.bar_time, kind="open", side=verdict
     )
@@ -548,7 +564,7 @@ def _enqueue(
     key: TickKey,
     sight: Sight,
     action: Action,
-    database: Database,
+    database: Keeper,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
     life = signal_life(key.timeframe)

@@ -11,6 +11,10 @@ On the same terms an analyst or a researcher that answered at once, with low con
 look once more (`AgentSettings.second_look`). Its second answer counts if it is good; if not, for
 whatever reason, the first one stands.
 
+Where the desk's own agents ask a provider that answers at once and reads no prose (`Line.inline`),
+texts are written only when somebody reads them, and a prompt's length, which is what may be sent,
+is no matter.
+
 Every request is kept as a `CallRecord`, also when its answer came late or never: a late answer is
 recorded and not used. Of a foreign exception only the type is kept, because its text may hold a
 key.
@@ -42,6 +46,7 @@ from .contracts import (
     Submit,
 )
 from .fence import without_nonce
+from .lazy_text import later
 
 REASONS: Final = frozenset(
     (
@@ -112,6 +117,8 @@ class Line:
 
     `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
     leaves above it serves retries and second looks. `deadline` is the debate's, by `monotonic`.
+    `inline`: the desk's own agents ask on the caller's thread, and `submit` is immediate; `given`
+    are then the reports that they were given, held to their roles already.
     """
 
     submit: Submit
@@ -119,7 +126,9 @@ class Line:
     settings: AgentSettings
     planned: int
     deadline: float = -math.inf
+    inline: bool = False
     calls: list[Call] = field(default_factory=list)
+    given: dict[str, AgentReport] = field(default_factory=dict)
     _extra: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -241,6 +250,8 @@ class _Exchange:
         line, stage = self._line, self._stage
         started = line.monotonic()
         report = self.retried(prompt, parse)
+        if line.inline:
+            line.given[self._role.id] = report
         now = line.monotonic()
         if not self._doubtful(report) or stage.until - now < now - started:
             return report
@@ -306,13 +317,15 @@ class _Exchange:
     def _request(self, prompt: Prompt, delay: float) -> Request:
         if not isinstance(prompt, Prompt):
             raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
-        if _bytes(prompt.system) + _bytes(prompt.user) > MAX_PROMPT_BYTES:
+        unread = self._line.inline and self._role.kind != "scorer"
+        if not unread and _bytes(prompt.system) + _bytes(prompt.user) > MAX_PROMPT_BYTES:
             raise ModelUnavailable("refused", f"a prompt of more than {MAX_PROMPT_BYTES} bytes")
         if self._over():
             raise ModelUnavailable("deadline", "no time is left")
         if self._attempts >= REQUESTS_PER_AGENT:
             raise ModelUnavailable("budget", f"more than {REQUESTS_PER_AGENT} requests an agent")
         context, role = self._context, self._role
+        features = context.features
         self._attempts += 1
         return Request(
             role=role,
@@ -322,12 +335,10 @@ class _Exchange:
             timeframe=context.timeframe,
             bar_time=context.bar_time,
             model=self._line.settings.model(role.id, role.tier),
-            system=prompt.system,
-            user=prompt.user,
+            system=later(lambda: prompt.system) if unread else prompt.system,
+            user=later(lambda: prompt.user) if unread else prompt.user,
             schema=replies.SCHEMAS[prompt.shape],
-            features={
-                name: context.features[name] for name in prompt.evidence if name in context.features
-            },
+            features={name: features[name] for name in prompt.evidence if name in features},
             reports=tuple(visible(report, context) for report in context.reports),
             scores=context.scores,
             max_output_tokens=OUTPUT_TOKENS[role.tier],
@@ -347,7 +358,9 @@ class _Exchange:
             raise
         except TimeoutError:
             raise ModelUnavailable("timeout") from None
-        except BaseException as error:  # noqa: BLE001 - any exception means that the agent failed
+        except BaseException as error:
+            if self._line.inline and isinstance(error, KeyboardInterrupt):
+                raise  # the user's, on the caller's thread; else any exception is a failed agent
             raise ModelUnavailable("error", type(error).__name__) from None
         if not isinstance(completion, Completion):
             raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
@@ -358,6 +371,8 @@ class _Exchange:
             raise ModelUnavailable("timeout", "the answer came late")
         if completion.stop_reason in UNUSABLE:
             raise ModelUnavailable(UNUSABLE[completion.stop_reason], completion.stop_reason)
+        if completion.reply is not None:
+            return replies.about(completion.reply, request.symbol)
         text = completion.text
         if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
             text = without_nonce(text, request.nonce)
@@ -380,18 +395,33 @@ def call_record(call: Call, now: float) -> CallRecord:
         status="late" if late else call.status,
         model=_word(completion.model) if completion else request.model,
         provider=_word(completion.provider) if completion else "",
-        system=without_nonce(request.system, request.nonce),
-        user=without_nonce(request.user, request.nonce),
-        reply=_storable(completion.text, request.nonce) if completion else "",
+        system=_later(lambda: without_nonce(request.system, request.nonce)),
+        user=_later(lambda: without_nonce(request.user, request.nonce)),
+        reply=_later(lambda: _storable(completion.text, request.nonce)) if completion else "",
         input_tokens=_count(completion.input_tokens) if completion else 0,
         output_tokens=_count(completion.output_tokens) if completion else 0,
         cost_usd=_cost(completion.cost_usd) if completion else 0.0,
         elapsed_ms=round(((now if call.ended is None else call.ended) - call.started) * 1000, 3),
-        request_hash=request_hash(request),
+        request_hash=_later(lambda: request_hash(request)),
         detail=_storable(call.detail, request.nonce),
         stop_reason=_word(completion.stop_reason) if completion else "",
         cached_tokens=_count(completion.cached_tokens) if completion else 0,
     )
+
+
+def _later(write: Callable[[], str]) -> str:
+    """Return a text of a record, written when it is read; one that cannot be written is empty.
+
+    A record is read when the debate is over: nothing may raise there that could not in it.
+    """
+
+    def written() -> str:
+        try:
+            return write()
+        except Exception:  # noqa: BLE001 - what a prompt or a reply is made of may be anything
+            return ""
+
+    return later(written)
 
 
 def _bytes(text: str) -> int:

@@ -1,8 +1,9 @@
 """The words that the debate speaks: what goes in, what a model is asked, what comes back.
 
 Every value that passes between the stages of a deliberation is declared here, and nothing else is.
-The module imports only the standard library, so that `agents/`, `agent_framework`, `agent_config`
-and `scoring_rubric` lift out into another program. Nothing here performs I/O or reads a clock.
+The module imports only the standard library and `lazy_text`, so that `agents/`, `agent_framework`,
+`agent_config` and `scoring_rubric` lift out into another program. Nothing here performs I/O or
+reads a clock.
 
 A report is a value: an agent that has nothing to say abstains with a reason. Only broken machinery
 raises, and the single exception is `ModelUnavailable`.
@@ -15,7 +16,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+from .lazy_text import texts
 
 VECTORS: Final = ("price_action", "key_levels", "momentum", "structure")
 """The four scores, in the order in which they are shown and stored."""
@@ -235,6 +238,7 @@ class DebateContext:
     asset: str = ""
 
 
+@texts("system", "user")
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What an agent wants to ask; the framework turns it into a `Request`.
@@ -249,6 +253,7 @@ class Prompt:
     evidence: tuple[str, ...] = ()
 
 
+@texts("system", "user")
 @dataclass(frozen=True, slots=True)
 class Request:
     """One call to a model. A provider reads it and needs nothing else.
@@ -282,6 +287,7 @@ class Request:
     linger_s: float = 0.0
 
 
+@texts("text")
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What a provider brought back: the text as it came, how it ended, and what it cost.
@@ -289,7 +295,8 @@ class Completion:
     `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied;
     `output_tokens` counts everything billed as output, thinking too. `stop_reason` is end, length
     (cut off at the output limit), refusal, filter, or the vendor's own word. `final`: no second
-    look may follow, because none did when this answer was recorded.
+    look may follow, because none did when this answer was recorded. `reply` is the object whose
+    JSON the text is, of a provider that composed it itself: then nobody need write it and read it.
     """
 
     text: str
@@ -301,6 +308,7 @@ class Completion:
     stop_reason: str = "end"
     cached_tokens: int = 0
     final: bool = False
+    reply: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +329,7 @@ class CallBound:
     tier: Tier = "deep"
 
 
+@texts("system", "user", "reply", "request_hash")
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One request and what became of it. `status` is ok, late, or a `ModelUnavailable` reason.
@@ -353,6 +362,24 @@ Ask = Callable[[Prompt], AgentReport]
 
 Submit = Callable[[Request], "Future[Completion]"]
 """How the framework reaches a provider."""
+
+S = TypeVar("S", bound=Callable[..., "Future[Completion]"])
+
+
+def immediate(submit: S) -> S:
+    """Mark a submit: what it returns is answered already, and no prose of a request leaves here.
+
+    The desk then runs its own agents one after the other on the caller's thread, and only those
+    texts are written that somebody reads.
+    """
+    vars(submit)["immediate"] = True
+    return submit
+
+
+def is_immediate(submit: Submit) -> bool:
+    """Tell whether a submit carries that mark."""
+    return getattr(submit, "immediate", False) is True
+
 
 Reserve = Callable[[str, tuple[CallBound, ...]], bool]
 """`reserve(stage, worst_case)`: False means that the stage makes no call, for "budget"; so does

@@ -6,9 +6,9 @@ Values only: nothing here asks, waits or fails.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from math import fsum
-from typing import Any
+from typing import Any, Final
 
 from .contracts import (
     SCORE_DECIMALS,
@@ -21,6 +21,8 @@ from .contracts import (
 )
 from .panel import NEUTRAL, Panel
 from .synthesis import moved
+
+_CALL: Final = tuple(part.name for part in fields(CallRecord))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Deliberation:
             "failures": dict(self.failures),
             "unasked": dict(self.unasked),
             "panel": self.panel.as_json(),
-            "calls": [asdict(call) for call in self.calls],
+            "calls": [{name: getattr(call, name) for name in _CALL} for call in self.calls],
             "stages": [dict(stage) for stage in self.stages],
             "flags": list(self.flags),
             "cost_usd": self.cost_usd,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from agent_config import GROUNDING_TOLERANCE
@@ -77,8 +78,11 @@ def missing(role: Role, context: DebateContext) -> str:
     A need names a feature, or all whose id begins with it and a dot (the whole block `technical`);
     a need that ends in an underscore begins an id.
     """
-    there = [name for name, feature in context.features.items() if feature.value is not None]
-    if not role.needs or any(_is_of(name, need) for need in role.needs for name in there):
+    whole, begun = _needed(tuple(role.needs))
+    if not role.needs or any(
+        (name in whole or name.startswith(begun)) and feature.value is not None
+        for name, feature in context.features.items()
+    ):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
     lacking = f"no {' or '.join(blocks)} evidence"
@@ -89,9 +93,21 @@ def missing(role: Role, context: DebateContext) -> str:
     return f"{lacking} ({', '.join(names)})" if names else lacking
 
 
+@lru_cache(maxsize=256)
+def named(
+    names: tuple[str, ...], prefixes: tuple[str, ...], but: frozenset[str]
+) -> tuple[str, ...]:
+    """Return, sorted, the names with one of the prefixes that are in none of some blocks.
+
+    Remembered, because the names of one tick are mostly those of the next.
+    """
+    found = (name for name in names if name.startswith(prefixes))
+    return tuple(sorted(name for name in found if name.split(".", 1)[0] not in but))
+
+
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Tell whether every citation names a feature and its value, numbers within 1 %."""
-    return all(_true(cited, features.get(cited.id)) for cited in evidence)
+    return all([_true(cited, features.get(cited.id)) for cited in evidence])  # noqa: C419 - quick
 
 
 def number(features: Mapping[str, Feature], name: str) -> float | None:
@@ -112,8 +128,11 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
     return {**scores, **features}
 
 
-def _is_of(name: str, need: str) -> bool:
-    return name == need or name.startswith(need if need.endswith((".", "_")) else f"{need}.")
+@lru_cache(maxsize=64)
+def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names that needs give, and how the other names begin that they mean."""
+    begun = (need if need.endswith((".", "_")) else f"{need}." for need in needs)
+    return frozenset(needs), tuple(begun)
 
 
 def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:

@@ -37,6 +37,8 @@ _PLAINER: Final = str.maketrans(
     | {chr(code): "" for first, last in _UNSEEN for code in range(first, last + 1)}
 )
 """What text may keep of brackets, which open fences and a chat's own marks, and of the unseen."""
+_MARKS: Final = re.compile(r"[<>{}\[\]`]")
+"""The ASCII among them."""
 _CUT: Final = "…"
 
 
@@ -48,6 +50,8 @@ def has_nonce(context: DebateContext) -> bool:
 def clean(text: str, limit: int, nonce: str = "") -> str:
     """Return text as one printable line of at most `limit` bytes that can forge no fence."""
     text = text[: limit * 2]
+    if _is_clean(text) and (not nonce or nonce.lower() not in text.lower()):
+        return text if len(text) <= limit else text[: max(0, limit - len(_CUT.encode()))] + _CUT
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if not text.isprintable():
@@ -58,6 +62,18 @@ def clean(text: str, limit: int, nonce: str = "") -> str:
     if len(written) <= limit:
         return text
     return written[: max(0, limit - len(_CUT.encode()))].decode(errors="ignore") + _CUT
+
+
+def _is_clean(text: str) -> bool:
+    """Tell whether text is as `clean` would have it, its length aside: most is."""
+    return (
+        text.isascii()
+        and text.isprintable()
+        and _MARKS.search(text) is None
+        and "  " not in text
+        and not text.startswith(" ")
+        and not text.endswith(" ")
+    )
 
 
 def without_nonce(text: str, nonce: str) -> str:

@@ -35,6 +35,7 @@ from agent_config import CONFIDENCE_WEIGHT
 from scoring_rubric import OWN_FLAGS
 
 from .contracts import (
+    EMPTY,
     ORDINALS,
     VECTORS,
     AgentReport,
@@ -247,6 +248,11 @@ def load(text: object, symbol: str) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError) as error:
         raise _garbage(type(error).__name__) from None
+    return about(reply, symbol)
+
+
+def about(reply: object, symbol: str) -> dict[str, Any]:
+    """Return the object of a reply about `symbol`; raises ModelUnavailable and only that."""
     if not isinstance(reply, dict):
         raise _garbage("the reply is no JSON object")
     told = reply.get("symbol")
@@ -272,44 +278,52 @@ def read(
 
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `report` into a report; raises ModelUnavailable("garbage")."""
-    return held_to(_drawn(_fitting(ReportReply, reply), role, features), role)
+    return _held(_drawn(_fitting(ReportReply, reply), role, features), role)
 
 
 def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `case` into a report; raises ModelUnavailable("garbage")."""
     told = _fitting(CaseReply, reply)
-    drawn = _drawn(told, role, features)
     falsifiers = () if told.abstained else _lines(told.falsifiers)
-    return held_to(replace(drawn, falsifiers=falsifiers), role)
+    return _held(_drawn(told, role, features, falsifiers=falsifiers), role)
 
 
 def news(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `news` into a report; raises ModelUnavailable("garbage")."""
     told = _fitting(NewsReply, reply)
-    drawn = _drawn(told, role, features)
     ordinals = {} if told.abstained else {name: getattr(told.ordinals, name) for name in ORDINALS}
-    return held_to(replace(drawn, ordinals=ordinals), role)
+    return _held(_drawn(told, role, features, ordinals=ordinals), role)
 
 
-def _drawn(told: ReportReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+def _drawn(
+    told: ReportReply,
+    role: Role,
+    features: Mapping[str, Feature],
+    *,
+    falsifiers: tuple[str, ...] = (),
+    ordinals: Mapping[str, int] = EMPTY,
+) -> AgentReport:
     given = told.adjustments
     adjustments = {vector: getattr(given, vector) for vector in VECTORS}
     evidence = _citations(told.evidence)
+    points = _lines(told.key_points)
+    _writable(evidence, told.reasoning, told.abstain_reason, *points, *told.flags, *falsifiers)
     flags = [flag for flag in _lines(told.flags) if flag not in OWN_FLAGS]
-    drawn = AgentReport(
+    if not told.abstained and not _stands(adjustments, evidence, features):
+        flags.append(UNGROUNDED)
+    return AgentReport(
         agent_id=role.id,
         adjustments=dict.fromkeys(VECTORS) if told.abstained else adjustments,
         confidence=told.confidence,
         reasoning=told.reasoning[:REASONING_KEPT],
-        key_points=_lines(told.key_points),
+        key_points=points,
         evidence=evidence[:CITATIONS_KEPT],
         flags=tuple(flags),
         abstained=told.abstained,
         reason=(told.abstain_reason[:LINE_KEPT] or ABSTAINED) if told.abstained else "",
+        falsifiers=falsifiers,
+        ordinals=ordinals,
     )
-    if not told.abstained and not _stands(drawn, evidence, features):
-        drawn = replace(drawn, flags=(*drawn.flags, UNGROUNDED))
-    return drawn
 
 
 def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -317,6 +331,7 @@ def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
     told = _fitting(RulingReply, reply)
     reasoning = told.reasoning[:REASONING_KEPT]
     evidence = _citations(told.evidence)
+    _writable(evidence, reasoning)
     drawn = AgentReport(
         agent_id=role.id,
         adjustments=dict.fromkeys(VECTORS),
@@ -328,7 +343,7 @@ def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
             told.multiplier, told.veto, (str(told.reason_code),), reasoning[:LINE_KEPT]
         ),
     )
-    return held_to(drawn, role)
+    return _held(drawn, role)
 
 
 def scores(reply: Mapping[str, Any]) -> dict[str, float]:
@@ -349,6 +364,11 @@ def held_to(drawn: object, role: Role) -> AgentReport:
     """
     if not isinstance(drawn, AgentReport) or not _well_formed(drawn):
         raise _garbage(f"{role.id} returned no proper report but {type(drawn).__name__}")
+    return _held(drawn, role)
+
+
+def _held(drawn: AgentReport, role: Role) -> AgentReport:
+    """Return a well-formed report within its role."""
     adjustments: dict[str, float | None] = dict.fromkeys(VECTORS)
     flags = dict.fromkeys(drawn.flags)
     for vector in VECTORS:
@@ -375,12 +395,18 @@ def held_to(drawn: object, role: Role) -> AgentReport:
             flags[CLAMPED] = None
     elif role.kind == "gate" and not drawn.abstained:
         raise _garbage("a gate without a ruling")
-    return replace(
-        drawn,
+    return AgentReport(
         agent_id=role.id,
         adjustments=adjustments,
+        confidence=drawn.confidence,
+        reasoning=drawn.reasoning,
+        key_points=drawn.key_points,
+        evidence=drawn.evidence,
         flags=tuple(flags),
+        abstained=drawn.abstained,
+        reason=drawn.reason,
         ruling=judged,
+        falsifiers=drawn.falsifiers,
         ordinals=ordinals,
     )
 
@@ -398,7 +424,12 @@ def _well_formed(drawn: AgentReport) -> bool:
     )
 
 
+_PLAIN: Final = frozenset((str, int, float, type(None)))
+
+
 def _is_citation(cited: object) -> bool:
+    if type(cited) is Evidence and type(cited.id) is str and type(cited.value) in _PLAIN:
+        return True  # nearly every one
     return (
         isinstance(cited, Evidence)
         and isinstance(cited.id, str)
@@ -408,9 +439,11 @@ def _is_citation(cited: object) -> bool:
 
 
 def _stands(
-    drawn: AgentReport, evidence: tuple[Evidence, ...], features: Mapping[str, Feature]
+    adjustments: Mapping[str, float | None],
+    evidence: tuple[Evidence, ...],
+    features: Mapping[str, Feature],
 ) -> bool:
-    scored = any(value is not None for value in drawn.adjustments.values())
+    scored = any(value is not None for value in adjustments.values())
     return grounded(evidence, features) and (bool(evidence) or not scored)
 
 
@@ -455,6 +488,17 @@ def _lines(items: tuple[str, ...]) -> tuple[str, ...]:
 
 def _citations(cited: tuple[Citation, ...]) -> tuple[Evidence, ...]:
     return tuple(_kept(item.id, item.value) for item in cited)
+
+
+def _writable(evidence: tuple[Evidence, ...], *words: str) -> None:
+    """Refuse a lone surrogate: the text of a reply has none, one that came as an object may."""
+    ids = [cited.id for cited in evidence]
+    values = [cited.value for cited in evidence if isinstance(cited.value, str)]
+    text = "".join((*words, *ids, *values))
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        raise _garbage(type(error).__name__) from None
 
 
 def _kept(name: str, value: float | str | None) -> Evidence:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -21,10 +20,13 @@ from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
 from .contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
 from .fence import has_nonce
 from .registry import Agent
-from .stages import run_together
+from .stages import Ended, run_in_turn, run_together
 from .synthesis import Answer
 
 OnEvent = Callable[[str, dict[str, Any]], None]
+
+UNGIVEN: Final = object()
+"""Stands where an agent was given no report."""
 
 SUMMARY_CHARS: Final = 600
 """Characters of an agent's reasoning that whoever listens is told."""
@@ -145,6 +147,8 @@ class Sitting:
         self, role_id: str, result: Answer | str, stage: Stage, started: float
     ) -> None:
         """Tell whoever listens what became of an agent: its answer, or why there is none."""
+        if self.on_event is None:
+            return
         where = {"agent": role_id, "stage": stage.name, "round": stage.round}
         ms = round((self.line.monotonic() - started) * 1000, 3)
         if isinstance(result, str):
@@ -177,10 +181,13 @@ class Sitting:
     ) -> None:
         started = self.line.monotonic()
 
-        def finished(role_id: str, future: Future[AgentReport]) -> None:
+        def finished(role_id: str, ended: Ended[AgentReport]) -> None:
             role = seats[role_id].role
             try:
-                outcome[role_id] = Answer(role, replies.held_to(result_of(future), role))
+                report = result_of(ended)
+                if report is not self.line.given.get(role_id, UNGIVEN):
+                    report = replies.held_to(report, role)
+                outcome[role_id] = Answer(role, report)
             except ModelUnavailable as error:
                 outcome[role_id] = failure(error)
             except Exception:  # noqa: BLE001 - a handed-in agent may return anything
@@ -197,7 +204,8 @@ class Sitting:
             )
             for role_id, seat in seats.items()
         }
-        unfinished = run_together(jobs, stage.until, self.line.monotonic, finished)
+        run = run_in_turn if self.line.inline else run_together
+        unfinished = run(jobs, stage.until, self.line.monotonic, finished)
         standing = self.line.close(stage, unfinished)
         for role_id in unfinished:
             if role_id in standing:
@@ -246,11 +254,11 @@ def fenced(context: DebateContext, role_id: str, stage: Stage) -> DebateContext:
     return replace(context, nonce=hashlib.sha256(text.encode()).hexdigest()[:NONCE_CHARS])
 
 
-def result_of(future: Future[Any]) -> Any:
+def result_of(ended: Ended[Any]) -> Any:
     """Return what a finished job returned; raises ModelUnavailable for whatever it raised."""
-    error = future.exception(timeout=0)
+    error = ended.exception()
     if error is None:
-        return future.result(timeout=0)
+        return ended.result()
     if isinstance(error, ModelUnavailable):
         raise error
     raise ModelUnavailable("error", type(error).__name__)

@@ -1,9 +1,12 @@
-"""Running the agents of a stage at once, on threads that can be left behind.
+"""Running the agents of a stage at once, on threads that can be left behind, or in turn on none.
 
 A call that hangs cannot be cancelled, and a thread that waits for it cannot be killed. So each
 agent of a stage gets a daemon thread: it never blocks the end of the process, and when the stage's
 time is up the desk goes on without it. Threads left behind are counted until they finish; while
 there are more than `MAX_ABANDONED`, `crowded` says so and no further agent is started.
+
+`run_in_turn` is for jobs that can neither hang nor wait: the desk's own agents with a provider that
+answers while it is asked. It needs no thread and looks at the time between the jobs.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 MAX_ABANDONED: Final = 32
 """Threads left behind, over the whole process, above which no agent is asked: four ticks of eight
@@ -23,8 +26,21 @@ GRACE_SECONDS: Final = 0.05
 
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _left_behind: set[Future[Any]] = set()
+
+
+class Ended(Protocol[T_co]):
+    """A job that has ended, asked as a future is."""
+
+    def exception(self) -> BaseException | None:
+        """Return what it raised, None when it did not."""
+        ...
+
+    def result(self) -> T_co:
+        """Return what it returned."""
+        ...
 
 
 class DaemonExecutor(Executor):
@@ -54,7 +70,7 @@ def run_together(
     jobs: Mapping[str, Callable[[], T]],
     until: float,
     monotonic: Callable[[], float],
-    finished: Callable[[str, Future[T]], None],
+    finished: Callable[[str, Ended[T]], None],
 ) -> tuple[str, ...]:
     """Run the jobs at once and report each as it finishes; return when all have or the time is up.
 
@@ -75,6 +91,32 @@ def run_together(
     return tuple(name for future, name in names.items() if future in running)
 
 
+def run_in_turn(
+    jobs: Mapping[str, Callable[[], T]],
+    until: float,
+    monotonic: Callable[[], float],
+    finished: Callable[[str, Ended[T]], None],
+) -> tuple[str, ...]:
+    """Run the jobs one after the other on this thread, and report each, until the time is up.
+
+    As `run_together`, names the jobs that were not finished then; one that finishes too late is
+    among them. What a job raises costs only itself; an interrupt of the program goes through.
+    """
+    unfinished = dict.fromkeys(jobs)
+    for name, job in jobs.items():
+        if monotonic() >= until:
+            break
+        try:
+            ended: Ended[T] = _Returned(job())
+        except Exception as error:  # noqa: BLE001 - as on a thread, it is for who is told
+            ended = _Raised(error)
+        if monotonic() > until + GRACE_SECONDS:
+            break
+        del unfinished[name]
+        finished(name, ended)
+    return tuple(unfinished)
+
+
 def abandoned() -> int:
     """Return how many threads that were left behind are still running."""
     return len(_left_behind)
@@ -89,3 +131,25 @@ def _leave_behind(running: set[Future[Any]]) -> None:
     for future in running:
         _left_behind.add(future)
         future.add_done_callback(_left_behind.discard)
+
+
+class _Returned(Generic[T]):
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> T:
+        return self._value
+
+
+class _Raised:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def exception(self) -> Exception:
+        return self._error
+
+    def result(self) -> NoReturn:
+        raise self._error

@@ -16,8 +16,11 @@ from benchmarks import (
     bench_debate,
     bench_desk,
     bench_pages,
+    bench_replay,
     bench_scores,
+    bench_shards,
     bench_streams,
+    bench_sweep,
     bench_tick,
 )
 
@@ -75,6 +78,9 @@ def main() -> None:
         *bench_desk.rows(bench_desk.measure()),
         *bench_pages.rows(bench_pages.measure()),
         *bench_streams.rows(bench_streams.measure()),
+        *bench_replay.rows(bench_replay.measure()),
+        *bench_sweep.rows(bench_sweep.measure()),
+        *bench_shards.rows(bench_shards.measure()),
     ]
     text = DOCUMENT.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)

@@ -285,13 +285,23 @@ def _files(folder: Path, words: Iterator[str]) -> None:
     def word(least: int = 1, most: int = 200) -> str:
         return next(words)[:most] or "x" * least
 
-    start = "2021-12-01T00:00:00Z"
+    start, later = "2021-12-01T00:00:00Z", "2021-12-02T00:00:00Z"
+
+    def line(points: list[Any]) -> dict[str, Any]:
+        return {"name": word(), "points": points}
+
     document = {
         "kind": "replay", "name": "arrived", "created_at": start, "title": word(),
         "summary": word(most=600), "period": {"from": start, "to": start}, "arms": [word(), word()],
-        "tables": [{"title": word(), "columns": [word(), word()],
+        "tables": [{"title": word(), "name": "first", "says": word(), "columns": [word(), word()],
                     "rows": [[next(words), next(words)], [next(words), 1]]}],
-        "series": [{"title": word(), "points": [[start, 1.0], ["2021-12-02T00:00:00Z", -1.0]]}],
+        "plots": [
+            {"title": word(), "of": "first", "kind": "line", "x": word(), "y": word(),
+             "says": word(), "lines": [line([[start, n], [later, 1]]) for n in (0, 1)]},
+            {"title": word(), "kind": "bars", "y": word(), "lines": [line([[word(), 1.0]])] * 2},
+            {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])]},
+        ],
+        "series": [{"title": word(), "points": [[start, 1.0], [later, -1.0]]}],
         "warnings": [next(words), next(words)],
     }  # fmt: skip
     replays = folder / "replays"

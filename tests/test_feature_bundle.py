@@ -643,3 +643,20 @@ def test_everything_is_told_as_of_the_tick() -> None:
     assert {feature.as_of for feature in made.features.values()} == {iso(CLOSED)}
     assert made.regime.name in REGIMES
     json.dumps(values(made), allow_nan=False)
+
+
+def test_one_look_finds_what_the_whole_bundle_has() -> None:
+    """A block is worked out when it is looked at: that may not show."""
+    words: dict[str, Any] = {"bars": last_bars(), "news": NEWS, "events": EVENTS}
+    whole = bundle(**words).features
+    order = list(whole)
+    assert order == list(dict(whole)) == [feature.id for feature in whole.values()]
+    for name in reversed(order):
+        assert bundle(**words).features[name] == whole[name], name
+    made = bundle(**words)
+    looked = {name: made.features.get(name) for name in reversed(order)}
+    assert list(made.features.items()) == [(name, looked[name]) for name in order]
+    assert made.features.get("technical.unknown") is made.features.get("nothing") is None
+    with pytest.raises(KeyError):
+        made.features["technical.unknown"]
+    assert dict(made.notes) == {vector: made.explained[vector].note for vector in VECTORS}

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = {
     0: [
         "agents/contracts",
+        "agents/lazy_text",
         "agent_config",
         "torra/errors",
         "torra/clock",
@@ -25,11 +26,13 @@ FLOORS = {
     1: [
         "technical_calculator",
         "ath_calculator",
+        "agents/evidence",
         "agents/fence",
         "scoring_rubric",
         "torra/market_structure",
         "torra/sentiment_rules",
         "torra/signal_states",
+        "torra/bar_view",
         "torra/feature_bundle",
         "torra/risk_engine",
         "torra/chart_sheet",
@@ -54,7 +57,8 @@ FLOORS = {
         "torra/trade_outcome",
         "torra/envelopes",
         "torra/evaluation/*",
-        "torra/l1_sweep",
+        "torra/l1_verdicts",
+        "torra/exact_sums",
     ],
     2: [
         "instance_database",
@@ -80,6 +84,8 @@ FLOORS = {
         "torra_trader",
         "torra/tick_record",
         "torra/tick_debate",
+        "torra/tick_edges",
+        "torra/tick_paper",
         "torra/late_answers",
         "torra/bar_window",
         "torra/schedule",
@@ -96,7 +102,12 @@ FLOORS = {
         "torra/symbol_databases",
         "torra/profile_fields",
         "torra/profile_guard",
+        "torra/warm_up",
+        "torra/journal_ticks",
+        "torra/promotion",
         "torra/profile_book",
+        "torra/l1_trades",
+        "torra/l1_sweep",
     ],
     5: [
         "torra/dashboard/*",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
 from datetime import timedelta
 
 import pytest
+from browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
 from desk_pages import open_pages
 from page_reader import Page, check_policy, check_structure
+from replay_exhibits import demo_document
 
 from torra.clock import iso, parse
 from torra.config import ROOT
-from torra.dashboard import replay_files, replays
-from torra.dashboard.replay_files import Document, Series, Shelf, allowed
+from torra.dashboard import replay_files
+from torra.dashboard.replay_files import Document, Shelf, allowed
+from torra.replay import report
 
 DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])
 PROGRAM = re.search(r"```python\n(.*?)```", DOCS, re.DOTALL)[1]
+COMMANDS = re.search(r"```console\n(.*?)```", DOCS, re.DOTALL)[1].replace("$ ", "")
 START = parse("2021-12-01T00:00:00Z")
 EARLIER = "2020-01-01T00:00:00Z"
 
@@ -59,7 +65,7 @@ def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages):
     check_structure(page)
     check_policy(page)
     assert "No replay and no scorecard yet" in page.text
-    shown = " ".join(PROGRAM.split())
+    shown = " ".join(COMMANDS.split())
     assert shown in page.text
     assert pages.json("/api/v1/replays")["replays"] == []
     pages.text("/replays/nothing", 404)
@@ -202,18 +208,138 @@ def test_a_file_is_read_again_only_when_it_changed(pages, put, monkeypatch):
     assert shelf.listed()[0][0].title == "Another"
 
 
-def test_a_line_leaves_gaps_keeps_its_ends_and_is_thinned():
-    points = [(START + timedelta(hours=at), float(at % 7)) for at in range(5000)]
-    points[10] = (points[10][0], None)
-    series = Series(title="s", points=points)
-    told = replays.line_of(series)
-    assert told["path"].count("L") + told["path"].count("M") <= replays.DRAWN + 2
-    last = re.findall(r"[ML]([\d.]+) ", told["path"])[-1]
-    assert float(last) == replays.WIDTH
-    gap = replays.line_of(Series(title="s", points=points[8:13]))["path"]
-    assert gap.count("M") == 2
-    assert replays.line_of(Series(title="s", points=[(START, None)]))["path"] == ""
-    flat = replays.line_of(Series(title="s", points=[(START, 2.0), (START, 2.0)]))
-    assert flat["zero"] is None and flat["low"] == flat["high"] == "2"
-    crossing = [(START, -1.0), (START + timedelta(hours=1), 3.0)]
-    assert replays.line_of(Series(title="s", points=crossing))["zero"] == replays.HEIGHT * 0.75
+# --- the report of a replay -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def demo(pages, put):
+    """Put the report with every kind of exhibit into the home, and return its document."""
+    report.write(pages.backing.home, demo_document())
+    return demo_document()
+
+
+def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages, demo):
+    page = Page(pages.text("/replays/btc-december"))
+    check_structure(page)
+    check_policy(page)
+    paper = Page(pages.text("/replays/btc-december/report.html"))
+    heads = [told for told in page.words if told.strip() in {t.title for t in demo.tables}]
+    assert (
+        heads == [told for told in paper.words if told in heads] and len(heads) == 18
+    )  # contents, heading, caption
+    drawn = [named for tag, named in page.tags if named.get("role") == "img"]
+    assert len(drawn) == len(demo.plots)
+    for table in demo.tables:
+        assert table.says in page.text and table.says in paper.text
+    assert set(map(tuple, paper.rows)) <= set(map(tuple, page.rows))
+    links = [named.get("href") for named in page.all("a")]
+    assert links.count("/replays/btc-december/report.html") == 2
+    shapes = [(t, n) for t, n in page.tags if t in ("path", "rect", "line", "text")]
+    on_paper = [(t, n) for t, n in paper.tags if t in ("path", "rect", "line", "text")]
+    assert shapes[-len(on_paper) :] == on_paper
+
+
+def test_the_list_says_over_which_time_and_how_many(pages, demo):
+    page = Page(pages.text("/replays"))
+    assert "2021-11-15 to 2021-12-31, 8 compared" in page.text
+    assert demo.summary in page.text and "! 2 warnings" in page.text
+
+
+def test_the_report_is_served_with_a_policy_that_lets_its_own_sheet_in_alone(pages, put):
+    put("btc-december")
+    answer = pages.client().get("/replays/btc-december/report.html")
+    assert answer.status_code == 200 and answer.mimetype == "text/html"
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy and "self" not in policy and "script" not in policy
+    digest = re.search(r"sha256-([^']+)'", policy)[1]
+    sheet = re.search(r"<style>(.*?)</style>", answer.text, re.DOTALL)[1]
+    assert base64.b64decode(digest) == hashlib.sha256(sheet.encode()).digest()
+    assert answer.headers["Content-Disposition"] == 'inline; filename="btc-december.html"'
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_a_file_that_cannot_be_shown_has_no_report(pages, put):
+    put("bad", "{")
+    assert "Report to print" not in pages.text("/replays/bad")
+    pages.text("/replays/bad/report.html", 404)
+    pages.text("/replays/nothing/report.html", 404)
+
+
+PLOTTED = {
+    "of nobody": ({"of": "nobody"}, "a plot is of nobody"),
+    "kind": ({"kind": "pie"}, "kind"),
+    "times and words": (
+        {"lines": [{"name": "a", "points": [[iso(START), 1], ["x", 2]]}]}, "more than one kind",
+    ),
+    "too many": ({"lines": [{"name": "a", "points": [[0, 1]] * 2001}]}, "at most 2000"),
+    "far": ({"lines": [{"name": "a", "points": [[0, 1e16]]}]}, "too far for a plot"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLOTTED)
+def test_a_bad_plot_makes_the_file_a_broken_one(pages, put, name):
+    changes, reason = PLOTTED[name]
+    plain = {"title": "p", "kind": "line", "lines": [{"name": "a", "points": [[iso(START), 1]]}]}
+    put("plotted", plots=[{**plain, **changes}])
+    assert reason in listed(pages)["plotted"]["problem"]
+
+
+def test_a_time_that_no_clock_has_is_a_broken_file_and_no_broken_page(pages, put):
+    put("early", created_at="0001-01-01T00:00:00+05:00")
+    assert "years 1 to 9999" in listed(pages)["early"]["problem"]
+    assert "This file cannot be shown" in pages.text("/replays/early")
+
+
+def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(pages, put):
+    points = [[iso(START + timedelta(hours=at)), at % 7] for at in range(5000)]
+    points[10][1] = None
+    put("lines", tables=[], plots=[], series=[{"title": "s", "points": points}])
+    text = pages.text("/replays/lines")
+    (path,) = re.findall(r'class="course s1" d="([^"]+)"', text)[:1]
+    assert path.count("M") == 2 and path.count("L") + 2 <= 800
+    assert path.startswith("M0.0 ") and re.findall(r"L([\d.]+) ", path)[-1] == "1000.0"
+    put("lines", tables=[], plots=[], series=[{"title": "s", "points": [[iso(START), None]]}])
+    assert "This plot has no point with a value." in pages.text("/replays/lines")
+    put("lines", tables=[], plots=[], series=[])
+    assert "neither a table nor a line" in pages.text("/replays/lines")
+
+
+@needs_browser
+def test_page_and_report_are_right_in_a_browser_and_on_paper(pages, demo, scaled):
+    looks = [(PHONE, "dark"), (DESK, "light"), (PHONE, "light"), (DESK, "dark")]
+    with Site(pages.app) as site, chromium() as browser:
+        for screen, scheme in looks[: scaled(4)]:
+            with Visit(browser, screen=screen, scheme=scheme) as visit:
+                visit.page.goto(f"{site.url}/replays/btc-december")
+                assert visit.overhang() <= 0
+                assert findings(visit.page) == []
+                assert visit.page.evaluate(TOUCHING) == []
+        with Visit(browser, screen=PHONE) as visit:
+            visit.page.goto(f"{site.url}/replays/btc-december/report.html")
+            assert visit.overhang() <= 0
+            visit.page.set_viewport_size({"width": 680, "height": 900})
+            visit.page.emulate_media(media="print")
+            inks = "[...document.querySelectorAll('.plot .course')].map((o) => getComputedStyle(o)"
+            assert set(visit.page.evaluate(f"{inks}.stroke)")) == {"rgb(0, 0, 0)"}
+            ground = "getComputedStyle(document.body).backgroundColor"
+            assert visit.page.evaluate(ground) == "rgb(255, 255, 255)"
+            assert visit.page.evaluate(TOUCHING) == []
+
+
+TOUCHING = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) => {
+  const words = [...plot.querySelectorAll("text")].filter((one) => one.checkVisibility());
+  const boxes = words.map((one) => [one.textContent, one.getBoundingClientRect()]);
+  const wide = document.documentElement.clientWidth;
+  const out = boxes.filter(([, box]) => box.left < 0 || box.right > wide).map(([text]) => text);
+  const low = 2;
+  for (const [at, [text, one]] of boxes.entries()) {
+    for (const [other, two] of boxes.slice(at + 1)) {
+      const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+      const down = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+      if (across > low && down > low + 2) out.push(`${text} on ${other}`);
+    }
+  }
+  return out;
+})"""
+"""Words of a plot that lie on each other or beyond the page."""

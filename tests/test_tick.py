@@ -23,6 +23,7 @@ from torra.bar_window import LiveWindow
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
 from torra.providers.registry import open_provider
+from torra.providers.rules import RulesProvider
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
@@ -340,11 +341,18 @@ def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
     desk.database.close()
 
 
+class Distant(RulesProvider):
+    """The rules behind a line: their answers are not said to be there at once."""
+
+    def submit(self, request: Request) -> Future[Completion]:
+        return super().submit(request)
+
+
 def test_publishing_waits_for_whoever_writes_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
-    desk = desks.open_desk(tmp_path)
+    desk = desks.open_desk(tmp_path, provider=Distant())
     desks.take_lease(desk)
     held, published, writers = threading.Event(), [], []
 
@@ -364,8 +372,10 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
 
     monkeypatch.setattr("torra.tick_debate.LateAnswers.watch", the_tick_is_stored)
     monkeypatch.setattr("signal_bridge.publish_pending", told)
+    monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")
     for writer in writers:
         writer.join()
     desk.database.close()
+    assert writers
     assert len(published) >= 5, "before the ticks, in each of the two, and after each"

@@ -25,6 +25,7 @@ from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.risk_engine import Action, DenyReason, Intent, Levels, SignalDraft
+from torra.tick_edges import Keeper
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose signals wait for a person."""
@@ -90,7 +91,7 @@ class Preview:
 
 
 def propose(
-    database: Database,
+    database: Keeper,
     action: Action,
     *,
     key: TickKey,

@@ -16,7 +16,13 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, Protocol
+
+TEXTS: Final = 4096
+"""Times of which the text is remembered, and the other way round: a tick asks for the same ones
+again and again.
+"""
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TIMEFRAMES: Final = {
@@ -174,9 +180,18 @@ def closes(timeframe: str, after: datetime, upto: datetime) -> Iterator[datetime
 
 def iso(moment: datetime) -> str:
     """Write an aware time as 2021-12-01T10:00:00Z, with fractions only when there are any."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return _written(moment)
 
 
+@lru_cache(maxsize=TEXTS)
+def _written(moment: datetime) -> str:
+    """Write a time in UTC, where equal times have equal texts."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+@lru_cache(maxsize=TEXTS)
 def parse(text: str) -> datetime:
     """Read ISO 8601; a time without a zone is taken as UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text.strip())

@@ -19,6 +19,9 @@ from torra.access_commands import audit, token
 from torra.first_steps import init
 from torra.plain_errors import plainly
 from torra.profile_commands import profile
+from torra.replay.checking_commands import consistency, lookahead
+from torra.replay.commands import recompose, replay
+from torra.replay.standing_commands import scorecard, standing
 
 
 def print_json(document: object) -> None:
@@ -270,7 +273,12 @@ def doctor(home: Path, as_json: bool) -> None:
     sys.exit(0 if all(item.ok for item in findings) else 1)
 
 
-for command in (init, profile, token, audit):
+COMMANDS = (
+    init, profile, token, audit,
+    replay, recompose, scorecard, standing, lookahead, consistency,
+)  # fmt: skip
+
+for command in COMMANDS:
     main.add_command(command)
 
 

@@ -15,7 +15,8 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 Model = TypeVar("Model", bound=BaseModel)
+T = TypeVar("T")
+R = TypeVar("R")
 
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
 PACKED: Final = Path(__file__).resolve().parent / "_shipped"
@@ -72,6 +75,32 @@ def _as_path(value: str) -> str:
     if not value.isprintable():
         raise ValueError("write a path of characters that can be printed")
     return value
+
+
+REMEMBERED: Final = 16
+"""Profiles of which `once` keeps an answer: those that a process runs at a time."""
+
+
+def once(ask: Callable[[T], R]) -> Callable[[T], R]:
+    """Let a method of frozen settings be worked out once for each object, not on every tick.
+
+    An answer is found by the very object, which is kept with it, so that a changed copy has its
+    own; the oldest go.
+    """
+    answers: dict[int, tuple[T, R]] = {}
+
+    @wraps(ask)
+    def asked(settings: T) -> R:
+        known = answers.get(id(settings))
+        if known is not None and known[0] is settings:
+            return known[1]
+        found = ask(settings)
+        for oldest in list(answers)[: len(answers) - REMEMBERED + 1]:
+            answers.pop(oldest, None)
+        answers[id(settings)] = (settings, found)
+        return found
+
+    return asked
 
 
 class SentimentWeights(Section):
@@ -211,6 +240,7 @@ class Profile(Section):
                 raise ValueError(f"the weight of {name} must be positive")
         return value
 
+    @once
     def debate(self) -> DebateSettings:
         """Return the part of the profile that the overlay reads."""
         return DebateSettings(agents=self.agents, gate=self.gate)
@@ -224,6 +254,7 @@ class Profile(Section):
                 f"the profile knows no trading conditions for {name}; add symbols.{name} to it"
             ) from None
 
+    @once
     def digest(self) -> str:
         """Return a short hash of every value, stored with each tick."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]

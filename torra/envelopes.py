@@ -49,7 +49,7 @@ AGENT: Final = {
     "agent_complete": ("summary", "abstained", "confidence", "adjustments", "evidence", "ms"),
     "agent_error": ("error", "ms"),
 }
-SYNTHESIS: Final = ("source_type", "adjustments", "multiplier", "veto")
+SYNTHESIS: Final = ("source_type", "adjustments", "multiplier", "veto", "shadow")
 DECISION: Final = (
     "verdict", "l1_verdict", "consensus", "action", "reason", "denied", "source_type", "cost_usd",
     "elapsed_ms",

@@ -12,7 +12,8 @@ An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drif
 would keep EMA20 where it is; the band is one ATR a bar, growing as a random walk does. The forecast
 is evidence for agents and nothing else: no score, stop or size is made of it.
 
-The bundle is always whole. What cannot be known (NaN, no memory yet, a feed that is off or brings
+The bundle is always whole; a block of it is worked out when somebody looks at it. What cannot be
+known (NaN, no memory yet, a feed that is off or brings
 nothing) is a feature with the value None, never a guess; the block `source` says why. Each kind of
 number has its decimals, and the value is rounded to them, so that the value and its text in a
 prompt are the same thing: a price has two more than the symbol is quoted with, which leaves three
@@ -27,7 +28,7 @@ warm-up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, takewhile
@@ -36,8 +37,9 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
-from technical_calculator import COMPONENTS, INDICATORS, explain
+from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra import market_regime
+from torra.bar_view import BarView
 from torra.clock import duration, iso
 from torra.market_regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
 from torra.news_digest import NewsStatus, NewsView
@@ -97,6 +99,10 @@ NOT_PRICES: Final[Mapping[str, Kind]] = {
 }
 """Kinds of the indicators that are no prices."""
 
+COMPONENT_IDS: Final = {f"component.{name}": name for part in COMPONENTS.values() for name in part}
+TECHNICAL_IDS: Final = {f"technical.{name}": name for name in INDICATORS}
+"""Columns of a row by the id of their feature."""
+
 MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
     "markov_state": ("current_markov_state", WORD),
     "state_duration": ("state_duration", Kind(BARS, 0)),
@@ -134,7 +140,8 @@ Found = Iterator[tuple[str, Value, Kind]]
 class Bundle:
     """What one tick goes by: the four L1 scores, a line about each, and the evidence by id.
 
-    `regime` is the kind of market, with the features that it was read from.
+    `regime` is the kind of market, with the features that it was read from; `explained` holds the
+    components behind the scores.
     """
 
     symbol: str
@@ -143,6 +150,107 @@ class Bundle:
     notes: Mapping[str, str]
     features: Mapping[str, Feature]
     regime: Regime
+    explained: Mapping[str, VectorEvidence]
+
+
+class Evidence(Mapping[str, Feature]):
+    """Features by id in their order; each block of them is worked out at the first look at it."""
+
+    __slots__ = ("_blocks", "_known", "_moment", "_one", "_raw", "_whole")
+
+    def __init__(
+        self,
+        blocks: Mapping[str, Callable[[], Found]],
+        moment: str,
+        one: Callable[[str], tuple[Value, Kind] | None],
+    ) -> None:
+        """Take the blocks in their order, each with what yields it; `moment` is ISO text.
+
+        `one` gives a single feature of a large block by its id, None where it is in none.
+        """
+        self._blocks = blocks
+        self._one = one
+        self._moment = moment
+        self._raw: dict[str, Mapping[str, tuple[Value, Kind]]] = {}
+        self._known: dict[str, Feature] = {}
+        self._whole: dict[str, Feature] | None = None
+
+    def __getitem__(self, name: str) -> Feature:
+        found = self._known.get(name)
+        if found is None:
+            raw = self._one(name) or self._block(name.partition(".")[0])[name]
+            found = self._known[name] = _feature(name, *raw, self._moment)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a feature by its id, or `default`."""
+        found = self._known.get(name)
+        if found is not None:
+            return found
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def _block(self, name: str) -> Mapping[str, tuple[Value, Kind]]:
+        found = self._raw.get(name)
+        if found is None:
+            yields = self._blocks.get(name)
+            known = yields() if yields else ()
+            found = self._raw[name] = {one: (value, kind) for one, value, kind in known}
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def keys(self) -> KeysView[str]:
+        """Return the ids in their order."""
+        return self._all().keys()
+
+    def values(self) -> ValuesView[Feature]:
+        """Return the features in their order."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, Feature]:
+        """Return ids and features in their order."""
+        return self._all().items()
+
+    def _all(self) -> dict[str, Feature]:
+        if self._whole is None:
+            moment, known = self._moment, self._known
+            self._known = self._whole = {
+                name: known.get(name) or _feature(name, value, kind, moment)
+                for yields in self._blocks.values()
+                for name, value, kind in yields()
+            }
+        return self._whole
+
+
+class _Notes(Mapping[str, str]):
+    """A line about each score, written when it is read."""
+
+    __slots__ = ("_explained",)
+
+    def __init__(self, explained: Mapping[str, VectorEvidence]) -> None:
+        self._explained = explained
+
+    def __getitem__(self, vector: str) -> str:
+        return self._explained[vector].note
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._explained)
+
+    def __len__(self) -> int:
+        return len(self._explained)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 def build(
@@ -157,7 +265,7 @@ def build(
     bar_age: float,
     memory: Mapping[str, Any],
     digits: int = 5,
-    bars: pd.DataFrame | None = None,
+    bars: BarView | pd.DataFrame | None = None,
     news: NewsView | None = None,
     events: EventView | None = None,
 ) -> Bundle:
@@ -169,36 +277,31 @@ def build(
     one last; `news` and `events` what was known at `as_of`. None of the three: nothing is known.
     """
     headlines, calendar = news or NO_NEWS, events or NO_EVENTS
-    _check_times(bar_time, timeframe, as_of, bars, headlines)
-    evidence, regime = explain(row), market_regime.read(row)
-    moment, range_atr = iso(as_of), _range_atr(bars, row["atr14"])
-    flags = market_regime.triage(
-        range_atr=range_atr,
-        volume_ratio=row["volume_ratio"],
-        gap_atr=row["gap_atr"],
-        bar_age=bar_age,
-    )
-    found = (
-        *_from_row(row, Kind(PRICE, digits + EXTRA_DIGITS)),
-        *_forecast(row),
-        *_market(row, spread, bars_held, bar_age, memory),
-        ("market.range_atr", range_atr, DISTANCE),
-        ("market.regime", regime.name, WORD),
-        ("market.triage", " ".join(flags) or None, WORD),
-        *_memory(memory),
-        *_events(calendar),
-        *_news(headlines),
-        *_mood(bars, headlines),
-        *_fundamentals(headlines),
-        *_sources(headlines, calendar),
-    )
+    view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
+    _check_times(bar_time, timeframe, as_of, view, headlines)
+    explained, regime = explain(row), market_regime.read(row)
+    price = Kind(PRICE, digits + EXTRA_DIGITS)
+    blocks: dict[str, Callable[[], Found]] = {
+        "scores": lambda: _scores(row),
+        "component": lambda: _components(row),
+        "technical": lambda: _technical(row, price),
+        "forecast": lambda: _forecast(row),
+        "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime),
+        "memory": lambda: _memory(memory),
+        "events": lambda: _events(calendar),
+        "news": lambda: _news(headlines),
+        "sentiment": lambda: _mood(view, headlines),
+        "fundamentals": lambda: _fundamentals(headlines),
+        "source": lambda: _sources(headlines, calendar),
+    }
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
-        scores={vector: evidence[vector].score for vector in VECTORS},
-        notes={vector: evidence[vector].note for vector in VECTORS},
-        features={name: _feature(name, value, kind, moment) for name, value, kind in found},
+        scores={vector: float(row[vector]) for vector in VECTORS},
+        notes=_Notes(explained),
+        features=Evidence(blocks, iso(as_of), lambda name: _indicator(name, row, price)),
         regime=regime,
+        explained=explained,
     )
 
 
@@ -214,14 +317,14 @@ def _check_times(
     bar_time: datetime,
     timeframe: str,
     as_of: datetime,
-    bars: pd.DataFrame | None,
+    bars: BarView | None,
     news: NewsView,
 ) -> None:
     """Raise ValueError for anything that was not known at `as_of`."""
     if as_of < bar_time + duration(timeframe):
         raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
-    if bars is not None and bars.index[-1] != bar_time:
-        raise ValueError(f"the bars end at {bars.index[-1]}, not with that of {iso(bar_time)}")
+    if bars is not None and bars.last != bar_time:
+        raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
     late = [heard.item for heard in news.items if heard.item.first_seen > as_of]
     if late:
         seen = iso(late[0].first_seen)
@@ -229,20 +332,32 @@ def _check_times(
 
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
-    known = plain(value, kind.decimals)
-    decimals = kind.decimals if isinstance(known, float) else None
-    return Feature(name, known, kind.unit, moment, decimals=decimals)
+    unit, decimals = kind
+    if type(value) is float and math.isfinite(value):
+        return Feature(name, round(value, decimals) + 0.0, unit, moment, "", decimals)
+    known = plain(value, decimals)
+    return Feature(name, known, unit, moment, "", decimals if isinstance(known, float) else None)
 
 
-def _from_row(row: Mapping[str, float], price: Kind) -> Found:
+def _scores(row: Mapping[str, float]) -> Found:
     for vector in VECTORS:
         yield f"scores.{vector}", row[vector], SCORE
-    for components in COMPONENTS.values():
-        for name in components:
-            yield f"component.{name}", row[name], SCORE
-    for name in INDICATORS:
-        yield f"technical.{name}", row[name], NOT_PRICES.get(name, price)
+
+
+def _components(row: Mapping[str, float]) -> Found:
+    for name, column in COMPONENT_IDS.items():
+        yield name, row[column], SCORE
+
+
+def _technical(row: Mapping[str, float], price: Kind) -> Found:
+    for name, column in TECHNICAL_IDS.items():
+        yield name, row[column], NOT_PRICES.get(column, price)
     yield "technical.gap_pct", _gap_pct(row), CHANGE
+
+
+def _indicator(name: str, row: Mapping[str, float], price: Kind) -> tuple[Value, Kind] | None:
+    column = TECHNICAL_IDS.get(name)
+    return None if column is None else (row[column], NOT_PRICES.get(column, price))
 
 
 def _gap_pct(row: Mapping[str, float]) -> float:
@@ -267,12 +382,24 @@ def _market(
     bars_held: int,
     bar_age: float,
     memory: Mapping[str, Any],
+    bars: BarView | None,
+    regime: Regime,
 ) -> Found:
+    range_atr = _range_atr(bars, row["atr14"])
+    flags = market_regime.triage(
+        range_atr=range_atr,
+        volume_ratio=row["volume_ratio"],
+        gap_atr=row["gap_atr"],
+        bar_age=bar_age,
+    )
     yield "market.spread_atr", _spread_atr(spread, row["atr14"]), DISTANCE
     yield "market.valid_bars", float(bars_held), Kind(BARS, 0)
     yield "market.bar_age", bar_age, AGE
     yield "market.session", memory.get("session"), WORD
     yield "market.day_of_week", memory.get("day_of_week"), WORD
+    yield "market.range_atr", range_atr, DISTANCE
+    yield "market.regime", regime.name, WORD
+    yield "market.triage", " ".join(flags) or None, WORD
 
 
 def _spread_atr(spread: float, atr: float) -> float:
@@ -281,11 +408,11 @@ def _spread_atr(spread: float, atr: float) -> float:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _range_atr(bars: pd.DataFrame | None, atr: float) -> float | None:
+def _range_atr(bars: BarView | None, atr: float) -> float | None:
     """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
     if bars is None:
         return None
-    high, low = (float(bars[name].to_numpy()[-1]) for name in ("high", "low"))
+    high, low = (bars.newest(name, 1)[0] for name in ("high", "low"))
     return 0.0 if atr == 0.0 else (high - low) / atr
 
 
@@ -327,7 +454,7 @@ def _heard(view: NewsView) -> float | None:
     return float(view.unique) if view.unique or view.status in HEARD else None
 
 
-def _mood(bars: pd.DataFrame | None, news: NewsView) -> Found:
+def _mood(bars: BarView | None, news: NewsView) -> Found:
     """Yield what the last bars and the headlines say of the mood.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
@@ -343,11 +470,11 @@ def _mood(bars: pd.DataFrame | None, news: NewsView) -> Found:
     yield "sentiment.streak", streak, Kind(BARS, 0)
 
 
-def _moves(bars: pd.DataFrame | None) -> tuple[float | None, float | None, float | None]:
+def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
     if bars is None or len(bars) <= MOOD_BARS:
         return None, None, None
     opened, close, volume = (
-        bars[name].to_numpy()[-MOOD_BARS - 1 :].tolist() for name in ("open", "close", "volume")
+        bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
     )
     moves = [_direction(last, now) for last, now in pairwise(close)]
     streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))

@@ -23,13 +23,13 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
-import technical_calculator
 from agent_config import AgentSettings
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, SourceType, Submit
 from agents.deliberation import Deliberation
 from agents.registry import Agent
 from instance_database import Database, TickKey
-from torra.bar_window import as_bars
+from torra.bar_view import BarView
+from torra.bar_window import as_bars, last_row
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, duration, parse
 from torra.config import Instance, Profile
@@ -40,6 +40,7 @@ from torra.replay_store import Past
 from torra.scheduled_events import EventView
 from torra.spending import Rung
 from torra.store_connection import to_json
+from torra.tick_debate import SHADOW
 from torra.tick_record import describe, events_then, news_then
 from torra_trader import Edges, Outcome, run_tick
 
@@ -173,6 +174,7 @@ def _again(
         picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
         news=_news_then(source, record),
         events=_events_then(record),
+        promoted=lambda: told is None or SHADOW not in told.flags,
     )
     outcome = run_tick(
         instance, key.timeframe, key.bar_time, clock.monotonic(), profile=profile, edges=edges
@@ -322,20 +324,19 @@ class Then:
         self._record = record
         self._bars = bars
 
-    def bars(self, timeframe: str, as_of: datetime) -> pd.DataFrame:
+    def bars(self, timeframe: str, as_of: datetime) -> BarView:
         """Return the bars of the record."""
         del timeframe, as_of
-        return self._bars
+        return BarView.of(self._bars)
 
-    def keep(self, timeframe: str, bars: pd.DataFrame) -> None:
+    def keep(self, timeframe: str, bars: BarView) -> None:
         """Store the newest bar: its close is the price of the memory context."""
-        self._past.store_bars(self._instance.id, timeframe, bars.iloc[-1:])
+        self._past.store_bars(self._instance.id, timeframe, bars.frame.iloc[-1:])
 
-    def l1_row(self, timeframe: str, as_of: datetime, bars: pd.DataFrame) -> Mapping[str, float]:
+    def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
         """Score the bars and return the last row."""
         del timeframe, as_of
-        scored = technical_calculator.score_frame(bars)
-        return dict(zip(scored.columns, scored.to_numpy(dtype=float)[-1].tolist(), strict=True))
+        return last_row(bars.frame)
 
     def ath(self, timeframe: str, as_of: datetime) -> float:
         """Return the highest price that the tick knew: more history than its bars."""

@@ -15,6 +15,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import CallRecord, Request
@@ -180,7 +181,7 @@ class JournalStore(Store):
 
     def _instructions(self, text: str) -> str:
         """Store a role's instructions if they are new; return their hash."""
-        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = _name_of(text)
         self._change("INSERT OR IGNORE INTO instructions (hash, text) VALUES (?, ?)", name, text)
         return name
 
@@ -426,6 +427,12 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
         )
 
     return recall
+
+
+@lru_cache(maxsize=64)
+def _name_of(text: str) -> str:
+    """Name a role's instructions, which are the same on every tick."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 OF_ITS_END: Final = (

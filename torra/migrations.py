@@ -321,6 +321,22 @@ CREATE INDEX alarms_newest ON alarms (at DESC);
 """What the pages live on: event streams, the log of what people did, counted verdicts, and indexes
 by which a list of ticks does not read their records, nor the alarms that stand all there were."""
 
+STANDING: Final = """
+CREATE TABLE agent_standing (
+    id INTEGER PRIMARY KEY,
+    profile TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    look INTEGER NOT NULL CHECK (look > 0),
+    promoted INTEGER NOT NULL CHECK (promoted IN (0, 1)),
+    reason TEXT NOT NULL, figures TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE UNIQUE INDEX agent_standing_look ON agent_standing (profile, fingerprint, look);
+CREATE TRIGGER agent_standing_never_changes BEFORE UPDATE ON agent_standing
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+"""
+"""What each look of the promotion rule decided (torra.standing_store)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -369,12 +385,18 @@ def _face(db: sqlite_utils.Database) -> None:
     db.executescript(FACE)
 
 
+@steps(name="0006_standing")
+def _standing(db: sqlite_utils.Database) -> None:
+    db.executescript(STANDING)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
     "0003_news": NEWS,
     "0004_execution": EXECUTION,
     "0005_face": FACE,
+    "0006_standing": STANDING,
 }
 """What each step makes besides the sentiment table and columns."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -33,9 +33,10 @@ from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.outlook import Outlook
+from torra.promotion import fingerprint
 from torra.spending import Account, Purse, Rung
 from torra.store_connection import BACKUP_FOLDER
-from torra_trader import Edges, run_tick
+from torra_trader import Edges, Seen, run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
@@ -58,13 +59,15 @@ def run(
     mode: str | None = None,
     provider: str | None = None,
     settings: Profile | None = None,
+    hear: Callable[[Seen], None] | None = None,
 ) -> Mapping[str, Any]:
     """Return the record of one tick; raises ConfigError or DataUnavailable.
 
     `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
+    `hear` is told what the tick came to as values.
     """
-    instance = _instance(home, symbol, timeframe, from_file=bars is not None)
-    settings = settings or _profile(home, instance, profile, mode, provider)
+    instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
+    settings = settings or profile_of(home, instance, profile, mode, provider)
     wiring.check_profile(settings, instance, profile or instance.profile)
     wiring.check_models(home, settings.agents)
     if profile:
@@ -85,7 +88,9 @@ def run(
         paying = cast(Account, account) if paid(settings) else None
         # It only reads: nothing is collected for a trial.
         outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
-        return _tick(instance, timeframe, moment, settings, feed, database, models, paying, outlook)
+        return _tick(
+            instance, timeframe, moment, settings, feed, database, models, paying, outlook, hear
+        )
 
 
 class _Payer:
@@ -160,6 +165,7 @@ def _tick(
     models: wiring.Models,
     account: Account | None,
     outlook: Outlook,
+    hear: Callable[[Seen], None] | None = None,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     database.rewind(instance.id, as_of, timeframe)
@@ -178,6 +184,7 @@ def _tick(
         account=account,
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
+        promoted=lambda: database.agents_promoted(instance.profile, fingerprint(profile)),
     )
     before = edges if account is None else replace(edges, submit=None)
     silent = profile.model_copy(update={"execution": "off"})
@@ -194,6 +201,8 @@ def _tick(
     )
     if outcome.record is None:
         raise DataUnavailable(outcome.reason, outcome.detail)
+    if hear is not None and outcome.seen is not None:
+        hear(outcome.seen)
     stored = database.tick(outcome.key) or {}
     said = stored.get("deliberation") or {}
     panel = said.get("panel") or {}
@@ -242,7 +251,8 @@ def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> 
             yield TickKey(instance.id, other, last - step)
 
 
-def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> Instance:
+def instance_of(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> Instance:
+    """Return the instance of the desk, or one made for a file; raises ConfigError."""
     try:
         duration(timeframe)
     except ValueError as error:
@@ -257,9 +267,10 @@ def _instance(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> In
     return instance
 
 
-def _profile(
+def profile_of(
     home: Path, instance: Instance, named: str | None, mode: str | None, provider: str | None
 ) -> Profile:
+    """Return the profile of a trial with what the user changed in it; raises ConfigError."""
     is_file = named is not None and _is_file(named)
     profile = load_profile(Path(named) if named and is_file else named or instance.profile, home)
     changes = {

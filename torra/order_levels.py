@@ -10,7 +10,9 @@ a price, so there is nothing to keep and the opening is denied. How much is boug
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Literal
 
 from torra.config import SymbolSpec
@@ -83,6 +85,7 @@ def usable(price: float) -> bool:
     return 0 < price <= LARGEST_PRICE  # no comparison with NaN holds
 
 
+@lru_cache(maxsize=4096)  # trading conditions and limits are asked for with every opening
 def exact(number: float) -> Fraction:
     """Return the decimal number that a float was written as: 0.1 is one tenth."""
-    return Fraction(repr(float(number)))
+    return Fraction(Decimal(repr(float(number))))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from torra.config import Risk, SymbolSpec
 from torra.deny_reasons import DenyReason
@@ -79,6 +80,7 @@ def value_of_one(spec: SymbolSpec) -> Fraction:
     return exact(spec.tick_value) / exact(spec.tick_size)
 
 
+@lru_cache(maxsize=256)
 def percent(amount: float, share: float) -> Fraction:
     """Return so many percent of an amount."""
     return exact(amount) * exact(share) / 100

@@ -68,6 +68,7 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "symbols.*.currencies": "fewer",
     "symbols.*.news_terms": "free",
     "symbols.*.ticker": "free",
+    "agents.influence": ("shadow", "earned", "full"),
     "agents.max_api_cost_per_hour": "up",
     "agents.provider": "free",
     "agents.quick_think_model": "free",
@@ -80,7 +81,7 @@ LOOSENS: Final[Mapping[str, Direction]] = {
 }
 """A symbol's conditions are guarded because sizes are counted from them: a tick that is said to be
 worth less lets a position be larger. Who is asked is guarded because it costs money; the ceiling
-holds all the same.
+holds all the same. Agents that only looked on gain a say in what is traded when they count.
 """
 
 

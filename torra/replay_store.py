@@ -87,11 +87,18 @@ class Past(Database):
         return dict(self._told["desk"]["exposure"])
 
     def memory_context(
-        self, instance: str, timeframe: str, *, as_of: datetime, profile: Profile, symbol: str
+        self,
+        instance: str,
+        timeframe: str,
+        *,
+        as_of: datetime,
+        profile: Profile,
+        symbol: str,
+        price: float | None = None,
     ) -> dict[str, Any]:
         """Return what the stream remembers, and how many positions there were elsewhere."""
         found = super().memory_context(
-            instance, timeframe, as_of=as_of, profile=profile, symbol=symbol
+            instance, timeframe, as_of=as_of, profile=profile, symbol=symbol, price=price
         )
         return {**found, "open_elsewhere": self._told["memory"]["open_elsewhere"]}
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
-import pandas as pd
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -28,7 +28,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from instance_database import Database, TickKey
 from torra import adoption
 from torra.bar_closes import BarCloses, next_close
-from torra.bar_window import HistoryWindow, LiveWindow, Window
+from torra.bar_window import LiveWindow, Window
 from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
 from torra.errors import DataUnavailable, StoreBroken, StoreUnavailable
@@ -37,9 +37,11 @@ from torra.feeds.protocol import Feed
 from torra.kill_switch import KillSwitch
 from torra.news_digest import NewsView
 from torra.outlook import Outlook
+from torra.promotion import Promotions, Subject, subjects_of
 from torra.providers.registry import Provider
 from torra.scheduled_events import EventView
 from torra.spending import Account
+from torra.warm_up import WARM_UP_BARS, plan
 from torra_trader import Edges, Outcome, Way, publish, run_tick
 
 LEASE_SECONDS: Final = 6.0
@@ -85,6 +87,12 @@ PRUNE_ROWS: Final = 200
 PRUNE_SECONDS: Final = 1.0
 """Real seconds after which the rest waits for the next time."""
 
+LOOK_EVERY: Final = timedelta(hours=1)
+LOOK_FIRST: Final = timedelta(minutes=3)
+"""Real time between two times that agents are looked at which have to earn their influence, and
+from the start of a desk to the first of them. A look is due when ticks have come, not then.
+"""
+
 KEEP_CALLS: Final = timedelta(days=90)
 """Age at which the texts of calls and headlines go, unless desk.json says otherwise."""
 
@@ -93,9 +101,6 @@ KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
 
 MISSED: Final = ("missed", "the desk came too late for this bar")
 NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
-
-WARM_UP_BARS: Final = 240
-"""Bars of an instance's shortest timeframe that warm-up runs through."""
 
 log = logging.getLogger("torra")
 
@@ -153,6 +158,7 @@ class Desk:
         self.wished: dict[str, Station] = {}
         self.events = events
         self.outlook: Outlook | None = None
+        self.promotions = Promotions(database, self._subjects)
         self._owed: dict[TickKey, tuple[str, str]] = {}
         self._running = False
         self._closing = False
@@ -162,7 +168,7 @@ class Desk:
         self._woken: dict[str, datetime] = {}
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(len(self.stations) + 1)},
+            executors={"default": ThreadPoolExecutor(len(self.stations) + 2)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -187,6 +193,12 @@ class Desk:
             IntervalTrigger(seconds=int(PRUNE_EVERY.total_seconds()), timezone=UTC),
             id="prune",
             next_run_time=self.clock.real_now() + PRUNE_FIRST,
+        )
+        self._scheduler.add_job(
+            self.look_at_agents,
+            IntervalTrigger(seconds=int(LOOK_EVERY.total_seconds()), timezone=UTC),
+            id="agents",
+            next_run_time=self.clock.real_now() + LOOK_FIRST,
         )
         self._scheduler.start()
         return self.active
@@ -324,6 +336,18 @@ class Desk:
         except StoreUnavailable as error:
             log.error("pruning: %s", error)
         return gone
+
+    def look_at_agents(self) -> int:
+        """Let the promotion rule look at agents that have to earn their influence.
+
+        Returns how many looks were taken; none on a desk that stands by. Nothing here can fail.
+        """
+        if not self.active or self._closing:
+            return 0
+        return len(self.promotions.look())
+
+    def _subjects(self) -> tuple[Subject, ...]:
+        return subjects_of((item.instance, item.profile) for item in self.stations.values())
 
     # --- a wake -----------------------------------------------------------------------------------
 
@@ -503,6 +527,7 @@ class Desk:
             events=station.events,
             way=None if station.instance.bridge == "paper" else self._way,
             halted=self.kill_switch.engaged,
+            promoted=partial(self.promotions.promoted, station.instance.profile, station.profile),
         )
 
     def _heed(self, error: Exception) -> None:
@@ -520,49 +545,25 @@ class Desk:
         Nothing of the past goes to a market, to a person or into a stream of events; on paper its
         trades are made.
         """
-        plans = [plan for item in self.stations.values() if (plan := self._plan(item, upto, bars))]
-        todo = [(key, plan) for plan in plans for key in plan.keys]
+        found = (plan(item, self.database, upto, bars) for item in self.stations.values())
+        plans = [one for one in found if one]
+        todo = [(key, one) for one in plans for key in one.keys]
         clock = Simulated(upto)
-        for done, (key, plan) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
+        for done, (key, one) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
             if not self.active:
                 log.warning("the lease was lost during warm-up: this desk stands by")
                 return
             clock.set(key.bar_time + duration(key.timeframe))
-            with plan.station.lock:
-                edges = replace(self._edges(plan.station, plan.window, clock), notify=None)
-                if plan.station.account is not None:
+            with one.station.lock:
+                edges = replace(self._edges(one.station, one.window, clock), notify=None)
+                if one.station.account is not None:
                     edges = replace(edges, submit=None)
                 silent = (
-                    plan.station.instance.bridge != "paper"
-                    or plan.station.profile.execution == "approve"
+                    one.station.instance.bridge != "paper"
+                    or one.station.profile.execution == "approve"
                 )
-                self._run(plan.station, key, clock.monotonic(), edges, silent=silent)
+                self._run(one.station, key, clock.monotonic(), edges, silent=silent)
             yield done + 1, len(todo)
-
-    def _plan(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
-        try:
-            return self._planned(station, upto, bars)
-        except DataUnavailable as error:  # its ticks will say so; the others have theirs
-            log.warning("%s: no warm-up: %s", station.instance.id, error.detail)
-            return None
-
-    def _planned(self, station: Station, upto: datetime, bars: int) -> WarmUp | None:
-        instance = station.instance
-        LiveWindow(instance, station.feed, self.database).fill(upto)
-        if any(self.database.newest_claim(instance.id, name) for name in instance.timeframes):
-            return None
-        history = {
-            name: station.feed.bars(instance.symbol, name, upto, None)
-            for name in instance.timeframes
-        }
-        window = HistoryWindow(history)
-        start = upto - bars * duration(instance.shortest)
-        keys = [
-            TickKey(instance.id, name, time.to_pydatetime())
-            for name, times in window.times.items()
-            for time in times[times >= pd.Timestamp(start)]
-        ]
-        return WarmUp(station, window, keys)
 
 
 def _fault_of(
@@ -574,15 +575,6 @@ def _fault_of(
     except DataUnavailable as error:
         return error.reason, error.detail
     return None if len(newest) and newest.index[-1] == bar_time else NO_BAR
-
-
-@dataclass(frozen=True, slots=True)
-class WarmUp:
-    """The ticks that bring one instance's history to life."""
-
-    station: Station
-    window: HistoryWindow
-    keys: list[TickKey]
 
 
 def job_id(instance: str) -> str:

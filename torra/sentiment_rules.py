@@ -1,26 +1,29 @@
 """The brain's arithmetic: composite, consensus, verdict, Markov view, memory context.
 
-All of it is pure: no clock, no disk, nothing remembered. `instance_database.save_sentiment` stores
-what these functions return, and a host without a database can call them as well. Every score is
-rounded to 1e-8 after an exactly rounded sum (`math.fsum`), so each step is monotone: raising one
-vector never lowers a composite, a consensus or a verdict, not even by a rounding error. A number
-that is not finite raises ValueError, because a broken score is never a neutral one. What to do
-about a verdict is left to `torra.risk_engine`, what to keep to `instance_database`.
+All of it is pure: no clock, no disk; only `Moves` remembers, and just what it is given.
+`instance_database.save_sentiment` stores what these functions return, and a host without a database
+can call them as well. Every score is rounded to 1e-8 after an exactly rounded sum (`math.fsum`), so
+each step is monotone: raising one vector never lowers a composite, a consensus or a verdict, not
+even by a rounding error. A number that is not finite raises ValueError, because a broken score is
+never a neutral one. What to do about a verdict is left to `torra.risk_engine`, what to keep to the
+stores (torra.brain_store).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from itertools import pairwise
+from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.clock import duration
-from torra.config import Markov, SentimentWeights, Thresholds
+from torra.clock import duration, iso
+from torra.config import Markov, Profile, SentimentWeights, Thresholds
 from torra.trade_outcome import remembered
 
 Verdict = Literal["BUY", "SELL", "HOLD"]
@@ -42,6 +45,17 @@ SIDES: Final = ("BUY", "SELL")
 
 FRESH_BARS: Final = 2
 """A composite takes part in the consensus for this many of its own bars."""
+
+CHAINS: Final = ("l1", "low", "high", "final")
+"""The four chains that are kept: L1 alone, the two bounds of what the gate can do, the one that
+counts.
+"""
+
+MARKOV_HISTORY: Final = 500
+"""Newest ticks of a stream from which Markov transitions are counted: five days of M15."""
+
+RECENT_TRADES: Final = 100
+"""Newest closed trades in which a losing streak is looked for."""
 
 RECENT_TRANSITIONS: Final = 10
 """How many changes of state a Markov view lists."""
@@ -65,6 +79,26 @@ class OpenPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Saved:
+    """What the brain made of a tick.
+
+    `composites` tells, by timeframe, what the consensus saw: composite, close_time, weight, fresh.
+    """
+
+    composite: float
+    consensus: float
+    verdict: str
+    l1_composite: float
+    l1_consensus: float
+    l1_verdict: str
+    low_composite: float
+    low_consensus: float
+    high_composite: float
+    high_consensus: float
+    composites: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class MarkovView:
     """Where a stream's consensus stands and where it went from there before.
 
@@ -82,9 +116,23 @@ class MarkovView:
 
 def composite(scores: Mapping[str, float], ath: float, weights: SentimentWeights) -> float:
     """Return the weighted mean of the four vectors and the ATH score, rounded to 1e-8."""
-    table = weights.model_dump()
-    values = {**{vector: scores[vector] for vector in VECTORS}, "ath": ath}
-    return _mean((table[name], value) for name, value in values.items())
+    pairs = [(getattr(weights, vector), scores[vector]) for vector in VECTORS]
+    return _mean([*pairs, (weights.ath, ath)])
+
+
+def composites(
+    chains: Sequence[Mapping[str, float]], ath: float, profile: Profile
+) -> dict[str, float]:
+    """Return the composite of each of CHAINS, whose four scores are given in their order."""
+    weights = profile.sentiment_weights
+    known: dict[tuple[float, ...], float] = {}  # a desk that nobody asked has four chains alike
+    found = {}
+    for name, scores in zip(CHAINS, chains, strict=True):
+        told = tuple(scores.values())
+        if told not in known:
+            known[told] = composite(scores, ath, weights)
+        found[name] = known[told]
+    return found
 
 
 def consensus(
@@ -98,12 +146,86 @@ def consensus(
     one from after `as_of` and one whose timeframe has no weight leave the mean; 0.0 (a HOLD) when
     none is left.
     """
-    fresh = [
-        (weights[timeframe], value)
-        for timeframe, (close_time, value) in composites.items()
-        if timeframe in weights and is_fresh(close_time, timeframe, as_of)
+    return _agreed(
+        [
+            (weights[timeframe], value)
+            for timeframe, (close_time, value) in composites.items()
+            if timeframe in weights and is_fresh(close_time, timeframe, as_of)
+        ]
+    )
+
+
+def weigh(
+    own: Mapping[str, float],
+    latest: Mapping[str, tuple[datetime, Mapping[str, float]]],
+    profile: Profile,
+    close_time: datetime,
+) -> Saved:
+    """Return what a tick comes to: its own composites by chain, beside the latest of each stream.
+
+    `latest` maps a timeframe to the close time and the composites of its newest tick, this one
+    among them; stale ones leave the consensus, as in `consensus`.
+    """
+    weights, together = profile.timeframe_weights, {}
+    fresh = {name: is_fresh(close, name, close_time) for name, (close, _) in latest.items()}
+    heard = [
+        (weights[name], values)
+        for name, (_, values) in latest.items()
+        if fresh[name] and name in weights
     ]
-    return _mean(fresh) if fresh else 0.0
+    known: dict[tuple[float, ...], float] = {}
+    for chain in CHAINS:
+        told = tuple([values[chain] for _, values in heard])
+        if told not in known:
+            known[told] = _agreed([(weight, values[chain]) for weight, values in heard])
+        together[chain] = known[told]
+    l1, low, high, final = together.values()
+    return Saved(
+        composite=own["final"],
+        consensus=final,
+        verdict=verdict(final, profile.thresholds),
+        l1_composite=own["l1"],
+        l1_consensus=l1,
+        l1_verdict=verdict(l1, profile.thresholds),
+        low_composite=own["low"],
+        low_consensus=low,
+        high_composite=own["high"],
+        high_consensus=high,
+        composites={
+            name: {
+                "composite": values["final"],
+                "close_time": iso(close),
+                "weight": weights.get(name),
+                "fresh": fresh[name],
+            }
+            for name, (close, values) in latest.items()
+        },
+    )
+
+
+def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Return the four scores as numbers; each is one, or the entry of a score_chart.
+
+    Raises ValueError for one that is missing, is no number or lies outside [-1, +1].
+    """
+    found = {}
+    for vector in VECTORS:
+        if vector not in scores:
+            raise ValueError(f"the score of {vector} is missing")
+        told = scores[vector]
+        score = told["score"] if isinstance(told, Mapping) else told
+        sound = type(score) is float and -1.0 <= score <= 1.0
+        found[vector] = score if sound else number(vector, score)
+    return found
+
+
+def number(name: str, value: object) -> float:
+    """Return a score as a float; raises ValueError for what is none in [-1, +1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"the score of {name} is not a number: {value!r}")
+    if not -1.0 <= value <= 1.0:
+        raise ValueError(f"the score of {name} is outside [-1, +1]: {value}")
+    return float(value)
 
 
 def is_fresh(close_time: datetime, timeframe: str, as_of: datetime) -> bool:
@@ -179,13 +301,14 @@ def low_high(
 
 def state(consensus: float, cut_points: Sequence[float]) -> StateName:
     """Return the state of a consensus; a value on a border belongs to the state away from zero."""
-    _finite(consensus)
-    strong_bearish, bearish, bullish, strong_bullish = cut_points
-    if consensus <= bearish:
-        return "STRONG_BEARISH" if consensus <= strong_bearish else "BEARISH"
-    if consensus >= bullish:
-        return "STRONG_BULLISH" if consensus >= strong_bullish else "BULLISH"
-    return "NEUTRAL"
+    return STATES[_place(consensus, cut_points)]
+
+
+def _place(consensus: float, cut_points: Sequence[float]) -> int:
+    """Return the place of a consensus among STATES: how many borders it has passed."""
+    if not math.isfinite(consensus):
+        _finite(consensus)
+    return bisect_left(cut_points, consensus, 0, 2) + bisect_right(cut_points, consensus, 2, 4) - 2
 
 
 def markov(
@@ -196,21 +319,71 @@ def markov(
     A step of anything but one bar is a gap: it counts as no transition and ends the run.
     Probabilities are those of the next state, with `settings.smoothing` added to every count.
     """
-    states = [state(value, settings.cut_points) for _, value in history]
-    step = duration(timeframe)
-    joined = [later[0] - earlier[0] == step for earlier, later in pairwise(history)]
-    moves = [pair for pair, whole in zip(pairwise(states), joined, strict=True) if whole]
-    counts = [[0] * len(STATES) for _ in STATES]
-    for before, after in moves:
-        counts[STATES.index(before)][STATES.index(after)] += 1
-    changes = [f"{before}→{after}" for before, after in reversed(moves) if before != after]
-    return MarkovView(
-        state=states[-1] if states else None,
-        duration=_run(states, joined),
-        counts=tuple(tuple(row) for row in counts),
-        recent_transitions=tuple(changes[:RECENT_TRANSITIONS]),
-        next_probabilities=_next(states[-1] if states else None, counts, settings.smoothing),
-    )
+    moves = Moves(timeframe, settings)
+    moves.extend(history)
+    return moves.view()
+
+
+class Moves:
+    """Where one stream's consensus went, counted tick by tick.
+
+    Adding a tick costs the same however long the history is; with a `limit` only the newest so many
+    ticks count, and what leaves is uncounted again.
+    """
+
+    def __init__(self, timeframe: str, settings: Markov, limit: int | None = None) -> None:
+        """Know no tick yet; `timeframe` says which step is one bar."""
+        self.settings = settings
+        self._cuts = settings.cut_points
+        self._step = duration(timeframe)
+        self._limit = limit
+        self._ticks: deque[tuple[int, bool]] = deque()
+        self._counts = [[0] * len(STATES) for _ in STATES]
+        self._changes: deque[tuple[int, str]] = deque(maxlen=RECENT_TRANSITIONS)
+        self._added = 0
+        self._next: datetime | None = None
+        self._run = 0
+
+    def add(self, close_time: datetime, consensus: float) -> None:
+        """Add the next tick of the stream."""
+        self.extend(((close_time, consensus),))
+
+    def extend(self, history: Iterable[tuple[datetime, float]]) -> None:
+        """Add (close time, consensus) pairs, oldest first."""
+        cuts, step, counts, ticks = self._cuts, self._step, self._counts, self._ticks
+        before = ticks[-1][0] if ticks else 0
+        for close_time, consensus in history:
+            now = _place(consensus, cuts)
+            joined = close_time == self._next
+            ticks.append((now, joined))
+            if joined:
+                counts[before][now] += 1
+            if joined and before == now:
+                self._run += 1
+            else:
+                self._run = 1
+                if joined:
+                    self._changes.append((self._added, f"{STATES[before]}→{STATES[now]}"))
+            before, self._next = now, close_time + step
+            self._added += 1
+        while self._limit is not None and len(ticks) > self._limit:
+            gone, _ = ticks.popleft()
+            first, whole = ticks[0]
+            counts[gone][first] -= whole
+
+    def view(self) -> MarkovView:
+        """Return the Markov view of the ticks so far."""
+        current = STATES[self._ticks[-1][0]] if self._ticks else None
+        first = self._added - len(self._ticks)
+        return MarkovView(
+            state=current,
+            duration=min(self._run, len(self._ticks)),
+            counts=tuple(map(tuple, self._counts)),
+            recent_transitions=tuple(
+                text for number, text in reversed(self._changes) if number > first
+            ),
+            next_probabilities=_next(current, self._counts, self.settings.smoothing),
+        )
 
 
 def session(moment: datetime) -> Session:
@@ -247,12 +420,9 @@ def trend_direction(values: Sequence[float]) -> Trend:
     return "rising" if change > 0 else "falling"
 
 
-def losing_streak(profits: Sequence[float]) -> int:
+def losing_streak(profits: Iterable[float]) -> int:
     """Return how many of the latest closed trades, newest first, lost in a row."""
-    for number, profit in enumerate(profits):
-        if profit >= 0:
-            return number
-    return len(profits)
+    return sum(1 for _ in takewhile(lambda profit: profit < 0, profits))
 
 
 def memory_view(
@@ -275,8 +445,35 @@ def memory_view(
     of positions of other instances; `trades` are rows of the instance's closed trades, newest
     first. All of it must have been known at `as_of`; later trades are left out of recent_trades.
     """
-    view = markov(history, timeframe, settings)
-    trend = [value for _, value in history][-lookback:]
+    return recalled(
+        markov(history, timeframe, settings),
+        as_of=as_of,
+        timeframe=timeframe,
+        trend=[value for _, value in history][-lookback:],
+        verdicts=list(verdicts)[-lookback:],
+        open_positions=open_positions,
+        profits=profits,
+        open_elsewhere=open_elsewhere,
+        trades=trades,
+    )
+
+
+def recalled(
+    view: MarkovView,
+    *,
+    as_of: datetime,
+    timeframe: str,
+    trend: list[float],
+    verdicts: list[str],
+    open_positions: Sequence[OpenPosition],
+    profits: Iterable[float],
+    open_elsewhere: int,
+    trades: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return what `memory_view` does, of a view that was counted already.
+
+    `trend` and `verdicts` are those of the newest ticks, as many as are looked back on.
+    """
     return {
         "current_markov_state": view.state,
         "state_duration": view.duration,
@@ -288,33 +485,28 @@ def memory_view(
         "position": open_positions[0].direction if open_positions else "FLAT",
         "session": session(as_of),
         "day_of_week": f"{as_of.astimezone(UTC):%A}",
-        "recent_signals": list(verdicts)[-lookback:],
+        "recent_signals": verdicts,
         "losing_streak": losing_streak(profits),
         "open_elsewhere": open_elsewhere,
         "recent_trades": remembered(trades, as_of),
     }
 
 
-def _mean(pairs: Iterator[tuple[float, float]] | Sequence[tuple[float, float]]) -> float:
-    weighted = list(pairs)
-    for _, value in weighted:
+def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the consensus of what is heard; 0.0 when nothing is."""
+    return _mean(pairs) if pairs else 0.0
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    for _, value in pairs:
         _finite(value)
-    total = math.fsum(weight * value for weight, value in weighted)
-    return round(total / math.fsum(weight for weight, _ in weighted), SCORE_DECIMALS)
+    total = math.fsum([weight * value for weight, value in pairs])
+    return round(total / math.fsum([weight for weight, _ in pairs]), SCORE_DECIMALS)
 
 
 def _finite(value: float) -> None:
     if not math.isfinite(value):
         raise ValueError(f"a score must be finite, not {value}")
-
-
-def _run(states: Sequence[StateName], joined: Sequence[bool]) -> int:
-    length = min(len(states), 1)
-    for number in range(len(states) - 1, 0, -1):
-        if not joined[number - 1] or states[number - 1] != states[number]:
-            break
-        length += 1
-    return length
 
 
 def _next(

@@ -2,28 +2,28 @@
 
 A signal is written once under its id, in the transaction of the tick that decided it, and moves
 only along torra.signal_states; every step is on record. A position is not a thing of its own:
-it is an opening that is not finished, and the schema lets an instance have one at a time. So the
-books cannot disagree with the signals. A wrong step or a second opening raises ValueError and
-leaves everything as it was; a database that fails raises StoreUnavailable. Sending is the bridges'
-part.
+it is an opening that is not finished (torra.book_store), and the schema lets an instance have one
+at a time. So the books cannot disagree with the signals. A wrong step or a second opening raises
+ValueError and leaves everything as it was; a database that fails raises StoreUnavailable. Sending
+is the bridges' part.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
-from torra.clock import duration, parse
+from torra.book_store import Books, paper_order
+from torra.clock import parse
 from torra.config import Profile, SymbolSpec
-from torra.risk_engine import CLOSING, OPENS, Position, notional
+from torra.risk_engine import OPENS
 from torra.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
 from torra.store_connection import Store, stamp, to_json
 from torra.trade_outcome import judge
 
-HOUR: Final = timedelta(hours=1)
 WRITTEN: Final = (
     "sid",
     "instance",
@@ -67,7 +67,22 @@ LEARNED: Final = (
 """Columns that its later steps fill; the fill, then the end of the trade."""
 
 
-class SignalStore(Store):
+OPENINGS: Final = frozenset(HELD)
+"""States of an opening that is not finished."""
+
+HELD_OPENINGS: Final = (
+    "SELECT * FROM signals INDEXED BY signals_one_opening WHERE kind = 'open' AND state IN "
+    "('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL')"
+)
+"""In the words of that index (torra.migrations.ONE_OPENING)."""
+
+WAITING_OPENINGS: Final = "SELECT * FROM signals WHERE state = 'WAITING' AND kind = 'open'"
+
+CLOSED_OPENING: Final = "kind = 'open' AND state = 'CLOSED'"
+"""A closed trade, in the words of the index signals_closed."""
+
+
+class SignalStore(Store, Books):
     """Signals and positions of every instance."""
 
     # --- the outbox -----------------------------------------------------------------------------
@@ -79,7 +94,7 @@ class SignalStore(Store):
         opening also entry, stop and target; times are aware or ISO text. Raises ValueError for an
         unknown column and for an opening while the instance has one.
         """
-        known = {"state": "PENDING", "detail": "", **_columns(row, WRITTEN)}
+        known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
         if known["state"] not in ("PENDING", "WAITING"):
             raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
         with self.transaction():
@@ -97,7 +112,7 @@ class SignalStore(Store):
         `fields` fill what the step taught (LEARNED). Raises ValueError for an unknown signal or
         column, for a step that torra.signal_states does not allow, and for a second opening.
         """
-        learned = _columns(fields or {}, LEARNED)
+        learned = columns(fields or {}, LEARNED)
         with self.transaction():
             row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
             if row is None:
@@ -128,7 +143,9 @@ class SignalStore(Store):
         tests = [f"{name} IN ({_marks(values)})" for name, values in wanted.items()]
         where = f"WHERE {' AND '.join(tests)} " if tests else ""
         values = [value for some in wanted.values() for value in some]
-        sql = f"SELECT * FROM signals {where}ORDER BY seq DESC LIMIT ?"  # noqa: S608
+        few = states is not None and OPENINGS.issuperset(states) and not set(states) & set(EXECUTED)
+        order = "+seq" if few else "seq"  # of few, so none is looked for among all that ended
+        sql = f"SELECT * FROM signals {where}ORDER BY {order} DESC LIMIT ?"  # noqa: S608
         return self._rows(sql, *values, limit)
 
     def note_signal(self, sid: str, detail: str) -> None:
@@ -139,7 +156,7 @@ class SignalStore(Store):
 
     def learn(self, sid: str, **fields: Any) -> None:
         """Fill in what is known of a signal now (LEARNED), without a step."""
-        known = _columns(fields, LEARNED)
+        known = columns(fields, LEARNED)
         names = ", ".join(f"{name} = ?" for name in known)
         self._change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
 
@@ -180,14 +197,6 @@ class SignalStore(Store):
 
     # --- positions and trades -------------------------------------------------------------------
 
-    def position(self, instance: str) -> Position | None:
-        """Return what an instance holds or is opening; its state is CLOSING while a close runs."""
-        return next(iter(self._positions(instance)), None)
-
-    def positions(self) -> list[Position]:
-        """Return what the desk holds or is opening, one position for each instance."""
-        return self._positions(None)
-
     def close_position(
         self,
         sid: str,
@@ -205,17 +214,9 @@ class SignalStore(Store):
         row = self.signal(sid)
         if row is None:
             raise ValueError(f"there is no signal {sid}")
-        end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
-        fields = {
-            "close_price": price,
-            "closed_at": time,
-            "profit": profit,
-            "r_multiple": r_multiple,
-            "close_reason": reason,
-            "outcome": end.outcome,
-            "evolution": end.evolution,
-            "thesis": to_json(end.as_dict()),
-        }
+        fields = ending(
+            row, price=price, time=time, profit=profit, r_multiple=r_multiple, reason=reason
+        )
         return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
 
     def closed_trades(
@@ -232,41 +233,6 @@ class SignalStore(Store):
         )
         known = "~" if as_of is None else stamp(as_of)
         return self._rows(sql, known, *([instance] if instance is not None else []), limit)
-
-    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
-        """Return the account as an opening of this instance would meet it: the whole desk's.
-
-        signals_last_hour and same_side_last_hour (the instance's own, the latter its openings by
-        side), positions_open, gross_notional (at entry prices), day_loss (of the UTC day of
-        `as_of`, a gain negative), both in account currency, bars_since_loss (bars of the timeframe
-        since the instance's last losing trade of a side was closed) and win_rates (wins and trades
-        by side, as a replay found them).
-        """
-        held = self.positions()
-        midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
-        row = self._row(
-            "SELECT coalesce(sum(profit), 0.0) AS profit FROM signals "
-            "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
-            midnight,
-        )
-        sent = self._rows(
-            "SELECT kind, side FROM signals WHERE instance = ? "
-            "AND decided_at > ? AND decided_at <= ?",
-            instance, stamp(as_of - HOUR), stamp(as_of),
-        )  # fmt: skip
-        openings = Counter(signal["side"] for signal in sent if signal["kind"] == "open")
-        return {
-            "signals_last_hour": len(sent),
-            "same_side_last_hour": dict(sorted(openings.items())),
-            "bars_since_loss": self._bars_since_loss(instance, timeframe, as_of),
-            "win_rates": self.win_rates(instance, timeframe),
-            "positions_open": len(held),
-            "gross_notional": sum(
-                notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
-                for item in held
-            ),
-            "day_loss": 0.0 - float(row["profit"]) if row else 0.0,
-        }
 
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
@@ -293,6 +259,11 @@ class SignalStore(Store):
         sql = "SELECT 1 AS held FROM latches WHERE instance = ? AND side = ?"
         return self._row(sql, instance, side) is not None
 
+    def latches(self, instance: str) -> frozenset[str]:
+        """Return the sides on which a veto of openings is latched."""
+        rows = self._tuples("SELECT side FROM latches WHERE instance = ?", instance)
+        return frozenset(side for (side,) in rows)
+
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
         if not held:
@@ -317,33 +288,11 @@ class SignalStore(Store):
     def paper_orders(self, instance: str) -> list[dict[str, Any]]:
         """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
         rows = self.signals(("PUBLISHED", "WAITING"), instance)
-        names = ("sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes", "atr")
-        return [
-            {**{name: row[name] for name in names}, "decided_at": parse(row["decided_at"])}
-            for row in reversed(rows)
-        ]
-
-    def paper_position(self, instance: str) -> Position | None:
-        """Return what the paper bridge holds: the opening that was filled."""
-        rows = self._live(EXECUTED, instance, "open")
-        return as_position(rows[0], set()) if rows else None
+        return [paper_order(row) for row in reversed(rows)]
 
     # --- details --------------------------------------------------------------------------------
 
-    def _positions(self, instance: str | None) -> list[Position]:
-        rows = self._live(HELD, instance, "open")
-        closing = self._closing([row["sid"] for row in rows])
-        first: dict[str, Position] = {}
-        for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
-            first.setdefault(row["instance"], as_position(row, closing))
-        return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
-
-    def _closing(self, sids: Sequence[str]) -> set[str]:
-        """Return which openings are being closed.
-
-        That is by a close under way, or by one that is executed while the books have not shown the
-        end yet.
-        """
+    def _closing(self, sids: Collection[str]) -> set[str]:
         states = (*UNDER_WAY, "FILLED")
         rows = self._rows(
             f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(states)}) "  # noqa: S608
@@ -353,6 +302,8 @@ class SignalStore(Store):
         return {row["closes"] for row in rows}
 
     def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+        if kind == "open" and OPENINGS.issuperset(states):
+            return self._openings(states, instance)
         which = "" if instance is None else "AND instance = ?"
         return self._rows(
             f"SELECT * FROM signals WHERE state IN ({_marks(states)}) "  # noqa: S608
@@ -360,27 +311,42 @@ class SignalStore(Store):
             *states, kind, *([instance] if instance is not None else []),
         )  # fmt: skip
 
-    def _held_at(self, as_of: datetime) -> list[dict[str, Any]]:
-        """Return the openings that were positions at `as_of`, as they were known then."""
-        late = self._rows(
-            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
-            stamp(as_of),
-        )
-        rows = [*self._live(HELD, None, "open"), *late]
-        return [_as_known(row, stamp(as_of)) for row in rows if row["decided_at"] <= stamp(as_of)]
+    def _openings(self, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+        """Return openings that are not finished, by the index of the one that there may be.
 
-    def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
-        step = duration(timeframe)
-        found = {}
-        for side in ("BUY", "SELL"):
+        An index by state would read every close that was ever filled.
+        """
+        which, name = ("instance > ?", "") if instance is None else ("instance = ?", instance)
+        rows = self._rows(f"{HELD_OPENINGS} AND {which}", name)
+        if "WAITING" in states:
+            rows += self._rows(f"{WAITING_OPENINGS} AND {which}", name)
+        return [row for row in rows if row["state"] in states]
+
+    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
+        rows = self._rows(
+            f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at >= ?",  # noqa: S608
+            moment,
+        )
+        return sorted(rows, key=lambda row: (row["closed_at"], row["seq"]))
+
+    def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
+        return self._tuples(
+            "SELECT kind, side FROM signals WHERE instance = ? "
+            "AND decided_at > ? AND decided_at <= ?",
+            instance, after, upto,
+        )  # fmt: skip
+
+    def _last_losses(self, instance: str, before: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for side in OPENS:
             row = self._row(
-                "SELECT closed_at FROM signals WHERE kind = 'open' AND state = 'CLOSED' "
+                f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
                 "AND instance = ? AND side = ? AND profit < 0 AND closed_at < ? "
                 "ORDER BY closed_at DESC LIMIT 1",
-                instance, side, stamp(as_of),
+                instance, side, before,
             )  # fmt: skip
             if row is not None:
-                found[side] = (as_of - parse(row["closed_at"])) / step
+                found[side] = str(row["closed_at"])
         return found
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
@@ -388,8 +354,7 @@ class SignalStore(Store):
             "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
             instance,
         )
-        profile = Profile.model_validate_json(row["profile"]) if row else Profile()
-        return profile.symbol(symbol)
+        return _profile(row["profile"] if row else None).symbol(symbol)
 
     def _one_opening(self, instance: str, write: Any) -> None:
         try:
@@ -404,31 +369,37 @@ class SignalStore(Store):
         self._add("signal_events", {**row, "at": self._moment()})
 
 
-def as_position(row: Mapping[str, Any], closing: set[str]) -> Position:
-    """Read an opening as a position: entry and time are those of the fill, once there is one."""
-    return Position(
-        instance=row["instance"],
-        symbol=row["symbol"],
-        side=OPENS[row["side"]],
-        lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
-        entry=row["entry"] if row["price"] is None else row["price"],
-        stop=row["stop"],
-        target=row["target"],
-        opened_at=parse(row["opened_at"] or row["decided_at"]),
-        signal_id=row["sid"],
-        state=CLOSING if row["sid"] in closing else row["state"],
-    )
+@lru_cache(maxsize=16)
+def _profile(told: str | None) -> Profile:
+    """Read an applied profile; every tick with a position asks for it."""
+    return Profile() if told is None else Profile.model_validate_json(told)
 
 
-def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
-    """Take a fill back that was not known yet: that of a bar is known when it has closed."""
-    if row["opened_at"] is None or row["opened_at"] < as_of:
-        return row
-    unknown = dict.fromkeys(("opened_at", "price", "filled_lots"))
-    return {**row, **unknown, "state": "PUBLISHED"}
+def ending(
+    row: Mapping[str, Any],
+    *,
+    price: float,
+    time: datetime,
+    profit: float,
+    r_multiple: float,
+    reason: str,
+) -> dict[str, Any]:
+    """Return what the end of a trade fills in of its opening: LEARNED columns."""
+    end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
+    return {
+        "close_price": price,
+        "closed_at": time,
+        "profit": profit,
+        "r_multiple": r_multiple,
+        "close_reason": reason,
+        "outcome": end.outcome,
+        "evolution": end.evolution,
+        "thesis": to_json(end.as_dict()),
+    }
 
 
-def _columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """Return columns of a signal as they are stored; ValueError for one that is not `allowed`."""
     unknown = sorted(set(row) - set(allowed))
     if unknown:
         raise ValueError(f"a signal has no column {', '.join(unknown)}")
@@ -437,5 +408,5 @@ def _columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _marks(values: Sequence[object]) -> str:
+def _marks(values: Collection[object]) -> str:
     return ", ".join("?" for _ in values)

@@ -204,7 +204,7 @@ class Purse:
         slot = (request.role.id, request.round, request.attempt)
         with self._lock:
             row = self._rows.get(slot)
-            if row is None or row.sent or row.ended or not _fits(request, row.bound):
+            if row is None or row.sent or row.ended or not _fits(request, row):
                 raise ModelUnavailable(
                     "budget", "no reservation covers the request", again=None, billed=False
                 )
@@ -539,15 +539,20 @@ def _possible(
     ]
 
 
-def _fits(request: Request, bound: CallBound) -> bool:
-    prompt = sum(
-        len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
-    )
+def _fits(request: Request, row: _Row) -> bool:
+    """Tell whether a request stays within its reservation; what costs nothing may be any length."""
+    bound = row.bound
     return (
         request.model == bound.model
         and request.max_output_tokens <= bound.output_tokens
-        and prompt <= bound.prompt_bytes
         and (request.picture is None or bound.picture)
+        and (not row.booking.usd or _bytes(request) <= bound.prompt_bytes)
+    )
+
+
+def _bytes(request: Request) -> int:
+    return sum(
+        len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
     )
 
 

@@ -20,12 +20,12 @@ import math
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import sqlite_utils
 
@@ -110,6 +110,7 @@ class _Held:
 
     db: sqlite_utils.Database
     uses: int = 0
+    depth: int = 0
 
 
 class Store:
@@ -135,9 +136,9 @@ class Store:
         raises StoreUnavailable, as it does when the disk fails. A transaction inside another joins
         it; when the inner one raises and the outer goes on, only the inner one's part is undone.
         """
-        with self._translated(), self._using() as db:
+        with self._using() as db:
             if db.conn.in_transaction:
-                with db.atomic():
+                with self._inner(db.conn):
                     yield
                 return
             with self._turn(db, wait_seconds):
@@ -193,10 +194,15 @@ class Store:
     # --- for the stores that inherit ------------------------------------------------------------
 
     def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
-        with self._translated(), self._using() as db:
+        with self._using() as db:
             cursor = db.conn.execute(sql, values)  # db.query would wrap each look in a savepoint
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _tuples(self, sql: str, *values: object) -> list[Any]:
+        """Return rows as they come, for who reads many and knows their columns."""
+        with self._using() as db:
+            return db.conn.execute(sql, values).fetchall()
 
     def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
         rows = self._rows(sql, *values)
@@ -204,16 +210,24 @@ class Store:
 
     def _change(self, sql: str, *values: object) -> int:
         _refuse_infinite(values, sql)
-        with self.transaction():
-            return self.connection().execute(sql, values).rowcount
+        return self._write(sql, values).rowcount
 
     def _add(self, table: str, row: Mapping[str, object]) -> int:
         _refuse_infinite(row.values(), table)
         names, marks = ", ".join(row), ", ".join("?" * len(row))
-        with self.transaction():
-            sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
-            written = self.connection().conn.execute(sql, tuple(row.values()))
-        return int(written.lastrowid or 0)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
+        return int(self._write(sql, tuple(row.values())).lastrowid or 0)
+
+    def _write(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
+        """Execute one statement inside the open transaction, or in one of its own.
+
+        A statement that fails leaves nothing by itself, so inside a transaction it needs none.
+        """
+        with self._using() as db:
+            if db.conn.in_transaction:
+                return db.conn.execute(sql, values)
+            with self.transaction():
+                return db.conn.execute(sql, values)
 
     def _moment(self) -> str:
         return stamp(self._now())
@@ -234,24 +248,57 @@ class Store:
             self._open[threading.current_thread()] = held
         return held
 
-    @contextmanager
-    def _using(self) -> Iterator[sqlite_utils.Database]:
-        """Hold this thread's connection against `close`, and close it if that came meanwhile."""
-        db = self.connection()
-        held: _Held = self._local.held
+    def _using(self) -> _Use:
+        """Hold this thread's connection, and say what is wrong when SQLite does not."""
+        return _Use(self)
+
+    def hold(self) -> _Held:
+        """Hold this thread's connection against `close`."""
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is not None and held.uses:  # by this very thread: `close` lets it be
+            held.uses += 1
+            return held
+        self.connection()
+        held = cast(_Held, self._local.held)
         with self._lock:
             if not held.uses:
                 self._refuse_closed()
             held.uses += 1
+        return held
+
+    def let_go(self, held: _Held) -> None:
+        """End a use of a connection, and close it if that was asked for meanwhile."""
+        if held.uses > 1:
+            held.uses -= 1
+            return
+        with self._lock:
+            held.uses -= 1
+            if self._closed and not held.uses:
+                self._open.pop(threading.current_thread(), None)
+                held.db.close()
+                self._lock.notify_all()
+
+    @contextmanager
+    def _inner(self, conn: sqlite3.Connection) -> Iterator[None]:
+        """Make a part of an open transaction that can be undone alone.
+
+        Savepoints are named by their depth: SQLite then knows the statements already.
+        """
+        held: _Held = self._local.held
+        name = f"inner_{held.depth}"
+        conn.execute(f"SAVEPOINT {name}")
+        held.depth += 1
         try:
-            yield db
+            yield
+        except BaseException:
+            if conn.in_transaction:  # else the error has undone all of it
+                conn.execute(f"ROLLBACK TO {name}")
+                conn.execute(f"RELEASE {name}")
+            raise
+        else:
+            conn.execute(f"RELEASE {name}")
         finally:
-            with self._lock:
-                held.uses -= 1
-                if self._closed and not held.uses:
-                    self._open.pop(threading.current_thread(), None)
-                    db.close()
-                    self._lock.notify_all()
+            held.depth -= 1
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -268,14 +315,27 @@ class Store:
                 f"{self.path}: database is locked; another thread of this program is writing to it"
             )
         try:
-            _be_patient(db, end - clock.monotonic())
-            try:
-                db.execute("BEGIN IMMEDIATE")
-            finally:
-                _be_patient(db, self._busy_seconds)
+            if not self._began_at_once(db, end - clock.monotonic()):
+                _be_patient(db, end - clock.monotonic())
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                finally:
+                    _be_patient(db, self._busy_seconds)
             yield
         finally:
             self._line.leave()
+
+    def _began_at_once(self, db: sqlite_utils.Database, seconds: float) -> bool:
+        """Begin with the patience that the connection has, if that is not more than is given."""
+        if seconds < self._busy_seconds:
+            return False
+        try:
+            db.conn.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if LOCKED not in str(error):
+                raise
+            return False
+        return True
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -285,6 +345,25 @@ class Store:
             raise
         except sqlite3.DatabaseError as error:
             raise unavailable(self.path, error) from error
+
+
+class _Use:
+    """One use of a thread's connection; what SQLite says becomes what a person can act on."""
+
+    __slots__ = ("_held", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> sqlite_utils.Database:
+        self._held = self._store.hold()
+        return self._held.db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._store.let_go(self._held)
+        broken = isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError)
+        if isinstance(error, sqlite3.DatabaseError) and not broken:
+            raise unavailable(self._store.path, error) from error
 
 
 def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
@@ -375,7 +454,7 @@ def explain(path: Path, error: Exception) -> str:
 
 def stamp(moment: datetime) -> str:
     """Write a time for a column that is compared as text: whole seconds, ISO, Z."""
-    return iso(moment.replace(microsecond=0))
+    return iso(moment.replace(microsecond=0) if moment.microsecond else moment)
 
 
 def to_json(value: object) -> str:

@@ -15,19 +15,31 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Protocol
 
 import agent_framework
 from agent_config import AgentSettings, DebateSettings
 from agent_framework import Deliberation
-from agents.contracts import CallBound, Completion, DebateContext, Request, SourceType, Submit
+from agents.contracts import (
+    EMPTY,
+    CallBound,
+    Completion,
+    DebateContext,
+    Request,
+    SourceType,
+    Submit,
+    immediate,
+    is_immediate,
+)
 from agents.registry import AGENTS, SCORER, Agent, seated
-from instance_database import Database, TickKey
+from instance_database import TickKey
 from torra import call_policy, chart_file, chart_renderer, chart_scorer
 from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.late_answers import LateAnswers
 from torra.spending import Rung
+from torra.tick_edges import Keeper
 from torra.tick_record import Sight, Thought
 
 log = logging.getLogger("torra")
@@ -84,7 +96,8 @@ class Voices:
     """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
 
     `picture` gives the chart that a replay shows again, in place of a new one; a `debater` holds
-    the whole debate; `promoted` says whether agents with influence to earn have earned it.
+    the whole debate; `promoted` says whether agents with influence to earn have earned it; `told`
+    whether anybody takes the tick's record, with the notes of its scores.
     """
 
     submit: Submit | None
@@ -93,13 +106,16 @@ class Voices:
     picture: Callable[[], bytes | None] | None = None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
+    told: bool = True
 
-    def about(self, key: TickKey) -> Callable[[str, dict[str, Any]], None] | None:
-        """Return who hears of a debate: every event says of which tick it is."""
+    def about(
+        self, key: TickKey, *, shadow: bool = False
+    ) -> Callable[[str, dict[str, Any]], None] | None:
+        """Return who hears of a debate: every event says of which tick it is, and if it counts."""
         notify = self.notify
         if notify is None:
             return None
-        return lambda kind, told: notify(kind, {**told, "torra_key": key.text})
+        return lambda kind, told: notify(kind, {**told, "torra_key": key.text, "shadow": shadow})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +133,15 @@ def debate(
     profile: Profile,
     voices: Voices,
     *,
-    database: Database,
+    database: Keeper,
     clock: Clock,
     deadline: float,
 ) -> Thought:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
     plan = _plan(sight, key, profile, voices, database)
-    context = _context(sight, profile)
+    shadow = _in_shadow(plan.config.agents, voices)
+    asked = voices.debater is not None or (plan.silent is None and voices.submit is not None)
+    context = _context(sight, profile, sight.bundle.notes if asked or voices.told else EMPTY)
     late: LateAnswers | None = None
     if voices.debater is not None:
         spoken = voices.debater(context, plan.config)
@@ -138,11 +156,12 @@ def debate(
             picture, seen = voices.picture(), ()
         context = replace(context, picture=picture)
         late = LateAnswers(voices.submit, clock.monotonic)
-        voices = replace(voices, submit=late.submit)
-        spoken = _deliberate(context, key, plan.config, voices, clock, deadline)
+        if not is_immediate(voices.submit):  # what answers at once brings nothing later
+            voices = replace(voices, submit=late.submit)
+        spoken = _deliberate(context, key, plan.config, voices, clock, deadline, shadow=shadow)
         spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
     alone: Deliberation | None = None
-    if _in_shadow(plan.config.agents, voices):
+    if shadow:
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
         alone = agent_framework.undebated(context, plan.config, spoken.source_type)
     counted = alone or spoken
@@ -163,9 +182,7 @@ def _in_shadow(settings: AgentSettings, voices: Voices) -> bool:
     return settings.influence == "shadow"
 
 
-def _plan(
-    sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Database
-) -> _Plan:
+def _plan(sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Keeper) -> _Plan:
     config = profile.debate()
     if voices.debater is not None:
         return _Plan(config)
@@ -186,7 +203,7 @@ def _plan(
     return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
 
 
-def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Database) -> bool:
+def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Keeper) -> bool:
     l1, final = database.foresee(
         key,
         sight.as_of,
@@ -198,14 +215,14 @@ def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Database) -
     return call_policy.pivotal(l1, final, profile.sentiment_weights, profile.thresholds)
 
 
-def _context(sight: Sight, profile: Profile) -> DebateContext:
+def _context(sight: Sight, profile: Profile, notes: Mapping[str, str]) -> DebateContext:
     return DebateContext(
         symbol=sight.instance.symbol,
         timeframe=sight.timeframe,
         bar_time=iso(sight.bar_time),
         as_of=iso(sight.as_of),
         scores=sight.l1,
-        notes=sight.bundle.notes,
+        notes=notes,
         features=sight.bundle.features,
         memory=sight.memory,
         nonce=token(),
@@ -220,6 +237,8 @@ def _deliberate(
     voices: Voices,
     clock: Clock,
     deadline: float,
+    *,
+    shadow: bool,
 ) -> Deliberation:
     submit = voices.submit
     if submit is None:
@@ -227,16 +246,19 @@ def _deliberate(
     purse = voices.account and voices.account.purse(
         key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
     )
+    paid = purse.submit if purse else submit
+    if purse and is_immediate(submit):
+        paid = immediate(partial(purse.submit))
     spoken = agent_framework.deliberate(
         context,
         config,
-        purse.submit if purse else submit,
+        paid,
         monotonic=clock.monotonic,
         deadline=deadline,
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
         fallback=chart_scorer.score_chart,
-        on_event=voices.about(key),
+        on_event=voices.about(key, shadow=shadow),
     )
     return purse.settled(spoken) if purse else spoken
 

@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-import technical_calculator
 from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from instance_database import Saved
 from scoring_rubric import RUBRIC_VERSION
+from torra.bar_view import BarView
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.feature_bundle import Bundle
@@ -53,7 +53,7 @@ class Sight:
     as_of: datetime
     now: datetime
     before: Mapping[str, Any]
-    bars: pd.DataFrame
+    view: BarView
     row: Mapping[str, float]
     ath: float
     ath_score: float
@@ -62,6 +62,11 @@ class Sight:
     revision: int | None = None
     news: NewsView | None = None
     events: EventView | None = None
+
+    @property
+    def bars(self) -> pd.DataFrame:
+        """The bars as a frame."""
+        return self.view.frame
 
     @property
     def l1(self) -> Mapping[str, float]:
@@ -138,7 +143,7 @@ def build(
         "before": dict(sight.before),
         "desk": dict(desk),
         "versions": versions(),
-        "bars": describe(sight.bars, sight.revision),
+        "bars": describe(sight.view, sight.revision),
         "features": [
             {"id": item.id, "value": item.value, "unit": item.unit}
             for item in sight.bundle.features.values()
@@ -234,7 +239,7 @@ def _identity(sight: Sight) -> dict[str, Any]:
 
 
 def _scores(sight: Sight, thought: Thought) -> dict[str, Any]:
-    explained = technical_calculator.explain(sight.row)
+    explained = sight.bundle.explained
     gated = {vector: thought.gated[vector]["score"] for vector in VECTORS}
     ungated = {vector: thought.ungated[vector]["score"] for vector in VECTORS}
     return {
@@ -294,15 +299,15 @@ def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def describe(bars: pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
+def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
     """Name a range of bars: first and last time, number, revision and a hash of every value."""
-    times = pd.DatetimeIndex(bars.index).as_unit("us")
-    digest = hashlib.sha256(times.asi8.tobytes())
-    digest.update(bars.to_numpy(dtype=float).tobytes())
+    view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
+    digest = hashlib.sha256(view.times.tobytes())
+    digest.update(view.numbers.tobytes())
     return {
-        "from": iso(bars.index[0].to_pydatetime()),
-        "to": iso(bars.index[-1].to_pydatetime()),
-        "count": len(bars),
+        "from": iso(view.first),
+        "to": iso(view.last),
+        "count": len(view),
         "revision": revision,
         "hash": digest.hexdigest()[:16],
     }

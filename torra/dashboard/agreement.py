@@ -17,7 +17,7 @@ from agents.contracts import ORDINALS, VECTORS
 from agents.panel import DIRECTIONS, Panel
 from torra.dashboard import figures
 from torra.dashboard.figures import cell
-from torra.dashboard.stored import GATE, Row, mapping, sequence
+from torra.dashboard.stored import GATE, Row, in_shadow, mapping, sequence
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; a larger one gets a count of who answered and who did not."""
@@ -134,7 +134,7 @@ def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | N
         "kept": figures.plain(told.get("conviction"), 3),
         "bars": [_width(told.get(name)) for name in ("conviction_raw", "conviction")],
         "cost": figures.plain(OPPOSITION_COST, 2),
-        "sizes": sizes(record, told),
+        "sizes": sizes(record, told, counted=not in_shadow(deliberation)),
         "stances": [stance(*item, side) for item in mapping(told.get("stances")).items()],
         "spread": [_spread(mapping(told.get("spread")).get(vector)) for vector in VECTORS],
         "disagreements": [
@@ -144,13 +144,16 @@ def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | N
     }
 
 
-def sizes(record: Mapping[str, Any], told: Mapping[str, Any]) -> list[Row]:
-    """Return what gate and conviction leave of the size of an opening: the verdict's, else both."""
+def sizes(record: Mapping[str, Any], told: Mapping[str, Any], *, counted: bool = True) -> list[Row]:
+    """Return what gate and conviction leave of the size of an opening: the verdict's, else both.
+
+    A conviction that is not `counted` (shadow) leaves all of it.
+    """
     gate = figures.number(mapping(record.get("gate")).get("multiplier"))
     verdict = str(record.get("verdict"))
     rows = []
     for side in (verdict,) if verdict in DIRECTIONS else tuple(DIRECTIONS):
-        conviction = conviction_for(told, side)
+        conviction = conviction_for(told, side) if counted else 1.0
         if gate is None or conviction is None:
             continue
         rows.append(
@@ -159,7 +162,7 @@ def sizes(record: Mapping[str, Any], told: Mapping[str, Any]) -> list[Row]:
                 "gate": figures.plain(gate, 3),
                 "conviction": figures.plain(conviction, 3),
                 "size": figures.plain(gate * conviction, 3),
-                "against": figures.number(told.get("side")) == -DIRECTIONS[side],
+                "against": counted and figures.number(told.get("side")) == -DIRECTIONS[side],
             }
         )
     return rows

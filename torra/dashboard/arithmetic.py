@@ -16,7 +16,17 @@ from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, RESEARCHER_BOUND, V
 from agents.registry import AGENTS
 from torra.dashboard import agreement, figures
 from torra.dashboard.figures import cell
-from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.stored import (
+    GATE,
+    NOT_COUNTED,
+    Row,
+    in_shadow,
+    is_gate,
+    mapping,
+    reports,
+    said_multiplier,
+    sequence,
+)
 from torra.dashboard.summary import proposed
 
 TOLERANCE: Final = 1e-6
@@ -31,7 +41,7 @@ def steps(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Ro
     voices = _voices(deliberation)
     silent = NO_DEBATE if deliberation else "no deliberation is stored"
     debated = deliberation if voices else {}  # a sum over nobody is not a zero that was said
-    gate = mapping(record.get("gate"))
+    mark = f"; {NOT_COUNTED}" if in_shadow(deliberation) else ""
     return [
         _scores("L1 score", "from the bars alone", record.get("l1"), kind="base"),
         *voices,
@@ -49,18 +59,20 @@ def steps(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Ro
         ),
         _numbers(
             "Gate multiplier",
-            "in force: the lower of rules and gate agent",
-            dict.fromkeys(VECTORS, gate.get("multiplier")),
+            f"the lower of rules and gate agent{mark or ', in force'}",
+            dict.fromkeys(VECTORS, said_multiplier(record, deliberation)),
         ),
         _scores(
             "Adjustment",
-            f"debate × multiplier, within ±{ADJUSTMENT_BOUND:.2f}",
+            f"debate × multiplier, within ±{ADJUSTMENT_BOUND:.2f}{mark}",
             record.get("adjustments"),
         ),
-        _scores("Agent score", "L1 + adjustment, within ±1", record.get("agents")),
+        _scores("Agent score", f"L1 + adjustment, within ±1{mark}", record.get("agents")),
         _scores(
             "Blended score",
-            f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score",
+            "L1 alone: the agents looked on"
+            if mark
+            else f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score",
             _finals(record),
             kind="base",
         ),
@@ -175,7 +187,8 @@ def _vector_checks(
     agent = figures.number(_part(record, "agents", vector))
     shift = figures.number(_part(record, "adjustments", vector))
     debate = figures.number(_part(deliberation, "debate", vector))
-    multiplier = figures.number(_part(record, "gate", "multiplier"))
+    multiplier = figures.number(said_multiplier(record, deliberation))
+    blend = l1 if in_shadow(deliberation) else agent
     if (
         str(record.get("source_type")).startswith("AGENT")
         and debate is not None
@@ -184,8 +197,8 @@ def _vector_checks(
         yield "adjustment", synthesis.clamp(debate * multiplier, ADJUSTMENT_BOUND), shift
     if l1 is not None and shift is not None:
         yield "agent score", synthesis.clamp(l1 + shift, 1.0), agent
-    if l1 is not None and agent is not None:
-        yield "blend", synthesis.blended(l1, agent), _finals(record).get(vector)
+    if l1 is not None and blend is not None:
+        yield "blend", synthesis.blended(l1, blend), _finals(record).get(vector)
 
 
 def _l1(record: Mapping[str, Any]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from torra.dashboard.rendering import backing, desk_view, page, state
 from torra.dashboard.routes import Route
 from torra.dashboard.signs import LEVELS, Sign
 from torra.dashboard.stored import Row
+from torra.promotion import Subject, subjects_of
 from torra.self_check import Finding, glance
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def look() -> tuple[Row, Signs, Row]:
     memory = checkup(behind)
     checked = memory.told()
     found: Signs = {
-        "trading": list(signs.trading(desk)),
+        "trading": [*signs.trading(desk), *signs.agents(behind.database, _subjects(behind))],
         "streams": list(signs.streams(overview, behind.settings)),
         "scheduler": list(signs.scheduler(behind, now)),
         "bridges": list(signs.bridges(behind, now)),
@@ -174,6 +175,12 @@ def look() -> tuple[Row, Signs, Row]:
         "checklist": list(signs.checklist(memory.findings(behind, now))),
     }
     return desk, found, checked
+
+
+def _subjects(behind: Backing) -> tuple[Subject, ...]:
+    """Return the profiles that run here."""
+    stations = behind.desk.stations.values()
+    return subjects_of((station.instance, station.profile) for station in stations)
 
 
 def _sound(checked: Mapping[str, Any]) -> Sign:

@@ -20,7 +20,16 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.dashboard import agreement, arithmetic, figures, reasoning
 from torra.dashboard.figures import DASH, Mark, cell
-from torra.dashboard.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.stored import (
+    GATE,
+    NOT_COUNTED,
+    Row,
+    in_shadow,
+    is_gate,
+    mapping,
+    reports,
+    sequence,
+)
 from torra.deny_reasons import DENIALS, DenyReason
 from torra.order_levels import Levels
 from torra.position_size import loss_of_one
@@ -141,10 +150,13 @@ def left(seconds: float) -> Row:
 
 def conviction(record: Mapping[str, Any], side: str) -> Row:
     """Return the calibrated conviction behind a side, the raw one and what was taken off."""
-    stored = mapping(mapping(record.get("deliberation")).get("panel"))
+    deliberation = mapping(record.get("deliberation"))
+    stored = mapping(deliberation.get("panel"))
     kept, raw = agreement.conviction_for(stored, side), figures.number(stored.get("conviction_raw"))
     if kept is None or raw is None:
         return {"text": DASH, "note": "no panel is stored for this tick", "width": 0.0}
+    if in_shadow(deliberation):
+        return {"text": DASH, "note": f"{figures.plain(kept, 2)}, {NOT_COUNTED}", "width": 0.0}
     off = 1 - kept / raw if raw else 0.0
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     width = round(kept * figures.BAR_WIDTH, 1)

@@ -28,7 +28,7 @@ from torra.dashboard import (
     waterfall,
 )
 from torra.dashboard.figures import cell
-from torra.dashboard.stored import Row, mapping, reports, sequence
+from torra.dashboard.stored import Row, in_shadow, mapping, reports, sequence
 from torra.dashboard.summary import PROPOSED, PROPOSED_WORDS
 
 REASONS: Final = {
@@ -82,6 +82,7 @@ def story(
         "changes": difference.changes(record, before),
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
+        "shadow": in_shadow(deliberation),
         "panel": agreement.panel(record, deliberation),
         "around": surroundings.surroundings(record),
         "arithmetic": arithmetic.steps(record, deliberation),
@@ -186,7 +187,13 @@ def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> lis
     return [
         transcript.rules(record, deliberation),
         transcript.ruling("Gate agent, its own", model, "did not answer; the rules stand"),
-        transcript.ruling("In force: the lower multiplier", merged, "no ruling was recorded"),
+        transcript.ruling(
+            "In force: the rules alone, in shadow"
+            if in_shadow(deliberation)
+            else "In force: the lower multiplier",
+            merged,
+            "no ruling was recorded",
+        ),
     ]
 
 

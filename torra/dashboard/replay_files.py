@@ -2,8 +2,9 @@
 
 A replay or a scorecard is one JSON document (docs/replays.md): `kind` ("replay" or "scorecard"),
 `name` (as the file's), `created_at`, `title`, `summary` (one sentence), `period` ({"from", "to"}),
-`arms` (names of what was compared), `tables` ({"title", "columns", "rows"}), `series` ({"title",
-"points": [[time, number or null]]}) and `warnings`. Whoever makes one checks it with `Document`.
+`arms` (names of what was compared), `tables` (each with the sentence under it), `plots`, `series`
+and `warnings`. Whoever makes one checks it with `Document`; torra.replay.report makes them from
+exhibits.
 
 A file is checked at the door and its words are a stranger's: what is not such a document is listed
 with the reason and never shown in part. Symbolic links, files over LARGEST bytes and names that no
@@ -17,13 +18,23 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from torra.config import NAME
 
@@ -38,8 +49,56 @@ MOST: Final = 200
 DEVICES: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices, whatever follows their first dot."""
 
+MOST_POINTS: Final = 2000
+"""Points of a plot's line."""
+
+FURTHEST: Final = 1e15
+"""A number of a plot lies between minus this and this: beyond it a float has no fractions left."""
+
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
+"""How a time is written where a category could stand as well: ISO 8601; its zone must be there."""
+
 Word = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
 Cell = str | int | float | bool | None
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this time lies outside the years 1 to 9999 in UTC") from None
+
+
+def _number(value: float) -> float:
+    if abs(value) > FURTHEST:
+        raise ValueError(f"{value:g} is beyond {FURTHEST:g}, too far for a plot")
+    return float(value)
+
+
+def _place(value: Any) -> Any:
+    """Return x of a point: a time from ISO text, a number, or a category as it stands."""
+    if isinstance(value, bool):
+        raise ValueError("a point lies at a time, a number or a category")  # noqa: TRY004
+    if isinstance(value, str):
+        found = TIME.fullmatch(value)
+        if found and not found[3]:
+            raise ValueError("a time needs its zone, such as a Z at its end")
+        return datetime.fromisoformat(value) if found else value
+    return _number(value) if isinstance(value, (int, float)) else value
+
+
+def _height(value: Any) -> Any:
+    """Return y of a point: a number, a category, or None for a gap."""
+    if isinstance(value, bool):
+        raise ValueError("the height of a point is a number")  # noqa: TRY004
+    return _number(value) if isinstance(value, (int, float)) else value
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
+X = Annotated[Moment | float | Word, BeforeValidator(_place)]
+Y = Annotated[float | Word | None, BeforeValidator(_height)]
+Bound = Annotated[float | None, BeforeValidator(_height)]
 
 
 class Part(BaseModel):
@@ -51,8 +110,8 @@ class Part(BaseModel):
 class Period(Part):
     """The time that was replayed or judged, UTC."""
 
-    start: AwareDatetime = Field(alias="from")
-    end: AwareDatetime = Field(alias="to")
+    start: Moment = Field(alias="from")
+    end: Moment = Field(alias="to")
 
     @model_validator(mode="after")
     def _in_order(self) -> Period:
@@ -62,9 +121,17 @@ class Period(Part):
 
 
 class Table(Part):
-    """Rows of words and numbers, all as long as the columns; null is what is not known."""
+    """Rows of words and numbers, all as long as the columns; null is what is not known.
+
+    `says` is what it means in a sentence, `enough` is False where the sample is too small to show
+    anything; plots name it by `name`. `figures` are its results by name, for programs.
+    """
 
     title: Word
+    name: Id | Literal[""] = ""
+    says: str = Field("", max_length=2000)
+    enough: bool = True
+    figures: dict[Word, float | None] = Field({}, max_length=500)
     columns: tuple[Word, ...] = Field(min_length=1, max_length=24)
     rows: tuple[tuple[Cell, ...], ...] = Field(max_length=5000)
 
@@ -79,7 +146,7 @@ class Series(Part):
     """A line: times in order, each with a number, or null where there is none."""
 
     title: Word
-    points: tuple[tuple[AwareDatetime, float | None], ...] = Field(max_length=20_000)
+    points: tuple[tuple[Moment, float | None], ...] = Field(max_length=20_000)
 
     @model_validator(mode="after")
     def _in_order(self) -> Series:
@@ -89,19 +156,102 @@ class Series(Part):
         return self
 
 
+class Line(Part):
+    """One line, or set of bars or dots; `low` and `high` bound the interval of each point."""
+
+    name: Word
+    points: tuple[tuple[X, Y], ...] = Field(max_length=MOST_POINTS)
+    low: tuple[Bound, ...] = ()
+    high: tuple[Bound, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole_bounds(self) -> Line:
+        if {len(self.low), len(self.high)} - {0, len(self.points)}:
+            raise ValueError(f"low and high have not {len(self.points)} bounds as there are points")
+        if len(self.low) != len(self.high):
+            raise ValueError("low and high go together")
+        pairs = zip(self.low, self.high, strict=True)
+        if any(low is not None and high is not None and low > high for low, high in pairs):
+            raise ValueError("a low bound is above its high bound")
+        return self
+
+
+class Plot(Part):
+    """One plot: a line or steps over x, bars, dots with intervals, or bands of states in time.
+
+    Its x are all times, all numbers or all categories; its y are numbers, categories in bands.
+    `of` is the name of the table that it belongs to, `diagonal` draws where y = x.
+    """
+
+    title: Word
+    kind: Literal["line", "step", "bars", "dots", "bands"]
+    of: Id | Literal[""] = ""
+    x: str = Field("", max_length=200)
+    y: str = Field("", max_length=200)
+    says: str = Field("", max_length=2000)
+    diagonal: bool = False
+    lines: tuple[Line, ...] = Field(max_length=24)
+
+    @property
+    def axis(self) -> Literal["time", "number", "category"]:
+        """What its x are; numbers where there is no point."""
+        for line in self.lines:
+            for place, _ in line.points:
+                return _axis(place)
+        return "number"
+
+    @model_validator(mode="after")
+    def _of_a_kind(self) -> Plot:
+        axes = {_axis(place) for line in self.lines for place, _ in line.points}
+        if len(axes) > 1:
+            raise ValueError(f"its x are of more than one kind: {', '.join(sorted(axes))}")
+        if "category" in axes and (self.diagonal or self.kind == "bands"):
+            raise ValueError("bands and a diagonal need times or numbers as x")
+        wanted = str if self.kind == "bands" else float
+        heights = (y for line in self.lines for _, y in line.points)
+        if any(y is not None and not isinstance(y, wanted) for y in heights):
+            told = "categories" if self.kind == "bands" else "numbers"
+            raise ValueError(f"the y of {self.kind} are {told}")
+        ordered = self.kind in ("line", "step", "bands") and "category" not in axes
+        if ordered and not all(_in_order(line.points) for line in self.lines):
+            raise ValueError("its points are not in the order of x")
+        return self
+
+
+def _axis(place: datetime | float | str) -> Literal["time", "number", "category"]:
+    if isinstance(place, datetime):
+        return "time"
+    return "category" if isinstance(place, str) else "number"
+
+
+def _in_order(points: Sequence[tuple[Any, Any]]) -> bool:
+    return all(one[0] <= next_one[0] for one, next_one in pairwise(points))
+
+
 class Document(Part):
     """One replay or scorecard."""
 
     kind: Literal["replay", "scorecard"]
     name: str = Field(pattern=f"^{NAME.pattern}$")
-    created_at: AwareDatetime
+    created_at: Moment
     title: Word
     summary: str = Field(min_length=1, max_length=600)
     period: Period
-    arms: tuple[Word, ...] = Field((), max_length=24)
-    tables: tuple[Table, ...] = Field((), max_length=24)
+    arms: tuple[Word, ...] = Field((), max_length=48)
+    tables: tuple[Table, ...] = Field((), max_length=48)
+    plots: tuple[Plot, ...] = Field((), max_length=48)
     series: tuple[Series, ...] = Field((), max_length=24)
     warnings: tuple[str, ...] = Field((), max_length=100)
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Document:
+        names = [table.name for table in self.tables if table.name]
+        if len(set(names)) < len(names):
+            raise ValueError("two tables have the same name")
+        unknown = sorted({plot.of for plot in self.plots if plot.of} - set(names))
+        if unknown:
+            raise ValueError(f"a plot is of {unknown[0]}, and no table has that name")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +265,8 @@ class Listed:
     summary: str = ""
     created_at: datetime | None = None
     warnings: int = 0
+    period: Period | None = None
+    arms: int = 0
 
 
 class Broken(Exception):
@@ -181,7 +333,14 @@ class Shelf:
         except Broken as error:
             return Listed(name, str(error))
         return Listed(
-            name, "", told.kind, told.title, told.summary, told.created_at, len(told.warnings)
+            name,
+            kind=told.kind,
+            title=told.title,
+            summary=told.summary,
+            created_at=told.created_at,
+            warnings=len(told.warnings),
+            period=told.period,
+            arms=len(told.arms),
         )
 
 

@@ -1,47 +1,25 @@
 """The screens Replays and scorecards: what was run again or judged, as it arrives in the home.
 
-A file becomes a page with its tables and lines as they stand in it (torra.dashboard.replay_files
-says what it holds and what is refused). Every word of a file is a stranger's and is cleaned. Files
+A file becomes a page with its tables, sentences and plots as they stand in it
+(torra.dashboard.replay_files says what it holds and what is refused, torra.replay.pages arranges
+it), and the same as a report on paper. Every word of a file is a stranger's and is cleaned. Files
 are read only; nothing is run from here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
 
-from flask import abort, jsonify, url_for
+from flask import Response, abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
 from torra.dashboard import figures, screens
 from torra.dashboard.rendering import backing, desk_view, page
-from torra.dashboard.replay_files import (
-    FOLDER,
-    LARGEST,
-    MOST,
-    Document,
-    Listed,
-    Series,
-    Shelf,
-    Table,
-)
+from torra.dashboard.replay_files import FOLDER, LARGEST, MOST, Listed, Shelf
 from torra.dashboard.routes import Route
 from torra.dashboard.stored import Row
-
-WIDTH, HEIGHT = 600.0, 160.0
-"""Coordinates of a line."""
-
-DRAWN: Final = 1200
-"""Points of a line that are drawn: more would fall on the same pixel."""
-
-POINTS_SHOWN: Final = 200
-ROWS_SHOWN: Final = 500
-"""What a table on a page shows at most; the file and the API hold all."""
-
-KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
+from torra.replay import pages
 
 _SHELVES: dict[Path, Shelf] = {}
 
@@ -85,7 +63,10 @@ def replay(name: str) -> str:
     """Show one replay or scorecard: its tables and its lines."""
     found = shelf().document(name) or abort(404)
     desk = desk_view().desk()
-    told = {"problem": figures.clean(found.problem, 300)} if isinstance(found, Listed) else {}
+    if isinstance(found, Listed):
+        one, paper = {"problem": figures.clean(found.problem, 300)}, ""
+    else:
+        one, paper = pages.arranged(found), url_for(".replay_report", name=name)
     return page(
         "replay.html",
         desk,
@@ -93,9 +74,21 @@ def replay(name: str) -> str:
         cells=screens.strip(desk),
         shape="desk",
         name=name,
-        one=told or arranged(found),  # type: ignore[arg-type]
+        one=one,
         raw=url_for(".api_replay", name=name),
+        paper=paper,
     )
+
+
+def replay_report(name: str) -> Response:
+    """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
+    found = shelf().document(name) or abort(404)
+    if isinstance(found, Listed):
+        abort(404)
+    answer = Response(pages.html(found), mimetype="text/html")
+    answer.headers["Content-Security-Policy"] = pages.policy()
+    answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
+    return answer
 
 
 def api_replay(name: str) -> ResponseReturnValue:
@@ -131,109 +124,28 @@ def _row(item: Listed) -> Row:
         "name": figures.clean(item.name, 60),
         "address": url_for(".replay", name=item.name) if not item.problem else "",
         "problem": figures.clean(item.problem, 300),
-        "kind": KINDS.get(item.kind, ""),
+        "kind": pages.KINDS.get(item.kind, ""),
         "title": figures.clean(item.title, 200),
         "summary": figures.clean(item.summary, 600),
-        "created": _moment(item.created_at),
+        "created": pages.moment(item.created_at),
         "warnings": item.warnings,
+        "over": _over(item),
     }
 
 
-def arranged(found: Document) -> Row:
-    """Return a document as its page shows it."""
-    return {
-        "problem": "",
-        "kind": KINDS[found.kind],
-        "title": figures.clean(found.title, 200),
-        "summary": figures.clean(found.summary, 600),
-        "created": _moment(found.created_at),
-        "start": _moment(found.period.start),
-        "end": _moment(found.period.end),
-        "arms": [figures.clean(arm, 200) for arm in found.arms],
-        "warnings": [figures.clean(text, 600) for text in found.warnings],
-        "tables": [_table(table) for table in found.tables],
-        "series": [line_of(series) for series in found.series],
-    }
-
-
-def _table(table: Table) -> Row:
-    numbers = [
-        any(figures.number(row[at]) is not None for row in table.rows)
-        and all(row[at] is None or figures.number(row[at]) is not None for row in table.rows)
-        for at in range(len(table.columns))
-    ]
-    return {
-        "title": figures.clean(table.title, 200),
-        "columns": [figures.clean(name, 200) for name in table.columns],
-        "numbers": numbers,
-        "rows": [[_cell(value) for value in row] for row in table.rows[:ROWS_SHOWN]],
-        "left": max(0, len(table.rows) - ROWS_SHOWN),
-    }
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return figures.loose(value)
-
-
-def line_of(series: Series) -> Row:
-    """Return a line as a path, its ends and extremes in words, and its newest points."""
-    points = list(series.points)
-    known = [(moment, value) for moment, value in points if value is not None]
-    told: Row = {"title": figures.clean(series.title, 200), "count": len(known), "path": ""}
-    if not known:
-        return told
-    values = [value for _, value in known]
-    rows = points[-POINTS_SHOWN:][::-1]
-    return told | {
-        "path": path_of(points),
-        "zero": _zero(min(values), max(values)),
-        "first": _point(*known[0]),
-        "last": _point(*known[-1]),
-        "low": figures.loose(min(values)),
-        "high": figures.loose(max(values)),
-        "rows": [_point(moment, value) for moment, value in rows],
-        "left": max(0, len(points) - POINTS_SHOWN),
-    }
-
-
-def path_of(points: list[tuple[datetime, float | None]]) -> str:
-    """Return the path of a line: time to the right, a gap where there is no number."""
-    step = max(1, -(-len(points) // DRAWN))
-    kept = points[::step] + ([points[-1]] if (len(points) - 1) % step else [])
-    values = [value for _, value in kept if value is not None]
-    begin, end = kept[0][0], kept[-1][0]
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    length, room = (end - begin).total_seconds() or 1.0, (high - low) or 1.0
-    parts, pen = [], "M"
-    for moment, value in kept:
-        if value is None:
-            pen = "M"
-            continue
-        x = (moment - begin).total_seconds() / length * WIDTH
-        parts.append(f"{pen}{x:.1f} {HEIGHT - (value - low) / room * HEIGHT:.1f}")
-        pen = "L"
-    return "".join(parts)
-
-
-def _zero(low: float, high: float) -> float | None:
-    """Return the height of zero, where it lies between the extremes."""
-    inside = low < 0 < high
-    return round(HEIGHT + low / (high - low) * HEIGHT, 1) if inside else None
-
-
-def _point(moment: datetime, value: float | None) -> Mapping[str, str]:
-    return {"time": _moment(moment), "value": figures.loose(value)}
-
-
-def _moment(moment: datetime | None) -> str:
-    return figures.moment(iso(moment)) if moment else figures.DASH
+def _over(item: Listed) -> str:
+    """Say which time a file is about and how many arms it compares."""
+    if item.period is None:
+        return ""
+    begin, end = (figures.moment(iso(at))[:10] for at in (item.period.start, item.period.end))
+    compared = f", {item.arms} compared" if item.arms else ""
+    return f"{begin} to {end}{compared}"
 
 
 ROUTES = (
     Route("/replays", "replays", replays),
     Route("/replays/<name>", "replay", replay),
+    Route("/replays/<name>/report.html", "replay_report", replay_report, per_minute=60),
     Route("/api/v1/replays", "api_replays", api_replays, reply="json"),
     Route("/api/v1/replays/<name>", "api_replay", api_replay, reply="json"),
 )

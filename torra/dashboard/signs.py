@@ -22,14 +22,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import VENDORS
+from instance_database import Database
 from torra.clock import parse
 from torra.config import DeskSettings
 from torra.dashboard import figures, sources
 from torra.dashboard.backing import Backing
 from torra.dashboard.desk_view import version
-from torra.dashboard.stored import Row, mapping
+from torra.dashboard.stored import NOT_COUNTED, Row, mapping
 from torra.errors import ConfigError
 from torra.migrations import STEPS, schema
+from torra.promotion import EARNED, Subject, next_look, standing_of
 from torra.providers.addresses import address
 from torra.self_check import Finding
 from torra.store_connection import BACKUP_FOLDER
@@ -119,6 +121,21 @@ def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
         remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
         told = f"{row['detail']} (since {figures.moment(row['at'])})"
         yield Sign(f"alarm {row['kind']}", "alert", told, remedy)
+
+
+def agents(database: Database, subjects: Iterable[Subject]) -> Iterator[Sign]:
+    """Tell of the profiles whose agents do not simply count: in shadow, or with a say to earn."""
+    for subject in subjects:
+        influence = subject.profile.agents.influence
+        if influence == "shadow":
+            yield Sign(f"agents of {subject.name}", "note", NOT_COUNTED)
+        elif influence == EARNED:
+            standing, _ = standing_of(database, subject.name, subject.fingerprint)
+            wanted = next_look(standing)
+            ahead = "no look is left" if wanted is None else f"next look at {wanted:,} ticks"
+            level = "ok" if standing.promoted else "note"
+            say = "promoted, they count" if standing.promoted else NOT_COUNTED
+            yield Sign(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
 
 
 def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from torra.tick_debate import SHADOW
+
 Row = dict[str, Any]
 
 GATE: Final = "risk_gate"
+
+NOT_COUNTED: Final = "shadow: recorded, not counted"
+"""What stands beside every figure of agents that only looked on."""
 
 
 def mapping(value: Any) -> Row:
@@ -32,3 +37,18 @@ def reports(deliberation: Mapping[str, Any]) -> list[Row]:
 def is_gate(report: Mapping[str, Any]) -> bool:
     """Return whether a report is the gate's."""
     return bool(report.get("ruling")) or report.get("agent_id") == GATE
+
+
+def in_shadow(deliberation: Mapping[str, Any]) -> bool:
+    """Return whether the agents of a deliberation only looked on and L1 alone decided."""
+    return SHADOW in sequence(deliberation.get("flags"))
+
+
+def said_multiplier(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Any:
+    """Return the multiplier that the adjustments of a record were made with.
+
+    It is the one in force, but in shadow: there the desk's own ruling is recorded and the gate's
+    rules alone are in force.
+    """
+    told = deliberation.get("ruling") if in_shadow(deliberation) else record.get("gate")
+    return mapping(told).get("multiplier")

@@ -33,6 +33,7 @@ FLAGS: Final = {
     "not_asked": "this desk has nobody to ask",
     "ladder": "the ceiling is near: a smaller desk was asked",
     "pivotal_sample": "could not have changed the verdict; asked all the same, as a sample",
+    "shadow": "recorded, not counted: the tick decided as L1 alone",
     "threads_exhausted": "too many calls that never came back were still running",
     "reserve_failed": "the ledger could not be written, so nothing was spent",
     "event_failed": "whoever watched was not told of an event",

@@ -17,7 +17,7 @@ from torra import clock
 from torra.dashboard import figures, surroundings
 from torra.dashboard.figures import Mark, cell
 from torra.dashboard.reasoning import REASONS
-from torra.dashboard.stored import Row, mapping, sequence
+from torra.dashboard.stored import NOT_COUNTED, Row, mapping, sequence
 
 STATES: Final = {
     "pending": Mark("·", "pending", "flat"),
@@ -169,7 +169,9 @@ class _Telling:
         veto = "openings are vetoed" if payload.get("veto") else "no veto"
         source = figures.mark(payload.get("source_type")).text
         self._stage = "verdict"
-        self._say(event, "Gate", "flat", f"Multiplier × {multiplier}, {veto}; {source}.", "ruled")
+        words = f"Multiplier × {multiplier}, {veto}; {source}."
+        words += f" {NOT_COUNTED.capitalize()}." if payload.get("shadow") else ""
+        self._say(event, "Gate", "flat", words, "ruled")
 
     def _decision(self, payload: Row, event: Mapping[str, Any]) -> None:
         verdict, action = figures.mark(payload.get("verdict")), figures.mark(payload.get("action"))

@@ -19,7 +19,7 @@ from agents import synthesis
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from agents.registry import AGENTS
 from torra.dashboard import arithmetic, figures
-from torra.dashboard.stored import Row, is_gate, mapping, reports
+from torra.dashboard.stored import Row, in_shadow, is_gate, mapping, reports, said_multiplier
 
 AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
@@ -239,7 +239,8 @@ def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], ve
             steps.append(_step("Cut at a bound", at, agent, "voiced"))
         steps.append(_step("Agent score", l1, agent, "sum"))
     if final is not None:
-        steps.append(_step("Blended", l1, final, "base"))
+        name = "L1: not counted" if in_shadow(deliberation) else "Blended"
+        steps.append(_step(name, l1, final, "base"))
     drawn = _chart(steps, [])
     scale = drawn.pop("scale")
     return {"title": title, "why": "", "origin": scale.x(l1), "spoken": spoken(drawn), **drawn}
@@ -260,7 +261,7 @@ def _moves(
         return
     if abs(debate - total) > arithmetic.TOLERANCE:
         yield "Fallback" if not shares else "Side left out", debate - total
-    multiplier = figures.number(mapping(record.get("gate")).get("multiplier"))
+    multiplier = figures.number(said_multiplier(record, deliberation))
     if multiplier is not None and debate:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
 

@@ -17,12 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, VECTORS, AgentReport, Request
-from torra.providers.readings import ADX, NAMED, Reading, readable, readings, regime
+from torra.providers.readings import (
+    ADX,
+    NAMED,
+    Reading,
+    common_readings,
+    readable,
+    readings,
+    regime,
+)
 from torra.providers.specialists import OVERLAYS, TABLES, ordinals
 
 DECIMALS: Final = 4
@@ -61,37 +68,46 @@ NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
 Reply = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """One vector as one agent sees it: the score, its adjustment and the readings behind it.
+class _Said(NamedTuple):
+    """A reading that is said of a vector, and where it pulls the score, and how hard."""
 
-    `base` is what the readings are measured from: the score, or 0 for an overlay.
-    """
+    vector: str
+    reading: Reading
+    pull: float
+    words: str
+
+
+class _View(NamedTuple):
+    """One vector as one agent sees it: the score, its adjustment and what is said of it."""
 
     vector: str
     score: float
     adjustment: float
-    heard: Sequence[Reading]
-    base: float
-
-    def pull(self, reading: Reading) -> float:
-        """Return where a reading pulls the score, and how hard."""
-        return reading.weight * (reading.lean - self.base)
-
-    @property
-    def said(self) -> list[Reading]:
-        """The reading that pulls hardest, and the one that pulls hardest against it."""
-        ranked = sorted(self.heard, key=self.pull)
-        first, against = ranked[-1], ranked[0]
-        if self.pull(first) < -self.pull(against):
-            first, against = against, first
-        return [first, against] if self.pull(first) * self.pull(against) < 0 else [first]
+    said: list[_Said]
 
     def sentence(self) -> str:
         """Say the adjustment and what speaks for and against it."""
-        parts = [f"{reading.says} reads {reading.lean:+.2f}" for reading in self.said]
+        parts = [f"{said.words} reads {said.reading.lean:+.2f}" for said in self.said]
         name = self.vector.replace("_", " ")
         return f"{name} {self.score:+.2f} moved by {self.adjustment:+.2f}: {', '.join(parts)}"
+
+
+def _view(
+    vector: str, score: float, adjustment: float, heard: Sequence[Reading], base: float
+) -> _View:
+    """Choose what is said: the reading that pulls hardest, and the hardest against it.
+
+    `base` is what the readings are measured from: the score, or 0 for an overlay.
+    """
+    ranked = sorted(
+        [(reading.weight * (reading.lean - base), at) for at, reading in enumerate(heard)]
+    )
+    (against, low), (first, high) = ranked[0], ranked[-1]
+    if first < -against:
+        first, high, against, low = against, low, first, high
+    places = [(first, high), (against, low)] if first * against < 0 else [(first, high)]
+    said = [_Said(vector, heard[at], pull, heard[at].says) for pull, at in places]
+    return _View(vector, score, adjustment, said)
 
 
 def analyst(request: Request) -> Reply:
@@ -101,7 +117,7 @@ def analyst(request: Request) -> Reply:
     heard = readings(request.features, now, _focus(request), TABLES.get(role.id))
     overlay = role.id in OVERLAYS
     views = [
-        _View(
+        _view(
             vector,
             score,
             _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound),
@@ -118,14 +134,17 @@ def analyst(request: Request) -> Reply:
 def researcher(request: Request, side: int) -> Reply:
     """Argue for higher (side 1) or lower (side -1) prices than the scores and reports say."""
     now = regime(request.features)
-    heard = readings(request.features, now, _focus(request))
+    heard = common_readings(request.features, now)
     views, cases = [], []
-    for vector, found in heard.items():
+    for vector in _focus(request):
+        found = heard.get(vector)
+        if not found:
+            continue
         score = _score(request, vector)
         case = _case(found, score, side, _analysts(request, vector))
         own = side * _bounded(case, request.role.bound)
         cases.append(case)
-        views.append(_View(vector, score, _conceded(request, vector, own, side), found, score))
+        views.append(_view(vector, score, _conceded(request, vector, own, side), found, score))
     reports = f"{len(request.reports)} report{'' if len(request.reports) == 1 else 's'} read"
     opening = f"{request.role.title.capitalize()}, {reports}; {now.name}"
     reply = _report(request, opening, views, _conviction(cases))
@@ -141,9 +160,10 @@ def scorer(request: Request) -> Reply:
         score = _score(request, vector)
         found = heard.get(vector, [])
         moved_by = _bounded(_gap(found, score), ADJUSTMENT_BOUND)
-        view = _View(vector, score, moved_by, found, score)
-        note = view.sentence() if found else "no evidence beyond the score"
-        moved = max(-1.0, min(1.0, score + view.adjustment))
+        note = "no evidence beyond the score"
+        if found:
+            note = _view(vector, score, moved_by, found, score).sentence()
+        moved = max(-1.0, min(1.0, score + moved_by))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
     reply["summary"] = f"{now.name}; the four scores average {mean:+.2f}."
@@ -249,25 +269,27 @@ def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
 
 def _falsifiers(views: Sequence[_View], side: int) -> list[str]:
     """Return what would end the strongest readings that a case rests on."""
-    own = [(view, r) for view in views for r in view.said if side * view.pull(r) > 0.0]
-    ranked = sorted(own, key=lambda pair: -abs(pair[0].pull(pair[1])))
-    return list(dict.fromkeys(reading.falsifier for _, reading in ranked))[:FALSIFIERS]
+    own = [said for view in views for said in view.said if side * said.pull > 0.0]
+    ranked = sorted(own, key=lambda said: -abs(said.pull))
+    return list(dict.fromkeys([said.reading.falsifier for said in ranked]))[:FALSIFIERS]
 
 
 def _report(request: Request, opening: str, views: Sequence[_View], confidence: str) -> Reply:
     if not views:
         return _abstention(request)
     ranked = sorted(views, key=lambda view: -abs(view.adjustment))
-    said = [(view, reading) for view in ranked for reading in view.said]
-    strongest = sorted(said, key=lambda pair: -abs(pair[0].pull(pair[1])))
-    sentences = ". ".join(view.sentence() for view in ranked)
+    told = [said for view in ranked for said in view.said]
+    strongest = sorted(told, key=lambda said: -abs(said.pull))
+    sentences = ". ".join([view.sentence() for view in ranked])
     return {
         "symbol": request.symbol,
         "adjustments": dict.fromkeys(VECTORS) | {v.vector: v.adjustment for v in views},
         "confidence": confidence,
         "reasoning": f"{opening}. {sentences}.",
-        "key_points": [f"{r.says}: {v.vector} {r.lean:+.2f}" for v, r in strongest[:POINTS]],
-        "evidence": _cited(request, [reading for _, reading in said]),
+        "key_points": [
+            f"{said.words}: {said.vector} {said.reading.lean:+.2f}" for said in strongest[:POINTS]
+        ],
+        "evidence": _cited(request, told),
         "flags": [],
         "abstained": False,
         "abstain_reason": "",
@@ -288,9 +310,9 @@ def _abstention(request: Request) -> Reply:
     }
 
 
-def _cited(request: Request, said: Iterable[Reading]) -> list[dict[str, Any]]:
+def _cited(request: Request, told: Iterable[_Said]) -> list[dict[str, Any]]:
     """Return the features that were read aloud, and those that name the regime."""
-    names = dict.fromkeys((ADX, NAMED, *(name for reading in said for name in reading.reads)))
+    names = dict.fromkeys((ADX, NAMED, *(name for said in told for name in said.reading.reads)))
     cited = ((name, request.features.get(name)) for name in names)
     return [
         {"id": name, "value": feature.value}

@@ -6,19 +6,22 @@ stretched is faded, so that the weight of RSI, of the stochastic and of the Boll
 negative there. Between the two the weights move in a straight line.
 
 A reader whose features are not there, or are not what they should be, is silent. Nothing here
-raises for any features, remembers anything or knows who asks; what only some agents are shown is
-read in `specialists`. The weights are a textbook's, set to be sensible and never fitted to results.
+raises for any features or knows who asks, and nothing is remembered but the last reading, for who
+is shown the same features; what only some agents are shown is read in `specialists`. The weights
+are a textbook's, set to be sensible and never fitted to results.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from agents.contracts import Feature
+from agents.contracts import VECTORS, Feature
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0
@@ -85,44 +88,49 @@ class Reader:
 
     def read(self, features: Mapping[str, Feature], regime: Regime) -> Reading | None:
         """Return what this row says, or None when it has nothing to go on."""
+        weight = self.range + (self.trend - self.range) * regime.trend
+        if weight == 0.0:
+            return None
         seen = self._seen(features)
         if seen is None:
             return None
-        lean = max(-1.0, min(1.0, seen.lean))
-        weight = self.range + (self.trend - self.range) * regime.trend
-        if weight == 0.0 or (self.sparse and lean == 0.0):
+        reads, values, lean, fact, turn = seen
+        lean = max(-1.0, min(1.0, lean))
+        if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
-            turn = f"ADX above {TREND_ADX:.0f} with {seen.fact}"
-            return Reading(seen.reads, seen.values, f"{seen.fact} (faded)", -lean, -weight, turn)
-        turn = seen.turn.replace("{way}", "below" if lean > 0.0 else "above")
-        return Reading(seen.reads, seen.values, seen.fact, lean, weight, turn)
+            turn = f"ADX above {TREND_ADX:.0f} with {fact}"
+            return Reading(reads, values, f"{fact} (faded)", -lean, -weight, turn)
+        return Reading(reads, values, fact, lean, weight, turn)
 
-    def _seen(self, features: Mapping[str, Feature]) -> _Seen | None:
+    def _seen(
+        self, features: Mapping[str, Feature]
+    ) -> tuple[tuple[str, ...], tuple[Any, ...], float, str, str] | None:
+        """Return what is read, the values, the lean, fact and turn; None without evidence."""
         take = word if self.words else number
-        values = tuple(take(features.get(name)) for name in self.reads)
-        if None not in values:
-            return _Seen(self.reads, values, self.lean(*values), self.fact, self.turn)
-        name = f"component.{self.component}"
-        component = number(features.get(name))
-        if component is None:
+        values = []
+        for name in self.reads:
+            value = take(features.get(name))
+            if value is None:
+                return self._component(features)
+            values.append(value)
+        return self.reads, tuple(values), self.lean(*values), self.fact, self.turn
+
+    def _component(
+        self, features: Mapping[str, Feature]
+    ) -> tuple[tuple[str, ...], tuple[Any, ...], float, str, str] | None:
+        """Return the same of the score's own component."""
+        if not self.component:
             return None
-        fact, turn = self.component + " {0:+.2f}", NUMBERS.sub("", self.turn)
-        return _Seen((name,), (component,), component, fact, turn)
+        name = f"component.{self.component}"
+        value = number(features.get(name))
+        if value is None:
+            return None
+        fact, turn = self.component + " {0:+.2f}", _without_numbers(self.turn)
+        return (name,), (value,), value, fact, turn
 
 
-class _Seen(NamedTuple):
-    """What a row found to read."""
-
-    reads: tuple[str, ...]
-    values: tuple[Any, ...]
-    lean: float
-    fact: str
-    turn: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What one row says now: what it read, a lean in [-1, +1] after any fading, and its weight."""
 
     reads: tuple[str, ...]
@@ -140,7 +148,13 @@ class Reading:
     @property
     def falsifier(self) -> str:
         """What would end it, in words."""
-        return self.turn.format(*self.values)
+        turn = self.turn.replace("{way}", "below" if self.lean > 0.0 else "above")
+        return turn.format(*self.values)
+
+
+@lru_cache(maxsize=256)
+def _without_numbers(turn: str) -> str:
+    return NUMBERS.sub("", turn)
 
 
 def regime(features: Mapping[str, Feature]) -> Regime:
@@ -161,9 +175,26 @@ def readings(
     table = READERS if readers is None else tuple(readers)
     found: dict[str, list[Reading]] = {}
     for vector in vectors:
-        heard = [reader.read(features, now) for reader in table if reader.vector == vector]
-        if spoken := [reading for reading in heard if reading is not None]:
-            found[vector] = spoken
+        heard = [
+            reading
+            for reader in table
+            if reader.vector == vector and (reading := reader.read(features, now)) is not None
+        ]
+        if heard:
+            found[vector] = heard
+    return found
+
+
+def common_readings(features: Mapping[str, Feature], now: Regime) -> dict[str, list[Reading]]:
+    """Return what `READERS` read of every vector: of the same features, once.
+
+    Bull and bear are shown the same, one after the other. What is returned is not to be changed.
+    """
+    seen = [features.get(name) for name in _COMMON]
+    kept, found = _last[0]
+    if len(kept) != len(seen) or not all(map(operator.is_, kept, seen)):
+        found = readings(features, now, VECTORS)
+        _last[0] = seen, found
     return found
 
 
@@ -182,6 +213,10 @@ def readable(value: object) -> bool:
 def number(feature: Feature | None) -> float | None:
     """Return a feature's value as a number; None when it is absent, a word or not finite."""
     value = None if feature is None else feature.value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if value is None:
+        return None
     return float(value) if readable(value) and not isinstance(value, str | None) else None
 
 
@@ -463,3 +498,17 @@ READERS: Final = (
     ),
 )
 """Everything that the rules can read, in the order of the vectors."""
+
+_COMMON: Final = tuple(
+    dict.fromkeys(
+        (
+            *(ADX, NAMED),
+            *(name for reader in READERS for name in reader.reads),
+            *(f"component.{reader.component}" for reader in READERS if reader.component),
+        )
+    )
+)
+"""Every feature that they may read."""
+
+_last: Final[list[tuple[list[Feature | None], dict[str, list[Reading]]]]] = [([], {})]
+"""The features, by identity, that they read last and what they read; held, so none is another."""

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from agents.contracts import Completion, Kind, ModelUnavailable, Request
+from agents.contracts import Completion, Kind, ModelUnavailable, Request, immediate
+from agents.lazy_text import later
 from torra.providers.caution import gate
 from torra.providers.opinions import SIDES, analyst, researcher, scorer
 
@@ -28,15 +29,18 @@ class RulesProvider:
 
     name = NAME
 
+    @immediate
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
         try:
-            text = json.dumps(SEATS[request.role.kind](request), allow_nan=False)
+            reply = SEATS[request.role.kind](request)
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
-            future.set_result(Completion(text, request.model or NAME, NAME, final=True))
+            text = later(lambda: json.dumps(reply, allow_nan=False))
+            told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
+            future.set_result(told)
         return future
 
     def close(self) -> None:

@@ -1,0 +1,170 @@
+"""How many ticks a second a replay runs on one core: `run_tick` over a history, by store and desk.
+
+Every arm runs the very `run_tick` of a live desk over the shipped M15 bars. With the null store the
+journal is off, as in `torra replay`; with the database everything is kept, in a real file that is
+synced at each commit. What is counted is CPU time, user and system: waiting for the disk and for
+other programs is neither the tick's nor steady.
+
+`python -m benchmarks.bench_replay --profile l1` prints where an arm's time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from instance_database import Database
+from tests import desks
+from torra.bar_window import HistoryWindow
+from torra.clock import Simulated, System, duration
+from torra.config import Instance, Profile, validate
+from torra.memory_store import MemoryStore
+from torra.providers.registry import open_provider
+from torra.store_connection import TickKey
+from torra_trader import Edges, run_tick
+
+SYMBOL: Final = "BTCUSD"
+TIMEFRAME: Final = "M15"
+INSTANCE: Final = Instance(symbol=SYMBOL, timeframes=(TIMEFRAME,))
+LEAD: Final = 520
+"""Ticks that are run first and not counted: from here on the memory context is full."""
+
+
+class Arm(NamedTuple):
+    """What is measured: the desk (None: nobody is asked), the store, how many ticks, the target."""
+
+    desk: str | None
+    stored: bool
+    ticks: int
+    target: int
+
+
+ARMS: Final = {
+    "l1": Arm(None, False, 3000, 2000),
+    "budget": Arm("budget", False, 600, 400),
+    "full": Arm("full", False, 400, 200),
+    "database": Arm("budget", True, 200, 100),
+}
+
+
+@cache
+def window() -> HistoryWindow:
+    """Return the shipped bars, scored once for every arm."""
+    _, end = desks.sample().period()
+    return HistoryWindow({TIMEFRAME: desks.sample().bars(SYMBOL, TIMEFRAME, end, None)})
+
+
+def keys(count: int) -> list[TickKey]:
+    """Return the newest ticks of the history, the lead before them."""
+    times = window().times[TIMEFRAME][-(count + LEAD) :]
+    return [TickKey(SYMBOL, TIMEFRAME, bar_time.to_pydatetime()) for bar_time in times]
+
+
+def profile_of(arm: Arm) -> Profile:
+    """Return a profile of the arm's desk that leaves a slow machine the time it needs."""
+    agents = {"mode": arm.desk or "budget", "timeout_seconds": 900}
+    weights = {TIMEFRAME: 1.0}
+    return validate(Profile, {"agents": agents, "timeframe_weights": weights}, "the benchmark")
+
+
+def rate(name: str, ticks: int | None = None) -> float:
+    """Return ticks in a second of CPU time of one arm."""
+    arm = ARMS[name]
+    with prepared(arm, ticks or arm.ticks) as (edges, profile, todo):
+        begin = time.process_time()
+        run(todo, profile, edges)
+        return len(todo) / (time.process_time() - begin)
+
+
+@contextmanager
+def prepared(arm: Arm, ticks: int) -> Iterator[tuple[Edges, Profile, Sequence[TickKey]]]:
+    """Stand where the lead has been run; give what the counted ticks need."""
+    profile, todo = profile_of(arm), keys(ticks)
+    with tempfile.TemporaryDirectory() as folder, opened(arm, profile, Path(folder)) as store:
+        voice = open_provider(profile.agents)
+        edges = Edges(
+            store,
+            window(),
+            voice.submit if arm.desk else None,
+            voice.name,
+            Simulated(desks.START),
+            1,
+            recording=arm.stored,
+        )
+        run(todo[:LEAD], profile, edges)
+        yield edges, profile, todo[LEAD:]
+
+
+@contextmanager
+def opened(arm: Arm, profile: Profile, folder: Path) -> Iterator[Any]:
+    """Open the arm's store."""
+    if not arm.stored:
+        yield MemoryStore({INSTANCE.id: profile})
+        return
+    database = Database.open(folder / "torra.db", now=System().real_now)
+    database.apply_profile(INSTANCE.id, profile.model_dump_json(), profile.digest())
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def run(todo: Sequence[TickKey], profile: Profile, edges: Edges) -> None:
+    """Run ticks, each at the close of its bar."""
+    clock = edges.clock
+    assert isinstance(clock, Simulated)
+    for key in todo:
+        clock.set(key.bar_time + duration(key.timeframe))
+        outcome = run_tick(
+            INSTANCE, key.timeframe, key.bar_time, clock.monotonic(), profile=profile, edges=edges
+        )
+        assert outcome.state == "done", outcome
+
+
+def measure(rounds: int = 3) -> dict[str, float]:
+    """Return the best rate of each arm over some rounds: what else runs here only takes away."""
+    return {name: max(rate(name) for _ in range(rounds)) for name in ARMS}
+
+
+def rows(found: dict[str, float]) -> list[tuple[str, str, str]]:
+    """Return table rows: what, measured, target."""
+    words = {
+        "l1": "replay, L1 alone, null store",
+        "budget": "replay, budget desk with rules, null store",
+        "full": "replay, full desk with rules, null store",
+        "database": "replay, budget desk with rules, whole database",
+    }
+    return [
+        (f"{words[name]}, ticks/s CPU", f"{found[name]:.0f}", f">= {arm.target}")
+        for name, arm in ARMS.items()
+    ]
+
+
+def where(name: str) -> None:
+    """Print where the time of an arm goes."""
+    arm = ARMS[name]
+    profiler = cProfile.Profile(time.process_time)
+    with prepared(arm, arm.ticks) as (edges, profile, todo):
+        profiler.enable()
+        run(todo, profile, edges)
+        profiler.disable()
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
+
+
+if __name__ == "__main__":
+    words = argparse.ArgumentParser(description="ticks a second of a replay")
+    words.add_argument("--profile", choices=tuple(ARMS), help="print where the time of an arm goes")
+    asked = words.parse_args()
+    if asked.profile:
+        where(asked.profile)
+    else:
+        for line in rows(measure()):
+            print("{:<60}{:>8}   {}".format(*line))

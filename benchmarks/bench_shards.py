@@ -1,0 +1,58 @@
+"""What a second process brings: the arms of a replay as jobs on one process and on two."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+
+from torra.clock import parse
+from torra.config import ROOT, Profile
+from torra.replay import arms, shards
+from torra.replay.history import cut, load
+from torra.replay.replaying import Costs, Plan, run_job, spec_of
+from torra.replay.shards import Job
+
+ROUNDS = 3
+PARTS = 6
+"""Jobs of equal size: each is the whole desk over the same ticks."""
+
+BEGIN, END = parse("2021-11-20"), parse("2021-11-27")
+
+
+def measure() -> dict[str, float]:
+    """Return median seconds with one process and with two, and how much faster two are."""
+    one = statistics.median(_seconds(1) for _ in range(ROUNDS))
+    two = statistics.median(_seconds(2) for _ in range(ROUNDS))
+    return {"one_s": one, "two_s": two, "ratio": one / two}
+
+
+def _seconds(workers: int) -> float:
+    jobs = [Job(f"part {number}", _spec(number)) for number in range(PARTS)]
+    with shards.processes(workers) as executor:
+        warm = [Job(f"warm {number}", _spec(-1 - number, short=True)) for number in range(workers)]
+        shards.run_all(warm, run_job, executor)  # processes have begun and imported
+        begin = time.perf_counter()
+        shards.run_all(jobs, run_job, executor)
+        return time.perf_counter() - begin
+
+
+def _spec(number: int, *, short: bool = False) -> dict[str, object]:
+    files = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
+    history = cut(load(Path(), "BTCUSD", files), None, END)
+    begin = parse("2021-11-26T22:00Z") if short else BEGIN
+    found = arms.chosen(["full"])
+    costs = Costs(15.0, 0.0, 0.0)
+    plan = Plan(f"part {number}", history, Profile(), found, costs, begin, END, number)
+    return {**spec_of(plan, found[-1], {}), "part": number}
+
+
+def rows(found: dict[str, float]) -> list[tuple[str, str, str]]:
+    """Return table rows: what, measured, target."""
+    return [
+        ("replay on two processes, times one", f"{found['ratio']:.2f}", ">= 1.7"),
+    ]
+
+
+if __name__ == "__main__":
+    print(measure())

@@ -1,0 +1,225 @@
+"""Recorded arms for tests of torra.evaluation: random desks, put together by the product itself.
+
+`random_arm` lets agents.synthesis, agents.risk_gate, agent_framework.blend and
+torra.sentiment_rules make every tick out of random reports; `plain_tick` is a tick with the few
+fields that a test cares about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from agent_config import FOCUS_WEIGHT
+from agent_framework import blend
+from agents import risk_gate
+from agents.contracts import VECTORS, AgentReport, Feature, GateRuling
+from agents.deliberation import with_bias
+from agents.registry import AGENTS
+from agents.synthesis import Answer, adjust, moved, spread, synthesise, trust
+from torra import sentiment_rules
+from torra.clock import duration
+from torra.config import Profile
+from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+ANALYSTS = ("technical", "sentiment", "news", "key_levels", "momentum")
+DESK = (*ANALYSTS, "bull_researcher", "bear_researcher", "risk_gate")
+ALONE = (*ANALYSTS, "risk_gate")
+"""Every analyst and the gate's rules; nobody debates."""
+
+
+def opinion(answer: Answer) -> Opinion:
+    role, report = answer
+    ruling = report.ruling or GateRuling()
+    return Opinion(
+        role.id,
+        role.kind,
+        tuple(report.adjustments.get(vector) for vector in VECTORS),
+        tuple(FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS),
+        trust(report),
+        report.confidence,
+        abstained=report.abstained,
+        multiplier=ruling.multiplier,
+        veto=ruling.veto,
+    )
+
+
+def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[Opinion, ...]:
+    told = (opinion(Answer(AGENTS[report.agent_id].role, report)) for report in reports)
+    return (*told, *(Opinion(name, AGENTS[name].role.kind, answered=False) for name in failures))
+
+
+def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> AgentReport | None:
+    """A report within its role, an abstention, or None for a failure."""
+    role, fate = AGENTS[name].role, rng.random()
+    if fate < 0.1:
+        return None
+    if role.kind == "gate":
+        model = GateRuling(float(rng.choice([1.0, 0.8, 0.55])), bool(rng.random() < 0.1))
+        return AgentReport(name, {}, ruling=model)
+    if fate < 0.2:
+        return AgentReport.abstain(name, "no evidence")
+    given = {
+        vector: None
+        if vector not in role.focus or rng.random() < 0.2
+        else float(np.clip(round(rng.normal(lean, 0.15), 2), -role.bound, role.bound))
+        for vector in VECTORS
+    }
+    word = str(rng.choice(["high", "medium", "low"]))
+    flags = ("ungrounded",) if rng.random() < 0.2 else ()
+    return AgentReport(name, given, word, flags=flags)
+
+
+def deliberated(
+    tick: TickSeen, answers: Mapping[str, Answer | None], profile: Profile, **features: float
+) -> TickSeen:
+    """Return a tick on which these agents answered, or failed; consensus and verdict are left."""
+    told = {name: Feature(name, value) for name, value in features.items()}
+    heard = {name: found for name, found in answers.items() if found is not None}
+    gate = heard.pop("risk_gate", None)
+    said = synthesise(heard.values())
+    apart = spread(found for found in heard.values() if found.role.kind == "analyst")
+    rule = risk_gate.rules(told, profile.gate, apart).ruling
+    asked = heard and gate is not None
+    ruling = risk_gate.merged(rule, gate.report.ruling if asked and gate else None)
+    adjusted = adjust(said.debate, ruling.multiplier)
+    l1 = dict(zip(VECTORS, tick.l1, strict=True))
+    chart = {v: {"score": s, "note": ""} for v, s in moved(l1, adjusted).items()}
+    blended = blend(l1, with_bias(chart, ""))
+    spoken = [found.report for found in (*heard.values(), *([gate] if asked and gate else []))]
+    failed = [name for name, found in answers.items() if found is None]
+    return replace(
+        tick,
+        debate=four(said.debate),
+        adjustments=four(adjusted),
+        scores=four({v: blended[v]["score"] for v in VECTORS}),
+        multiplier=ruling.multiplier,
+        veto=ruling.veto,
+        rule_multiplier=rule.multiplier,
+        rule_veto=rule.veto,
+        source_type="AGENT_FULL" if heard else "L1_ONLY",
+        opinions=opinions(spoken, failed),
+    )
+
+
+def weighed(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]:
+    """Return ticks with the consensus and verdicts that the brain gives them, in their order."""
+    latest: dict[str, dict[tuple[str, str], tuple[datetime, float]]] = {"l1": {}, "final": {}}
+    found = []
+    for tick in ticks:
+        told: dict[str, Any] = {}
+        for chain, scores in (("l1", tick.l1), ("final", tick.scores)):
+            table = dict(zip(VECTORS, scores, strict=True))
+            own = sentiment_rules.composite(table, tick.ath, profile.sentiment_weights)
+            latest[chain][tick.instance, tick.timeframe] = (tick.close_time, own)
+            told[chain] = sentiment_rules.consensus(
+                {tf: value for (name, tf), value in latest[chain].items() if name == tick.instance},
+                profile.timeframe_weights,
+                tick.close_time,
+            )
+        found.append(
+            replace(
+                tick,
+                l1_consensus=told["l1"],
+                consensus=told["final"],
+                l1_verdict=sentiment_rules.verdict(told["l1"], profile.thresholds),
+                verdict=sentiment_rules.verdict(told["final"], profile.thresholds),
+            )
+        )
+    return tuple(found)
+
+
+def plain_tick(close_time: datetime, timeframe: str = "M15", **fields: Any) -> TickSeen:
+    zero = (0.0, 0.0, 0.0, 0.0)
+    given: dict[str, Any] = {
+        "instance": "XAUUSD",
+        "symbol": "XAUUSD",
+        "timeframe": timeframe,
+        "bar_time": close_time - duration(timeframe),
+        "close_time": close_time,
+        "close": 100.0,
+        "atr": 1.0,
+        "ath": 0.0,
+        "l1": zero,
+        "debate": zero,
+        "adjustments": zero,
+        "scores": zero,
+        "l1_consensus": 0.0,
+        "consensus": 0.0,
+        "l1_verdict": "HOLD",
+        "verdict": "HOLD",
+        "action": "HOLD",
+        "reason": "",
+        "source_type": "AGENT_FULL",
+    }
+    return TickSeen(**(given | fields))
+
+
+def quiet_ticks(count: int, **fields: Any) -> tuple[TickSeen, ...]:
+    """Return ticks of one M15 stream, one after the other."""
+    return tuple(plain_tick(START + timedelta(minutes=15 * n), **fields) for n in range(count))
+
+
+def random_arm(
+    seed: int,
+    closes: int = 40,
+    desk: Sequence[str] = DESK,
+    profile: Profile | None = None,
+    symbols: Sequence[str] = ("XAUUSD", "EURUSD"),
+    lean: float = 0.0,
+) -> ArmSeen:
+    """Return M15 and H1 ticks, the longer first where they close together, with gaps.
+
+    `lean` is what the agents' adjustments are on average.
+    """
+    rng, profile = np.random.default_rng(seed), profile or Profile()
+    ticks = []
+    for number in range(closes):
+        close = START + timedelta(minutes=15 * number)
+        names = ("H1", "M15") if close.minute == 0 else ("M15",)
+        for symbol in symbols:
+            for timeframe in names:
+                if rng.random() < 0.1:
+                    continue  # no bar
+                ticks.append(_random_tick(rng, close, timeframe, symbol, desk, profile, lean))
+    return ArmSeen("full", weighed(ticks, profile), ())
+
+
+def _random_tick(
+    rng: np.random.Generator,
+    close: datetime,
+    timeframe: str,
+    symbol: str,
+    desk: Sequence[str],
+    profile: Profile,
+    lean: float,
+) -> TickSeen:
+    scores = [round(float(value), 8) for value in np.clip(rng.normal(0.3, 0.4, 4), -1, 1)]
+    tick = plain_tick(
+        close,
+        timeframe,
+        instance=symbol,
+        symbol=symbol,
+        ath=round(float(rng.uniform(-1, 1)), 8),
+        l1=(scores[0], scores[1], scores[2], scores[3]),
+    )
+    answers = {
+        name: None if report is None else Answer(AGENTS[name].role, report)
+        for name, report in ((name, random_report(rng, name, lean)) for name in desk)
+    }
+    return deliberated(
+        tick,
+        answers,
+        profile,
+        **{
+            "technical.volatility_percentile": float(rng.choice([50.0, 99.0])),
+            "memory.losing_streak": float(rng.choice([0, 4])),
+            "memory.open_elsewhere": float(rng.choice([0, 1])),
+            "market.spread_atr": float(rng.choice([0.05, 0.5], p=[0.9, 0.1])),
+        },
+    )

@@ -1,0 +1,160 @@
+"""Honest statistics find what was planted, and claim nothing where nothing can be known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.random import PCG64, Generator
+
+from tests.random_markets import SPREAD, random_walk
+from torra.clock import iso
+from torra.config import Profile, validate
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.intervals import binomial_tail
+from torra.evaluation.multiple import claims
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.trade_figures import arm_figures
+from torra.replay import arms, scorecard, shards, voices
+from torra.replay.arms import ARMS, Arm, Words
+from torra.replay.history import History
+from torra.replay.replaying import Costs, Plan, run
+from torra.replay.runner import Course, Voice, run_arm
+
+AHEAD = 16
+"""Bars that the seer sees."""
+
+LEVEL = 0.05
+
+
+def profile(**changes: object) -> Profile:
+    told = {
+        "thresholds": {"buy": 0.3, "sell": 0.3},
+        "timeframe_weights": {"M15": 1.0},
+        **changes,
+    }
+    return validate(Profile, told, "a test")
+
+
+def plan_of(history: History, names: tuple[str, ...], seed: int = 1) -> Plan:
+    return Plan("walk", history, profile(), arms.chosen(names), Costs(SPREAD, 0.0, 0.0), seed=seed)
+
+
+def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
+    return {exhibit.name: exhibit for exhibit in found}
+
+
+# --- what was planted -----------------------------------------------------------------------------
+
+
+def seen_by_a_seer(history: History, share: float) -> list[ArmSeen]:
+    """Return L1, and a desk that knows the sign of the next bars on a share of all ticks."""
+    frame, plan = history.frames["M15"], plan_of(history, ("l1",))
+    closes = frame["close"].to_numpy()
+    future = np.sign(np.append(closes[AHEAD:], np.full(AHEAD, closes[-1])) - closes)
+    rng = Generator(PCG64(5))
+    right = np.where(rng.random(len(frame)) < share, future, rng.choice((-1.0, 1.0), len(frame)))
+    words = {
+        ("M15", iso(time.to_pydatetime())): Words((0.3 * s, 0.3 * s, 0.3 * s, 0.3 * s))
+        for time, s in zip(frame.index, right.tolist(), strict=True)
+    }
+    course = Course.of(history)
+    seer = Arm("budget", "a desk that sees", "placebo")
+    return [
+        run_arm(course, ARMS["l1"], plan.profile, Voice()),
+        run_arm(course, seer, plan.profile, Voice(debater=arms.speaking(words))),
+    ]
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.0, False)], ids=["seer", "blind"])
+def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
+    share: float, found: bool
+) -> None:
+    history = random_walk(2600, 11)
+    told = by_name(
+        scorecard.exhibits(
+            seen_by_a_seer(history, share), {"XAUUSD": history.frames}, profile=profile()
+        )
+    )
+    arm, _, changed, counted, *_ = told["discordant"].rows[0]
+    assert arm == "budget"
+    assert int(str(changed)) >= int(str(counted)) > 20
+    p = told["discordant"].figures["budget.p"]
+    assert p is not None
+    assert (p < LEVEL) == found
+
+
+def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
+    """L1 buys strength; in a market whose strength lasts, that must pay and be said."""
+    history = trending(5500, 3)
+    plan = plan_of(history, ("l1",))
+    seen = run(plan, voices.rules_voice)
+    told = by_name(
+        scorecard.exhibits(seen, {"XAUUSD": history.frames}, profile=plan.profile, trials=1)
+    )
+    assert told["claims"].figures["l1.edge"] == 1.0, told["claims"].rows
+
+
+def trending(bars: int, seed: int) -> History:
+    """Return a walk whose direction lasts for days: the drift is two thirds of a bar's move."""
+    history = random_walk(bars, seed)
+    frame = history.frames["M15"].copy()
+    rng = Generator(PCG64(seed))
+    sign = np.repeat(rng.choice((-1.0, 1.0), bars // 150 + 1), 150)[:bars]
+    lift = np.cumsum(sign * 1.2).round(2)
+    before = np.append(0.0, lift[:-1])
+    moved = frame.copy()
+    moved["open"], moved["close"] = frame["open"] + before, frame["close"] + lift
+    top, low = np.maximum(before, lift), np.minimum(before, lift)
+    moved["high"] = np.maximum(frame["high"] + top, moved[["open", "close"]].max(axis=1))
+    moved["low"] = np.minimum(frame["low"] + low, moved[["open", "close"]].min(axis=1))
+    moved[["open", "high", "low", "close"]] += 3000.0
+    return History(history.symbol, {"M15": moved.round(2)}, history.sources)
+
+
+# --- where nothing can be known -------------------------------------------------------------------
+
+ARMS_ON_WALKS = ("l1", "budget", "placebo")
+BARS_BY_DAY, BARS_BY_NIGHT = 900, 2500
+
+
+def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:
+    """Run every arm on one random walk; return which arms were said to have an edge."""
+    history = random_walk(spec["bars"], spec["seed"])
+    plan = plan_of(history, ARMS_ON_WALKS, seed=spec["seed"])
+    seen = run(plan, voices.rules_voice)
+    told = by_name(
+        scorecard.exhibits(
+            seen, {"XAUUSD": history.frames}, profile=plan.profile, seed=spec["seed"]
+        )
+    )
+    rows = told["claims"].rows
+    alone = [
+        one for arm in seen for one in claims([arm_figures(arm, _rng(spec))], {arm.name: True})
+    ]
+    return {
+        "claims": {str(row[0]): bool(row[6]) for row in rows},
+        "without_placebos": {one.arm: one.edge for one in alone},
+        "trades": {arm.name: len(arm.trades) for arm in seen},
+    }
+
+
+def _rng(spec: dict[str, int]) -> Generator:
+    return Generator(PCG64(spec["seed"]))
+
+
+def test_on_random_walks_no_arm_shows_an_edge(scaled: Callable[..., int], tmp_path: Path) -> None:
+    """The share of false claims is within the nominal level, and within it without placebos too."""
+    seeds = scaled(200) // 2 * 2 if scaled(200) > 2 else 1
+    bars = BARS_BY_NIGHT if seeds > 1 else BARS_BY_DAY
+    jobs = [shards.Job(f"walk {seed}", {"seed": seed, "bars": bars}) for seed in range(seeds)]
+    workers = shards.processes(2) if seeds > 1 else shards.inline()
+    with workers as executor:
+        found = shards.run_all(jobs, claimed_on_a_walk, executor, keep=tmp_path)
+    for kind in ("claims", "without_placebos"):
+        claimed = [edge for one in found for edge in one[kind].values()]
+        print(kind, sum(claimed), "of", len(claimed), "arms on", seeds, "walks")
+        assert binomial_tail(sum(claimed), len(claimed), LEVEL) > 0.01
+    assert min(one["trades"]["l1"] for one in found) > bars / 50

@@ -1,0 +1,220 @@
+"""Arms over a history: interrupted, spread over workers, or run in one go, they end the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agents.contracts import ADJUSTMENT_BOUND
+from torra.clock import iso
+from torra.config import ROOT, Profile, validate
+from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
+from torra.replay import arms, parcels, shards, voices
+from torra.replay.arms import ARMS
+from torra.replay.checkpoints import Checkpoint
+from torra.replay.history import History, cut, load
+from torra.replay.replaying import Costs, Plan, run, run_on
+from torra.replay.runner import Course, run_arm
+
+END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
+BEGIN = END - timedelta(hours=9)
+ALL = ("l1", "budget", "placebo")
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return sample()
+
+
+def sample() -> History:
+    files = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
+    return cut(load(Path("nowhere"), "BTCUSD", files), None, END)
+
+
+def plan_of(history: History, names: tuple[str, ...] = ALL, **changes: object) -> Plan:
+    level = changes.pop("level", 0.3)
+    profile = validate(Profile, {"thresholds": {"buy": level, "sell": level}, **changes}, "a test")
+    return Plan(
+        "trial", history, profile, arms.chosen(names), Costs(15.0, 0.0, 0.0), BEGIN, END, seed=7
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(history: History) -> list[ArmSeen]:
+    return run(plan_of(history), voices.rules_voice)
+
+
+def same(one: ArmSeen, other: ArmSeen) -> bool:
+    equal = dataclasses.replace(one, ticks=()) == dataclasses.replace(other, ticks=())
+    pairs = zip(one.ticks, other.ticks, strict=True)
+    return equal and all(same_but_time(*pair) for pair in pairs)
+
+
+def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
+    keys = [[tick.key for tick in arm.ticks] for arm in whole]
+    assert all(found == keys[0] for found in keys)
+    assert len(keys[0]) == 9 * 4 + 9
+    assert [arm.name for arm in whole] == [
+        "l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random",
+    ]  # fmt: skip
+
+
+def test_the_control_is_l1_and_the_others_keep_their_bound(whole: list[ArmSeen]) -> None:
+    control, *others = whole
+    assert all(tick.scores == tick.l1 and not any(tick.adjustments) for tick in control.ticks)
+    assert all(tick.source_type == "L1_ONLY" for tick in control.ticks)
+    for arm in others:
+        moves = [a for tick in arm.ticks for a in tick.adjustments]
+        assert any(moves)
+        assert max(map(abs, moves)) <= ADJUSTMENT_BOUND
+        assert [tick.l1 for tick in arm.ticks] == [tick.l1 for tick in control.ticks]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopping_at(number: int) -> Callable[[str, int], None]:
+    done = [0]
+
+    def hear(name: str, more: int) -> None:
+        del name
+        done[0] += more
+        if done[0] >= number:
+            raise Stopped
+
+    return hear
+
+
+@pytest.mark.parametrize("at", [1, 30, 100])
+def test_an_interrupted_replay_ends_like_one_that_was_not(
+    at: int, history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    plan = plan_of(history)
+    with pytest.raises(Stopped):
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(at))
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+    assert all(same(one, other) for one, other in zip(again, whole, strict=True))
+    from_disk = run(plan, voices.rules_voice, folder=tmp_path)
+    assert all(same(one, other) for one, other in zip(from_disk, whole, strict=True))
+
+
+def test_a_chunk_that_was_half_written_does_not_count(
+    history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    plan = plan_of(history)
+    with pytest.raises(Stopped):
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(30))
+    lines = tmp_path / "l1.ticks.gz"
+    lines.write_bytes(lines.read_bytes() + b"\x1f\x8bhalf a chunk")
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+    assert same(again[0], whole[0])
+
+
+CHILD = """
+from pathlib import Path
+from tests import test_replay_runner as here
+from torra.replay import voices
+from torra.replay.replaying import run
+
+history = here.sample()
+run(here.plan_of(history), voices.rules_voice, folder=Path({folder!r}), chunk=5,
+    on_ticks=lambda name, number: print(name, number, flush=True))
+"""
+
+
+def test_a_killed_replay_ends_like_one_that_was_not(
+    history: History, whole: list[ArmSeen], tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    """Each life of the process is killed a few ticks further on, in the middle of its work."""
+    script = CHILD.format(folder=str(tmp_path))
+    for life in range(scaled(40)):
+        with subprocess.Popen(
+            [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout is not None
+            for _ in range(7 + life % 11):
+                child.stdout.readline()
+            child.kill()
+    again = run(plan_of(history), voices.rules_voice, folder=tmp_path, chunk=20)
+    assert all(same(one, other) for one, other in zip(again, whole, strict=True))
+
+
+def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path) -> None:
+    plan = plan_of(history, ("l1",))
+    run(plan, voices.rules_voice, folder=tmp_path)
+    other = plan_of(history, ("l1",), on_opposite="reverse")
+    with pytest.raises(ConfigError, match="another --name"):
+        Checkpoint(tmp_path, "l1", other.identity(ARMS["l1"]))
+
+
+def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[ArmSeen]) -> None:
+    with shards.inline() as executor:
+        found = run_on(plan_of(history), executor)
+    assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+
+
+def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:
+    for arm in whole:
+        assert parcels.arm_from(parcels.packed_arm(arm)) == arm
+        assert arm_of(as_json(arm)) == arm
+
+
+def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
+    budget = whole[1]
+    said = {(tick.timeframe, iso(tick.bar_time)): tick.adjustments for tick in budget.ticks}
+    flipped = arms.placebo("flipped", budget, 1)
+    assert all(
+        words.adjustments == tuple(0.0 - a for a in said[place]) for place, words in flipped.items()
+    )
+    shuffled = arms.placebo("shuffled", budget, 1)
+    assert Counter(words.adjustments for words in shuffled.values()) == Counter(said.values())
+    random = arms.placebo("random", budget, 1)
+    sizes = Counter(tuple(map(abs, words.adjustments)) for words in random.values())
+    assert sizes == Counter(tuple(map(abs, moves)) for moves in said.values())
+    assert arms.placebo("random", budget, 1) == random != arms.placebo("random", budget, 2)
+
+
+def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
+    plan = plan_of(history, ("l1",), on_opposite="hold", level=0.05)
+    course = Course.of(plan.history, begin=BEGIN, end=END)
+    cutting = dataclasses.replace(course, keys=course.keys[:40])
+    seen = run_arm(cutting, ARMS["l1"], plan.profile, voices.rules_voice(ARMS["l1"]))
+    assert seen.trades
+    assert seen.trades[-1].reason == "END"
+    assert seen.trades[-1].closed < course.keys[39].bar_time + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(("l2",), "known are"), (("placebo",), "add one of")],
+    ids=["unknown", "placebo-alone"],
+)
+def test_arms_that_cannot_be(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        arms.chosen(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "costs"),
+    [("", (15.0, 0.0, 0.0)), ("1", (1.0, 0.0, 0.0)), (",7,2", (15.0, 7.0, 2.0))],
+    ids=["empty", "one", "gap"],
+)
+def test_costs_that_are_not_given_are_the_profiles(
+    text: str, costs: tuple[float, float, float]
+) -> None:
+    assert dataclasses.astuple(Costs.read(text, Profile().symbol("BTCUSD"))) == costs
+
+
+@pytest.mark.parametrize("text", ["a", "1,2,3,4", "-1", "inf", "nan"])
+def test_costs_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--costs"):
+        Costs.read(text, Profile().symbol("BTCUSD"))

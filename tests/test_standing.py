@@ -1,0 +1,374 @@
+"""Agents that have to earn their influence: what a desk counts, when it looks, what it notes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agents.contracts import VECTORS
+from instance_database import Database
+from tests import desks, stores
+from tests.test_shadow import go_on, run, trading
+from torra import one_tick, promotion, schedule
+from torra.config import Instance, Profile, validate
+from torra.dashboard import signs
+from torra.errors import StoreUnavailable
+from torra.evaluation.promotion_rule import Evidence, Rule
+from torra.promotion import Promotions, Subject, fingerprint
+from torra.providers.rules import RulesProvider
+from torra.replay import live, standing_commands
+from torra.replay.seen import tick_seen
+from torra.schedule import Desk
+
+EARNED = trading("earned")
+SHORT = Rule(looks=(20, 40), later=40, least_blocks=1, least_flips=0)
+ROW: dict[str, Any] = {
+    "look": 1,
+    "promoted": True,
+    "reason": "promoted: told",
+    "figures": {"ic": 0.1},
+}
+BARS = 48
+COUNTED = 43
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk whose agents have looked on for twelve hours."""
+    desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "earned", BARS)
+    with closing(desk.database):
+        yield desk
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(stores.open_database(tmp_path)) as found:
+        yield found
+
+
+def subject(profile: Profile = EARNED) -> Subject:
+    return Subject("default", profile, (desks.BTC,))
+
+
+# --- on record ---
+
+
+def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
+    assert not database.agents_promoted("mine", "f1")
+    assert database.write_standing("mine", "f1", **ROW)
+    assert not database.write_standing("mine", "f1", **{**ROW, "promoted": False})
+    assert database.agents_promoted("mine", "f1")
+    (row,) = database.standings("mine")
+    assert (row["look"], row["promoted"], row["figures"]) == (1, True, {"ic": 0.1})
+    for change in ("UPDATE agent_standing SET promoted = 0", "DELETE FROM agent_standing"):
+        with pytest.raises(sqlite3.IntegrityError, match="stays as it is"), database.transaction():
+            database.connection().execute(change)
+
+
+def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
+    database.write_standing("mine", "f1", **ROW)
+    database.write_standing("mine", "f1", **{**ROW, "look": 2, "promoted": False})
+    assert not database.agents_promoted("mine", "f1")
+    assert not database.agents_promoted("mine", "f2"), "another setting begins anew"
+    assert not database.agents_promoted("other", "f1")
+    assert promotion.standing_of(database, "mine", "f1")[0].look == 2
+
+
+def test_settings_are_numbered_by_their_first_look(database: Database) -> None:
+    for mark, look in (("f1", 1), ("f2", 1), ("f1", 2)):
+        database.write_standing("mine", mark, **{**ROW, "look": look})
+    numbers = [promotion.standing_of(database, "mine", mark)[1] for mark in ("f1", "f2", "new")]
+    assert numbers == [1, 2, 3]
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "same"),
+    [
+        pytest.param("agents", {"influence": "full"}, True, id="influence"),
+        pytest.param("agents", {"max_api_cost_per_hour": 9.0}, True, id="ceiling"),
+        pytest.param("risk", {"capital": 5.0}, True, id="capital"),
+        pytest.param("agents", {"debate_rounds": 2}, False, id="rounds"),
+        pytest.param("agents", {"mode": "full"}, False, id="desk"),
+        pytest.param("agents", {"role_models": {"bull_researcher": "x"}}, False, id="a model"),
+        pytest.param("gate", {"disagreement_floor": 0.5}, False, id="gate"),
+        pytest.param("thresholds", {"buy": 0.4}, False, id="thresholds"),
+        pytest.param("sentiment_weights", {"ath": 0.2}, False, id="weights"),
+    ],
+)
+def test_a_setting_that_matters_begins_anew(section: str, changes: dict, same: bool) -> None:
+    other = validate(Profile, {section: changes}, "a test")
+    assert (fingerprint(other) == fingerprint(Profile())) is same
+
+
+def test_prompts_and_the_rules_own_version_are_part_of_a_setting() -> None:
+    paid = validate(Profile, {"agents": {"provider": "anthropic"}}, "a test")
+    assert fingerprint(paid, "9") != fingerprint(paid)
+    assert fingerprint(Profile(), code="99.0") != fingerprint(Profile())
+    assert fingerprint(paid, code="99.0") == fingerprint(paid), "a vendor's model is not our code"
+
+
+# --- looks ---
+
+
+def promotions(desk: Desk, rule: Rule = SHORT) -> Promotions:
+    return Promotions(desk.database, lambda: [subject()], rule)
+
+
+def passing(*_: Any) -> Evidence:
+    return Evidence(20, 30, 0.2, 0.1, 0.3, 30, 0.5, -0.5, 1.0)
+
+
+def test_only_ticks_of_this_setting_with_agents_and_an_outcome_count(lived: Desk) -> None:
+    """Four hours are open at the end: those of the newest H1 ticks, and what came after them."""
+    ticks = promotion.ticks_of(lived.database, subject())
+    pool = promotion.pooled(lived.database, subject())
+    assert len(ticks) == 60 and pool.count == COUNTED
+    assert pool.counted[:COUNTED].all() and ticks[COUNTED].timeframe == "H1"
+    other = trading("earned").model_copy(update={"thresholds": Profile().thresholds})
+    assert promotion.pooled(lived.database, subject(other)).count == 0
+
+
+def test_looks_are_taken_in_their_order_and_once(lived: Desk, tmp_path: Path) -> None:
+    with closing(copied(lived, tmp_path)) as database:
+        mine = Promotions(database, lambda: [subject()], SHORT)
+        taken = [standing.look for _, standing in mine.look()]
+        assert taken == [1, 2]
+        assert mine.look() == [] and Promotions(database, lambda: [subject()], SHORT).look() == []
+        rows = database.standings("default")
+        assert [row["figures"]["ticks"] for row in rows] == [20, 40]
+        entries = database.audit_entries(action=promotion.ACTION)
+        assert [json.loads(row["after"])["look"] for row in entries] == [2, 1]
+        assert database.broken_entry() is None
+
+
+def copied(desk: Desk, folder: Path) -> Database:
+    Database.copy(desk.database.path, folder / "torra.db")
+    return desks.open_database(folder)
+
+
+def test_a_look_sees_the_same_whenever_it_is_taken(
+    lived: Desk, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """By the first ticks that there were, with a draw of its own: nobody can try again."""
+
+    def drawn(pool: Any, look: Any, chance: Any) -> Evidence:
+        return replace(passing(), ticks=int(pool.within(look).sum()), beats=chance.random())
+
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", drawn)
+    found = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        with closing(copied(lived, tmp_path / str(number))) as database:
+            Promotions(database, lambda: [subject()], SHORT).look()
+            found.append([row["figures"] for row in database.standings("default")])
+    assert found[0] == found[1]
+    assert len({row["beats"] for row in found[0]}) == 2
+
+
+def test_nothing_is_read_before_a_look_can_be_due(
+    lived: Desk, tmp_path: Path, monkeypatch: Any
+) -> None:
+    read: list[int] = []
+    whole = promotion.pooled
+
+    def counting(*words: Any) -> Any:
+        read.append(1)
+        return whole(*words)
+
+    monkeypatch.setattr(promotion, "pooled", counting)
+    mine = promotions(lived, Rule())
+    assert mine.look() == [] and not read, "3,000 ticks are not there"
+    mine.rule = Rule(looks=(COUNTED + 1,))  # fewer count than are stored
+    assert mine.look() == mine.look() == [] and read == [1], "no tick has come since"
+    shadow = Subject("default", trading("shadow"), (desks.BTC,))
+    assert Promotions(lived.database, lambda: [shadow], SHORT).look() == [] and read == [1]
+
+
+def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", passing)
+    desk = run(tmp_path, RulesProvider(), "earned", 24)
+    desk.promotions.rule = Rule(looks=(10,), later=1_000)
+    assert desk.look_at_agents() == 1
+    go_on(desk, 4)
+    records = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+    shadow = ["shadow" in record["deliberation"]["flags"] for record in records if record]
+    assert shadow == [True] * 30 + [False] * 5
+    assert desk.promotions.promoted("default", EARNED)
+    assert not desk.promotions.promoted("default", Profile()), "another setting"
+    (sign,) = signs.agents(desk.database, desk._subjects())
+    assert sign.level == "ok" and "promoted" in sign.detail
+    desk.database.close()
+
+
+def test_a_look_that_fails_changes_nothing_and_stops_nobody(
+    lived: Desk, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", lambda *_: 1 / 0)
+    with caplog.at_level(logging.ERROR, logger="torra"):
+        assert promotions(lived).look() == []
+    assert "the agents of default could not be looked at" in caplog.text
+    assert lived.database.standings("default") == []
+
+
+def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Database) -> None:
+    class Broken:
+        def agents_promoted(self, *_: Any) -> bool:
+            raise StoreUnavailable("locked")
+
+    broken: Any = Broken()
+    mine = Promotions(broken, lambda: [subject()], SHORT)
+    assert not mine.promoted("default", EARNED)
+    mine.database = database
+    database.write_standing("default", fingerprint(EARNED), **ROW)
+    assert mine.promoted("default", EARNED), "it is asked again"
+
+
+def test_the_desk_looks_every_hour_and_not_while_it_stands_by(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desk.open()
+    try:
+        job = desk._scheduler.get_job("agents")
+        assert job.func == desk.look_at_agents
+        assert job.trigger.interval == schedule.LOOK_EVERY
+        desk.epoch = None
+        desk.promotions.subjects = lambda: 1 / 0  # type: ignore[assignment,return-value]
+        assert desk.look_at_agents() == 0
+    finally:
+        desk.close()
+
+
+def test_instances_of_one_profile_are_one_subject_and_two_settings_two() -> None:
+    one, two = Instance(symbol="BTCUSD"), Instance(symbol="EURUSD")
+    mine = Instance(symbol="XAUUSD", profile="mine")
+    same = promotion.subjects_of([(one, EARNED), (two, EARNED), (mine, EARNED)])
+    assert [(s.name, len(s.instances)) for s in same] == [("default", 2), ("mine", 1)]
+    assert len(promotion.subjects_of([(one, EARNED), (two, Profile())])) == 2
+
+
+# --- a running desk's scorecard ---
+
+
+def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, profile=trading("full"), lease_seconds=36_000.0)
+    desk._hold_lease()
+    outcomes = desk.wake("BTCUSD")
+    desk.clock.set(desk.clock.now() + desks.QUARTER)
+    outcomes += desk.wake("BTCUSD")
+    seen = [tick_seen(one.seen, one.seen.elapsed_ms) for one in outcomes if one.seen]
+    read = live.arm_seen(desk.database, subject(trading("full")))
+    assert len(seen) == 3
+    for one, other in zip(seen, read.ticks, strict=True):
+        assert one.elapsed_ms == pytest.approx(other.elapsed_ms, abs=1e-3)
+    assert [replaced(one) for one in seen] == [replaced(one) for one in read.ticks]
+    desk.database.close()
+
+
+def replaced(tick: Any) -> Any:
+    return type(tick)(**{n: getattr(tick, n) for n in tick.__slots__ if n != "elapsed_ms"})
+
+
+def test_the_trades_of_l1_alone_are_those_that_a_desk_in_shadow_made(lived: Desk) -> None:
+    """There the desk itself is the control, so that the two can be held against each other."""
+    final = live.arm_seen(lived.database, subject())
+    frames = live.frames_of(lived.database, subject(), final.ticks)
+    swept = live.l1_trades(final, subject(), frames)
+    assert len(final.trades) >= 3
+    facts = ("side", "decided", "opened", "closed", "entry", "exit", "lots", "reason")
+    mine, theirs = ([[getattr(t, n) for n in facts] for t in arm] for arm in (final.trades, swept))
+    assert mine == theirs
+
+
+def test_agents_in_shadow_are_judged_by_verdicts_and_by_no_trade(lived: Desk) -> None:
+    found = live.made(lived.database, subject())
+    assert [arm.name for arm in found.arms] == ["l1", live.WOULD_BE]
+    assert not {one.name for one in found.exhibits} & live.OF_TRADES
+    assert found.document is not None and "in shadow" in found.document.warnings[0]
+    l1, would_be = (arm.ticks for arm in found.arms)
+    assert [tick.verdict for tick in l1] == [tick.l1_verdict for tick in would_be]
+    assert any(tick.consensus != tick.l1_consensus for tick in would_be)
+
+
+def test_a_scorecard_of_some_hours_has_their_ticks_only(lived: Desk) -> None:
+    whole = live.arm_seen(lived.database, subject())
+    start, end = whole.ticks[10].close_time, whole.ticks[30].close_time
+    part = live.arm_seen(lived.database, subject(), start, end)
+    assert part.ticks == tuple(t for t in whole.ticks if start <= t.close_time <= end)
+
+
+# --- commands ---
+
+
+@pytest.fixture
+def home(lived: Desk, tmp_path: Path) -> Path:
+    copied(lived, tmp_path).close()
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(EARNED.model_dump_json(), "utf-8")
+    desk = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), "utf-8")
+    return tmp_path
+
+
+def called(command: Any, home: Path, *words: str) -> str:
+    result = CliRunner().invoke(command, words, obj=home, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
+    said = called(standing_commands.standing, home)
+    assert "its agents look on: recorded, not counted" in said
+    assert "next look at 3,000" in said and "no look has been taken yet" in said
+    told = json.loads(called(standing_commands.standing, home, "--json"))
+    (row,) = told["profiles"]
+    assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
+    assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
+
+
+def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
+    page = home / "out.html"
+    said = called(standing_commands.scorecard, home, "btcusd", "--report", str(page))
+    assert "Verdicts that an arm changed" in said
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert (home / "replays" / "scorecard-default.json").exists()
+    told = json.loads(called(standing_commands.scorecard, home, "--json"))
+    assert told["ticks_with_agents"] == 60 and told["document"]["kind"] == "scorecard"
+
+
+def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
+    for command in (standing_commands.scorecard, standing_commands.standing):
+        assert "3,000" in called(command, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
+
+
+def test_standing_of_agents_that_were_promoted(home: Path) -> None:
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("default", fingerprint(EARNED), **ROW)
+    said = called(standing_commands.standing, home)
+    assert "its agents have a say" in said and "promoted: told" in said
+    assert "next look at 6,000" in said
+
+
+def test_a_trial_tick_runs_as_the_desk_would(home: Path) -> None:
+    """`torra tick` asks the standing too."""
+
+    def moved() -> bool:
+        record = one_tick.run(home, "BTCUSD", "M15")
+        return any(record["scores"][v]["score"] != record["l1"][v] for v in VECTORS)
+
+    assert not moved()
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("default", fingerprint(EARNED), **ROW)
+    assert moved()

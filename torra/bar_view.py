@@ -1,0 +1,98 @@
+"""The bars of one tick: a stretch of a frame, looked at without cutting it out.
+
+Most ticks of a long history need two times, two prices and a count of their 750 bars. `BarView`
+gives those at once and the frame itself when somebody asks for it; a history shares its arrays with
+all of its views. A view is never changed, and the frame behind it may not be either. Checking bars
+is the door's part (torra.feeds.door).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+class Shelf:
+    """A whole frame of bars as arrays, made once: columns of floats on an index of UTC times."""
+
+    __slots__ = ("frame", "moments", "names", "numbers", "times")
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        """Read a frame; its rows are bars, the oldest first."""
+        index = pd.DatetimeIndex(frame.index)
+        self.frame = frame
+        self.names = list(frame.columns)
+        self.numbers: NDArray[np.float64] = np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+        self.times: NDArray[np.int64] = index.as_unit("us").asi8
+        self.moments: list[datetime] = list(index.to_pydatetime())
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return one column; KeyError for a name that is none."""
+        try:
+            at = self.names.index(name)
+        except ValueError:
+            raise KeyError(name) from None
+        return self.numbers[:, at]
+
+
+class BarView:
+    """The bars from `start` to before `end` of a shelf, oldest first."""
+
+    __slots__ = ("_end", "_frame", "_shelf", "_start")
+
+    def __init__(self, shelf: Shelf, start: int, end: int) -> None:
+        self._shelf = shelf
+        self._start = start
+        self._end = end
+        self._frame: pd.DataFrame | None = None
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> BarView:
+        """Return the view of a whole frame."""
+        view = cls(Shelf(frame), 0, len(frame))
+        view._frame = frame
+        return view
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    @property
+    def first(self) -> datetime:
+        """When the first bar opened; IndexError without one."""
+        if self._start == self._end:
+            raise IndexError("there is no bar")
+        return self._shelf.moments[self._start]
+
+    @property
+    def last(self) -> datetime:
+        """When the newest bar opened; IndexError without one."""
+        if self._start == self._end:
+            raise IndexError("there is no bar")
+        return self._shelf.moments[self._end - 1]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The bars as a frame of their own."""
+        if self._frame is None:
+            self._frame = self._shelf.frame.iloc[self._start : self._end]
+        return self._frame
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """Open times, microseconds since 1970 in UTC."""
+        return self._shelf.times[self._start : self._end]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """All columns, a row for each bar."""
+        return self._shelf.numbers[self._start : self._end]
+
+    def newest(self, name: str, count: int) -> list[Any]:
+        """Return the newest `count` numbers of a column, fewer where there are fewer bars."""
+        start = max(self._start, self._end - count)
+        found: list[Any] = self._shelf.column(name)[start : self._end].tolist()
+        return found

@@ -1,0 +1,197 @@
+"""All tables about arms, in the order in which a report shows them: what each came to, and why.
+
+The one call that a report needs; each table is made in a module of its own. Everything random comes
+from the seed and the name of the arm, so that an arm's figures are the same whatever else is in the
+table. Placebos stand in the tables of results and of changed verdicts; whether an arm shows an edge
+is asked of the others only, and never of an arm that has no placebo.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from numpy.random import PCG64, Generator
+
+from torra.evaluation.account_curve import period
+from torra.evaluation.criteria import Measured, Share, criteria_exhibit, seconds_of
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.gate_value import (
+    GateValue,
+    VetoedOpening,
+    gate_exhibit,
+    gate_value,
+    signals_of,
+)
+from torra.evaluation.intervals import LEVEL
+from torra.evaluation.multiple import claims_exhibit
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.paired import HORIZON, FlipResult, Key, Sides, flip_result, flips_exhibit
+from torra.evaluation.paired_days import (
+    DayResult,
+    PlaceboResult,
+    day_result,
+    days_exhibit,
+    placebo_result,
+    placebos_exhibit,
+)
+from torra.evaluation.power import Seen, power_exhibit
+from torra.evaluation.sharpe import sharpe_exhibit
+from torra.evaluation.trade_figures import ArmFigures, arm_figures, arms_exhibit, own_sd
+
+AGENTS: Final = "budget"
+SINGLE: Final = "legacy"
+"""The arms that the first success criterion compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared: all arms, and what belongs to them.
+
+    `control` is the arm that the others are paired with; `placebos` names the placebo arms of an
+    arm. `outcomes` is what came after each tick (torra.evaluation.paired.sides) over `horizon`
+    bars; `vetoed` the openings that an arm's gate vetoed, an empty row where it vetoed none, and
+    no row for an arm without a gate. `by_chance` is the share of random entries with the same
+    exits that did as well as an arm (torra.evaluation.random_entries). `trials` counts everything
+    that was tried on these bars, these arms included. `measured` is what the success criteria take
+    from elsewhere; what the arms themselves tell is filled in.
+    """
+
+    arms: Sequence[ArmSeen]
+    control: str = "l1"
+    placebos: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    outcomes: Mapping[Key, Sides] = field(default_factory=dict)
+    horizon: int = HORIZON
+    vetoed: Mapping[str, Sequence[VetoedOpening]] = field(default_factory=dict)
+    by_chance: Mapping[str, float | None] = field(default_factory=dict)
+    trials: int = 0
+    seed: int = 0
+    measured: Measured = field(default_factory=Measured)
+
+    def rng(self, arm: str, purpose: int) -> Generator:
+        """Return the Generator of one arm and one purpose."""
+        return Generator(PCG64([self.seed, zlib.crc32(arm.encode()), purpose]))
+
+    @property
+    def is_placebo(self) -> frozenset[str]:
+        """The names of the arms that are somebody's placebo."""
+        return frozenset(name for names in self.placebos.values() for name in names)
+
+
+def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
+    """Return every table about arms; total, whatever is missing."""
+    figures = tuple(arm_figures(arm, compared.rng(arm.name, 0)) for arm in compared.arms)
+    flips, gates = _flips(compared), _gates(compared)
+    placebos = _against_placebos(compared)
+    real = [one for one in figures if one.arm not in compared.is_placebo]
+    beaten = {one.arm: _beaten(one, compared) for one in placebos}
+    return (
+        arms_exhibit(compared.arms, figures),
+        claims_exhibit(real, beaten, compared.trials),
+        flips_exhibit(flips),
+        days_exhibit(_days(compared)),
+        placebos_exhibit(placebos),
+        gate_exhibit(gates),
+        sharpe_exhibit(compared.arms, compared.trials),
+        power_exhibit(_seen(compared, figures, flips, gates)),
+        criteria_exhibit(measured_of(compared, figures, gates)),
+    )
+
+
+def _beaten(one: PlaceboResult, compared: Compared) -> bool | None:
+    """Return whether an arm beat every placebo it has, random entries among them; None for none."""
+    as_good = compared.by_chance.get(one.arm)
+    told = [one.beaten, None if as_good is None else as_good <= (1.0 - LEVEL) / 2.0]
+    known = [word for word in told if word is not None]
+    return all(known) if known else None
+
+
+def _others(compared: Compared) -> tuple[ArmSeen | None, list[ArmSeen]]:
+    control = next((arm for arm in compared.arms if arm.name == compared.control), None)
+    return control, [arm for arm in compared.arms if arm.name != compared.control]
+
+
+def _flips(compared: Compared) -> list[FlipResult]:
+    control, others = _others(compared)
+    if control is None:
+        return []
+    return [
+        flip_result(arm, control, compared.outcomes, compared.rng(arm.name, 1), compared.horizon)
+        for arm in others
+        if arm.ticks
+    ]
+
+
+def _days(compared: Compared) -> list[DayResult]:
+    control, others = _others(compared)
+    if control is None:
+        return []
+    return [day_result(arm, [control], compared.rng(arm.name, 2)) for arm in others]
+
+
+def _against_placebos(compared: Compared) -> list[PlaceboResult]:
+    named = {arm.name: arm for arm in compared.arms}
+    found = []
+    for arm in compared.arms:
+        if arm.name in compared.is_placebo:
+            continue
+        those = [named[name] for name in compared.placebos.get(arm.name, ()) if name in named]
+        found.append(placebo_result(arm, those, compared.rng(arm.name, 3)))
+    return found
+
+
+def _gates(compared: Compared) -> list[GateValue]:
+    found = []
+    for arm in compared.arms:
+        if arm.name in compared.vetoed:
+            signals = signals_of(arm, compared.vetoed[arm.name])
+            found.append(gate_value(arm.name, signals, compared.rng(arm.name, 4)))
+    return found
+
+
+def _seen(
+    compared: Compared,
+    figures: Sequence[ArmFigures],
+    flips: Sequence[FlipResult],
+    gates: Sequence[GateValue],
+) -> Seen:
+    spans = [whole for whole in map(period, compared.arms) if whole is not None]
+    most = max(figures, key=lambda one: one.trades, default=None)
+    gate = max(gates, key=lambda one: one.signals, default=None)
+    plain = Seen()
+    return Seen(
+        ticks=max((len(arm.ticks) for arm in compared.arms), default=0),
+        trades=most.trades if most else 0,
+        flips=max((one.counted for one in flips), default=0),
+        signals=gate.signals if gate else 0,
+        veto_rate=(gate.rate if gate else None) or plain.veto_rate,
+        days=max(((end - begin) / timedelta(days=1) for begin, end in spans), default=0.0),
+        trade_sd=own_sd(most) if most else plain.trade_sd,
+    )
+
+
+def measured_of(
+    compared: Compared, figures: Sequence[ArmFigures], gates: Sequence[GateValue]
+) -> Measured:
+    """Return what the success criteria take from the arms, where nobody has told it already."""
+    told = compared.measured
+    by_name = {one.arm: one for one in figures}
+    gate = next((one for one in gates if one.arm == AGENTS), None)
+    ticks = next((arm.ticks for arm in compared.arms if arm.name == AGENTS), ())
+    return replace(
+        told,
+        false_agents=told.false_agents or _false(by_name.get(AGENTS)),
+        false_single=told.false_single or _false(by_name.get(SINGLE)),
+        seconds=seconds_of(ticks) if told.seconds is None else told.seconds,
+        timed=told.timed or len(ticks),
+        gated=told.gated or (Share(gate.vetoed + gate.attenuated, gate.signals) if gate else None),
+        gate_worth=told.gate_worth if gate is None else gate.worth.mean,
+        gate_interval=told.gate_interval if gate is None else gate.worth.interval,
+    )
+
+
+def _false(one: ArmFigures | None) -> Share | None:
+    return Share(one.beyond_one, one.trades) if one else None

@@ -1,0 +1,255 @@
+"""Which analyst the desk's worth comes from: leave-one-out, and the Shapley value.
+
+A desk's worth is what its shift of the scores earned: the net forward outcome in the direction in
+which it moved the composite, a tick (`direction`), or what the verdicts that it changed earned more
+than those of L1 alone (`verdict`). Every subset of the analysts is recomposed from the recorded
+words (torra.evaluation.recomposition), with the debate off and the gate as the rules have it, which
+is exact. An analyst's Shapley value is its marginal worth averaged over all orders of joining, so
+the values sum to the worth of all of them; leave-one-out is what is lost when it alone leaves. Both
+are means over ticks, with the errors of torra.evaluation.dependence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, Literal
+
+import numpy as np
+
+from agents.contracts import VECTORS
+from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.opinion_table import Flags, Floats, moments_of
+from torra.evaluation.outcomes import Outcomes
+from torra.evaluation.power import mean_count, takes
+from torra.evaluation.recomposition import Brain, Chains, Changes, Recording, verdicts_of
+from torra.evaluation.wording import count, listed, rounded, signed, span
+
+Worth = Literal["direction", "verdict"]
+
+MOST_ANALYSTS: Final = 6
+"""Every subset is recomposed: 64 of them at most."""
+
+HORIZON: Final = 4
+"""Bars over which the worth is taken."""
+
+NOTABLE: Final = 0.10
+"""A worth to find, in ATR on a tick on which the desk made a difference."""
+
+USUAL_SD: Final = 1.7
+"""Spread of an outcome over HORIZON in ATR, of the shipped bars; for a count without a sample."""
+
+LEAST_MOVED: Final = 30
+"""Ticks on which an analyst must have made a difference before its share has an interval, and the
+desk before its outcomes have a spread of their own."""
+
+TITLES: Final[Mapping[Worth, str]] = {
+    "direction": "by the way the scores were moved",
+    "verdict": "by the verdicts that were changed",
+}
+
+Coalition = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one analyst adds, in ATR a tick, net of costs. None where nothing can be said."""
+
+    agent: str
+    shapley: float | None
+    estimate: Estimate | None
+    alone: float | None
+    left_out: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The contributions of the analysts; `whole` is the worth of all of them together.
+
+    `n` ticks have an outcome; on `moved` of them the whole desk moved the composite (direction) or
+    changed the verdict (verdict), and `sd` is the spread of what it earned there.
+    """
+
+    worth: Worth
+    horizon: int
+    n: int
+    moved: int
+    whole: float | None
+    sd: float | None
+    contributions: tuple[Contribution, ...]
+
+
+def attribution(
+    arm: ArmSeen,
+    outcomes: Outcomes,
+    brain: Brain,
+    *,
+    worth: Worth = "direction",
+    horizon: int = HORIZON,
+) -> Attribution:
+    """Return what each analyst of an arm adds; `outcomes` are those of the arm's ticks.
+
+    An arm with more than MOST_ANALYSTS has no contributions.
+    """
+    recording = Recording(arm.ticks, brain)
+    names = recording.analysts
+    if not names or len(names) > MOST_ANALYSTS:
+        return Attribution(worth, horizon, 0, 0, None, None, ())
+    market = _Market(arm, recording, outcomes, brain, worth, horizon)
+    values = {coalition: market.worth(coalition) for coalition in coalitions(names)}
+    whole = values[frozenset(names)]
+    there = ~np.isnan(whole)
+    if not there.any():
+        return Attribution(worth, horizon, 0, 0, None, None, ())
+    moved = market.moved(frozenset(names))
+    moments, lag = moments_of(arm.ticks), lag_of(arm.ticks, horizon)
+    parts = {name: shapley(values, names, name) for name in names}
+    contributions = tuple(
+        Contribution(
+            name,
+            float(parts[name][there].mean()),
+            mean_estimate(parts[name], moments, lag)
+            if np.count_nonzero(parts[name][there]) >= LEAST_MOVED
+            else None,
+            float(values[frozenset([name])][there].mean()),
+            float((whole - values[frozenset(names) - {name}])[there].mean()),
+        )
+        for name in names
+    )
+    return Attribution(
+        worth,
+        horizon,
+        int(there.sum()),
+        int((there & moved).sum()),
+        float(whole[there].mean()),
+        float(whole[there & moved].std()) if (there & moved).sum() >= LEAST_MOVED else None,
+        contributions,
+    )
+
+
+def coalitions(names: Sequence[str]) -> list[Coalition]:
+    """Return every subset of the names, the empty one first."""
+    sizes = range(len(names) + 1)
+    return [frozenset(chosen) for size in sizes for chosen in combinations(names, size)]
+
+
+def shapley(values: dict[Coalition, Floats], names: Sequence[str], name: str) -> Floats:
+    """Return, per tick, the marginal value of `name` averaged over all orders of joining.
+
+    Each coalition S without it counts |S|! (n - |S| - 1)! / n! (Shapley 1953).
+    """
+    others = [other for other in names if other != name]
+    size = len(names)
+    total = np.zeros_like(values[frozenset()])
+    for coalition in coalitions(others):
+        first = len(coalition)
+        weight = math.factorial(first) * math.factorial(size - first - 1) / math.factorial(size)
+        total = total + weight * (values[coalition | {name}] - values[coalition])
+    return total
+
+
+def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibit:
+    """Return the table of contributions, largest first, and their plot."""
+    order = sorted(found.contributions, key=lambda one: -(one.shapley or 0.0))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.agent,
+            rounded(one.shapley, 4),
+            span(one.estimate.low, one.estimate.high, 4) if one.estimate else None,
+            rounded(one.left_out, 4),
+            rounded(one.alone, 4),
+        )
+        for one in order
+    ]
+    if rows:
+        rows.append(("all together", rounded(found.whole, 4), None, None, None))
+    needed = mean_count(NOTABLE, found.sd or USUAL_SD)
+    figures: dict[str, float | None] = {f"shapley.{one.agent}": one.shapley for one in order}
+    figures |= {f"left_out.{one.agent}": one.left_out for one in order}
+    return Exhibit(
+        name,
+        f"What each analyst adds {TITLES[found.worth]}, over {count(found.horizon, 'bar')}",
+        ("analyst", "Shapley", "95 %", "lost without it", "alone"),
+        tuple(rows),
+        _says(found, needed),
+        needed is not None and found.moved >= needed,
+        (_plot(order),) if order else (),
+        {**figures, "whole": found.whole, "moved": found.moved},
+    )
+
+
+class _Market:
+    """What the coalitions of an arm earn, tick by tick."""
+
+    def __init__(
+        self,
+        arm: ArmSeen,
+        recording: Recording,
+        outcomes: Outcomes,
+        brain: Brain,
+        worth: Worth,
+        horizon: int,
+    ) -> None:
+        column = outcomes.place(horizon)
+        self._long, self._short = outcomes.long[:, column], outcomes.short[:, column]
+        self._recording, self._brain, self._worth = recording, brain, worth
+        table: dict[str, float] = brain.weights.model_dump()
+        self._weights = np.array([table[vector] for vector in VECTORS])
+        self._chains = Chains(arm.ticks, brain)
+        self._plain = self._verdicts(recording.l1)
+
+    def worth(self, coalition: Coalition) -> Floats:
+        """Return what a coalition earned on each tick, NaN where the outcome is not known."""
+        side, plain = self._sides(coalition)
+        return self._earned(side) - self._earned(plain)
+
+    def moved(self, coalition: Coalition) -> Flags:
+        """Return on which ticks the coalition made a difference."""
+        side, plain = self._sides(coalition)
+        return np.asarray(side != plain)
+
+    def _sides(self, coalition: Coalition) -> tuple[Floats, Floats]:
+        changes = Changes(coalition, researchers=False, gate="rules", counted=True)
+        moves = self._recording.moves(changes)
+        if self._worth == "verdict":
+            return self._verdicts(moves.scores), self._plain
+        side = np.sign(moves.adjustments @ self._weights)
+        return np.asarray(np.where(self._recording.heard, side, 0.0)), np.zeros(len(side))
+
+    def _verdicts(self, scores: Floats) -> Floats:
+        return verdicts_of(self._chains.consensus(scores), self._brain.thresholds).astype(float)
+
+    def _earned(self, side: Floats) -> Floats:
+        earned = np.where(side > 0, self._long, np.where(side < 0, self._short, 0.0))
+        return np.asarray(np.where(np.isnan(self._long), np.nan, earned))
+
+
+def _says(found: Attribution, needed: int | None) -> str:
+    need = takes(needed, found.moved, "moved tick", f"a worth of {signed(NOTABLE)} ATR on each")
+    if not found.contributions:
+        return f"No analyst's worth can be told: no words, or no outcomes. {need}"
+    how = "changed the verdict" if found.worth == "verdict" else "moved the composite"
+    start = f"The analysts {how} on {found.moved:,} of {count(found.n, 'tick')}"
+    sure = [one for one in found.contributions if one.estimate and _clear(one.estimate)]
+    if not sure:
+        return f"{start}; no analyst's contribution stands out from chance. {need}"
+    told = listed([f"{one.agent} ({signed(one.shapley, 3)})" for one in sure])
+    return f"{start}; beyond chance are {told}, each taken alone. {need}"
+
+
+def _clear(told: Estimate) -> bool:
+    return told.low > 0.0 or told.high < 0.0
+
+
+def _plot(order: Sequence[Contribution]) -> Plot:
+    line = Line(
+        "Shapley value",
+        tuple((one.agent, one.shapley) for one in order),
+        tuple(one.estimate.low if one.estimate else None for one in order),
+        tuple(one.estimate.high if one.estimate else None for one in order),
+    )
+    return Plot("Agent contributions", "bars", (line,), "analyst", "ATR a tick, net")

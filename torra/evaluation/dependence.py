@@ -1,0 +1,125 @@
+"""How sure a figure is when neighbours resemble each other: outcomes that overlap, streams at once.
+
+An outcome over h bars shares h - 1 of them with the next one's, and M15 and H1 of a symbol see the
+same market. So everything is first summed over what happened at one moment (Driscoll and Kraay
+1998), and the sums are taken to be correlated over a number of moments (Newey and West 1987). With
+such lags the normal table is too narrow; its points are widened as Kiefer and Vogelsang (2005,
+Bartlett kernel) have it. The block bootstrap draws stretches of moments. A moment on which nothing
+was seen does not make a sample larger. All total: None where a sample is too small or does not
+vary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from torra.evaluation.intervals import LEVEL, Interval, normal_quantile, normal_share
+from torra.evaluation.observations import TickSeen
+from torra.evaluation.opinion_table import Floats, Whole, moments_of, streams_of
+
+LAG_HORIZONS: Final = 2
+"""Lags reach over this many horizons, because Bartlett's weights fade towards their end."""
+
+LEAST_BLOCKS: Final = 8
+"""A sample of fewer lags' lengths than this says nothing about its own spread."""
+
+WIDER: Final = (2.9694, 0.4160, -0.5324)
+"""Kiefer and Vogelsang (2005), table 1: 1.9600 + 2.9694 b + 0.4160 b^2 - 0.5324 b^3 is the 97.5 %
+point, b = lags / moments."""
+
+
+class Estimate(NamedTuple):
+    """A figure, its standard error, its interval at LEVEL and its p against 0, two-sided."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+    p: float
+
+
+def lag_of(ticks: Sequence[TickSeen], horizon: int) -> int:
+    """Return how many moments outcomes over `horizon` bars may reach, for the longest timeframe."""
+    moments, streams = moments_of(ticks), streams_of(ticks)
+    steps = [1.0]
+    for stream in np.unique(streams):
+        own = np.diff(np.sort(moments[streams == stream]))
+        steps += [float(np.median(own))] if len(own) else []
+    return math.ceil(LAG_HORIZONS * horizon * max(steps))
+
+
+def mean_estimate(values: Floats, moments: Whole, lag: int) -> Estimate | None:
+    """Return the mean of values, of which those that are NaN are left out.
+
+    `moments` numbers the moment of each value, `lag` moments may resemble each other.
+    """
+    there = ~np.isnan(values)
+    if not there.any():
+        return None
+    mean = float(values[there].mean())
+    return _estimate(mean, values[there] - mean, float(there.sum()), moments[there], lag)
+
+
+def slope_estimate(x: Floats, y: Floats, moments: Whole, lag: int) -> Estimate | None:
+    """Return the slope of y on x, both of mean 0; with unit variances that is the correlation."""
+    power = float(x @ x)
+    if power <= 0.0:
+        return None
+    slope = float(x @ y) / power
+    return _estimate(slope, x * (y - slope * x), power, moments, lag)
+
+
+def long_run(scores: Floats, moments: Whole, lag: int) -> float:
+    """Return the variance of a sum of scores by Newey and West, of the sums over moments."""
+    sums = np.bincount(moments, weights=scores)
+    total = float(sums @ sums)
+    for step in range(1, min(lag, len(sums) - 1) + 1):
+        total += 2.0 * (1.0 - step / (lag + 1)) * float(sums[step:] @ sums[:-step])
+    return total
+
+
+def _estimate(
+    value: float, scores: Floats, scale: float, moments: Whole, lag: int
+) -> Estimate | None:
+    length = len(np.unique(moments))
+    variance = long_run(scores, moments - moments.min(), lag)
+    if length < LEAST_BLOCKS * max(lag, 1) or variance <= 0.0:
+        return None
+    error = math.sqrt(variance) / scale
+    wide = widening(lag / length)
+    half = normal_quantile((1 + LEVEL) / 2) * wide * error
+    p = 2.0 * normal_share(-abs(value) / (error * wide))
+    return Estimate(value, error, value - half, value + half, p)
+
+
+def widening(share: float) -> float:
+    """Return by how much intervals are wider with lags over this share of the sample."""
+    normal = normal_quantile((1 + LEVEL) / 2)
+    return 1.0 + sum(factor * share**power for power, factor in enumerate(WIDER, 1)) / normal
+
+
+def bootstrap_correlation(
+    x: Floats, y: Floats, moments: Whole, block: int, rng: Generator, draws: int
+) -> Interval | None:
+    """Return the percentile interval of a correlation under a moving-block bootstrap of moments."""
+    place = np.unique(moments, return_inverse=True)[1]
+    length = int(place.max()) + 1 if len(place) else 0
+    if length < LEAST_BLOCKS * max(block, 1) or draws < 1:
+        return None
+    parts = np.stack([np.ones(len(x)), x, y, x * y, x * x, y * y])
+    sums = np.stack([np.bincount(place, weights=part, minlength=length) for part in parts])
+    running = np.concatenate([np.zeros((len(sums), 1)), np.cumsum(sums, axis=1)], axis=1)
+    starts = rng.integers(0, length - block + 1, size=(draws, math.ceil(length / block)))
+    n, sx, sy, sxy, sxx, syy = (running[:, starts + block] - running[:, starts]).sum(axis=2)
+    spread = (sxx - sx * sx / n) * (syy - sy * sy / n)
+    found = (sxy - sx * sy / n)[spread > 0.0] / np.sqrt(spread[spread > 0.0])
+    if len(found) < draws / 2:
+        return None
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(found, (tail, 1 - tail))
+    return Interval(float(low), float(high))

@@ -1,0 +1,391 @@
+"""What the risk gate is worth: loss avoided less gain forgone on the signals that it vetoed.
+
+A veto is judged by what the opening would have come to, with the same exits: whoever runs the arm
+computes that (`VetoedOpening`), one opening for each stretch of vetoes, because a veto holds until
+the consensus has crossed back. A gate that vetoes at random avoids losses too, so the figure is set
+against two things: the signals that the gate passed at like L1 consensus and volatility, and gates
+that veto as many of them by lot. Results are in R before commission, passed and vetoed alike.
+
+First-order: an opening that was not vetoed would have kept later ones from being made. Total: few
+vetoes have figures and no interval, and the sentence names the number that it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.intervals import (
+    LEVEL,
+    Floats,
+    Interval,
+    Mean,
+    mean_of,
+    student_quantile,
+    wilson,
+)
+from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.paired import Key
+from torra.evaluation.power import NOTABLE_GATE, gate_count, takes
+from torra.evaluation.wording import count, percent, percent_span, rounded, signed, span
+
+LEAST_RATE: Final = 0.02
+MOST_RATE: Final = 0.25
+"""The band of veto rates outside of which a gate sleeps, or holds everything."""
+
+DRAWS: Final = 2_000
+"""Gates by lot that the gate is set against."""
+
+MOST_DRAWN: Final = 2_000_000
+"""Numbers drawn at a time, so that a long sample does not fill the memory."""
+
+MARGIN_PARTS: Final = 3
+VOLATILITY_PARTS: Final = 2
+LEAST_MATCHED: Final = 5
+"""Signals of either kind that a stratum needs, on average, before strata are made at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class VetoedOpening:
+    """An opening that the gate vetoed: its tick, BUY or SELL, and what it would have come to in R.
+
+    `r` is None where that is not known.
+    """
+
+    key: Key
+    side: str
+    r: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal, passed or vetoed, with its result in R.
+
+    `margin` is the size of the L1 consensus on its tick, `volatility` the tick's ATR over price.
+    """
+
+    r: float | None
+    margin: float
+    volatility: float
+    vetoed: bool
+    attenuated: bool = False
+    stratum: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateValue:
+    """What the gate's vetoes came to.
+
+    `avoided` and `forgone` are sums in R, both 0 or more; `worth` is the mean of avoided less
+    forgone a veto. `by_lot` is what as many vetoes by lot would come to in all, `p` how often a
+    gate by lot is as far from that. `matched` is the mean of passed less that of vetoed signals of
+    the same strata, `compared` how many vetoed ones that covers.
+    """
+
+    arm: str
+    passed: int
+    vetoed: int
+    attenuated: int
+    known: int
+    avoided: float
+    forgone: float
+    worth: Mean
+    by_lot: float | None
+    p: float | None
+    matched: float | None
+    interval: Interval | None
+    compared: int
+
+    @property
+    def net(self) -> float:
+        """Loss avoided less gain forgone, in R."""
+        return self.avoided - self.forgone
+
+    @property
+    def signals(self) -> int:
+        """All signals, passed and vetoed."""
+        return self.passed + self.vetoed
+
+    @property
+    def rate(self) -> float | None:
+        """The share of signals that was vetoed."""
+        return self.vetoed / self.signals if self.signals else None
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the veto rate lies outside the band beyond chance: its interval misses it."""
+        found = wilson(self.vetoed, self.signals)
+        return found is not None and (found.high < LEAST_RATE or found.low > MOST_RATE)
+
+
+def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[Signal, ...]:
+    """Return the arm's signals in the order of time: its trades, and the vetoed openings.
+
+    A trade belongs to the tick of its timeframe at whose close it was decided; one without such a
+    tick, and a veto without its tick, cannot be matched and are left out.
+    """
+    ticks = {tick.key: tick for tick in arm.ticks}
+    at_close = {(tick.instance, tick.timeframe, tick.close_time): tick for tick in arm.ticks}
+    found = []
+    for trade in arm.trades:
+        tick = at_close.get((trade.instance, trade.timeframe, trade.decided))
+        if tick is not None:
+            found.append((tick.close_time, _signal(tick, trade.r, vetoed=False)))
+    for veto in vetoed:
+        tick = ticks.get(veto.key)
+        if tick is not None:
+            found.append((tick.close_time, _signal(tick, veto.r, vetoed=True)))
+    return tuple(signal for _, signal in sorted(found, key=lambda pair: pair[0]))
+
+
+def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> Signal:
+    volatility = tick.atr / tick.close if tick.close > 0 else 0.0
+    attenuated = not vetoed and tick.multiplier < 1.0
+    return Signal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
+
+
+def gate_value(name: str, signals: Sequence[Signal], rng: Generator) -> GateValue:
+    """Return what an arm's vetoes came to; `rng` draws resamples and the gates by lot."""
+    known = stratified([signal for signal in signals if signal.r is not None])
+    lost = np.array([signal.r for signal in known if signal.vetoed], dtype=np.float64)
+    by_lot, p = _against_lot(known, rng)
+    matched, interval, compared = _matched(known)
+    return GateValue(
+        arm=name,
+        passed=sum(1 for signal in signals if not signal.vetoed),
+        vetoed=sum(1 for signal in signals if signal.vetoed),
+        attenuated=sum(1 for signal in signals if signal.attenuated),
+        known=len(lost),
+        avoided=-float(lost[lost < 0].sum()) + 0.0,
+        forgone=float(lost[lost > 0].sum()),
+        worth=mean_of(0.0 - lost, rng),
+        by_lot=by_lot,
+        p=p,
+        matched=matched,
+        interval=interval,
+        compared=compared,
+    )
+
+
+def stratified(signals: Sequence[Signal]) -> tuple[Signal, ...]:
+    """Return the signals with a stratum each: thirds by margin, halves by volatility.
+
+    One stratum for all where either kind has fewer than LEAST_MATCHED a stratum on average.
+    """
+    vetoed = sum(1 for signal in signals if signal.vetoed)
+    least = LEAST_MATCHED * MARGIN_PARTS * VOLATILITY_PARTS
+    if min(vetoed, len(signals) - vetoed) < least:
+        return tuple(replace(signal, stratum=0) for signal in signals)
+    margins = _parts([signal.margin for signal in signals], MARGIN_PARTS)
+    volatilities = _parts([signal.volatility for signal in signals], VOLATILITY_PARTS)
+    return tuple(
+        replace(signal, stratum=margin * VOLATILITY_PARTS + volatility)
+        for signal, margin, volatility in zip(signals, margins, volatilities, strict=True)
+    )
+
+
+def _parts(values: Sequence[float], parts: int) -> list[int]:
+    edges = np.quantile(values, [part / parts for part in range(1, parts)])
+    return [int(place) for place in np.searchsorted(edges, values, side="left")]
+
+
+def _strata(signals: Sequence[Signal]) -> list[tuple[Floats, Floats]]:
+    """Return for each stratum the results of its vetoed and of its passed signals."""
+    groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for signal in signals:
+        if signal.r is not None:
+            groups[signal.stratum][0 if signal.vetoed else 1].append(signal.r)
+    return [
+        (np.array(vetoed, dtype=np.float64), np.array(passed, dtype=np.float64))
+        for _, (vetoed, passed) in sorted(groups.items())
+    ]
+
+
+def _against_lot(signals: Sequence[Signal], rng: Generator) -> tuple[float | None, float | None]:
+    """Return what as many vetoes by lot in each stratum come to on average, and p of the gate's.
+
+    p is None where lots could not come out otherwise.
+    """
+    strata = [(vetoed, passed) for vetoed, passed in _strata(signals) if len(vetoed)]
+    if not strata:
+        return None, None
+    net = sum(-float(vetoed.sum()) for vetoed, _ in strata)
+    drawn, expected = np.zeros(DRAWS), 0.0
+    for vetoed, passed in strata:
+        pool = np.concatenate((vetoed, passed))
+        expected -= len(vetoed) * float(pool.mean())
+        drawn -= _lots(pool, len(vetoed), rng)
+    if float(np.ptp(drawn)) == 0.0:
+        return expected, None
+    as_far = np.abs(drawn - expected) >= abs(net - expected) - 1e-12
+    return expected, (1 + int(as_far.sum())) / (DRAWS + 1)
+
+
+def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
+    """Return the sums of DRAWS draws of `size` without putting back."""
+    if size == len(pool):
+        return np.full(DRAWS, pool.sum())
+    batch = max(1, MOST_DRAWN // len(pool))
+    found = []
+    for first in range(0, DRAWS, batch):
+        ranks = rng.random((min(batch, DRAWS - first), len(pool)))
+        chosen = np.argpartition(ranks, size, axis=1)[:, :size]
+        found.append(pool[chosen].sum(axis=1))
+    return np.concatenate(found)
+
+
+def _matched(signals: Sequence[Signal]) -> tuple[float | None, Interval | None, int]:
+    """Return the mean of passed less vetoed in the same stratum, weighted by the vetoed ones."""
+    both = [(v, p) for v, p in _strata(signals) if len(v) >= 2 and len(p) >= 2]
+    compared = sum(len(vetoed) for vetoed, _ in both)
+    if not both:
+        return None, None, 0
+    weights = [len(vetoed) / compared for vetoed, _ in both]
+    gap = math.fsum(w * float(p.mean() - v.mean()) for w, (v, p) in zip(weights, both, strict=True))
+    error = math.sqrt(
+        math.fsum(w * w * _variance(*one) for w, one in zip(weights, both, strict=True))
+    )
+    freedom = compared - len(both)
+    if error == 0 or freedom < 1:
+        return gap, None, compared
+    half = student_quantile((1 + LEVEL) / 2, freedom) * error
+    return gap, Interval(gap - half, gap + half), compared
+
+
+def _variance(one: Floats, other: Floats) -> float:
+    return float(one.var(ddof=1)) / len(one) + float(other.var(ddof=1)) / len(other)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def gate_exhibit(found: Sequence[GateValue]) -> Exhibit:
+    """Return the worth of the arms' gates, in R."""
+    return Exhibit(
+        "gate",
+        "The gate: loss avoided less gain forgone",
+        (
+            "arm",
+            "signals",
+            "vetoed",
+            "veto rate",
+            "loss avoided, R",
+            "gain forgone, R",
+            "net, R",
+            "R a veto",
+            "95 % interval",
+            "by lot, R",
+            "p against lot",
+            "passed less vetoed, matched",
+            "95 % interval, matched",
+        ),
+        tuple(_row(one) for one in found),
+        _all_say(found),
+        any(_enough(one) for one in found),
+        figures={
+            f"{one.arm}.{name}": value for one in found for name, value in _named(one).items()
+        },
+    )
+
+
+def _row(one: GateValue) -> tuple[Cell, ...]:
+    rate = wilson(one.vetoed, one.signals)
+    return (
+        one.arm,
+        one.signals,
+        one.vetoed,
+        f"{percent(one.rate)} ({percent_span(rate.low, rate.high)})" if rate else None,
+        rounded(one.avoided, 2),
+        rounded(one.forgone, 2),
+        rounded(one.net, 2),
+        rounded(one.worth.mean, 3),
+        None if one.worth.low is None else span(one.worth.low, one.worth.high),
+        rounded(one.by_lot, 2),
+        rounded(one.p, 4),
+        rounded(one.matched, 3),
+        span(one.interval.low, one.interval.high) if one.interval else None,
+    )
+
+
+def _named(one: GateValue) -> dict[str, float | None]:
+    return {
+        "signals": one.signals,
+        "vetoed": one.vetoed,
+        "attenuated": one.attenuated,
+        "rate": one.rate,
+        "avoided": one.avoided,
+        "forgone": one.forgone,
+        "net": one.net,
+        "worth": one.worth.mean,
+        "low": one.worth.low,
+        "high": one.worth.high,
+        "by_lot": one.by_lot,
+        "p": one.p,
+        "matched": one.matched,
+        "matched_low": one.interval.low if one.interval else None,
+        "matched_high": one.interval.high if one.interval else None,
+        "alarm": float(one.alarm),
+    }
+
+
+def _needed(one: GateValue) -> int | None:
+    return gate_count(NOTABLE_GATE, one.rate or 0.10)
+
+
+def _enough(one: GateValue) -> bool:
+    needed = _needed(one)
+    return needed is not None and one.vetoed > 0 and one.signals >= needed
+
+
+def _all_say(found: Sequence[GateValue]) -> str:
+    if not found:
+        return "No arm has a gate whose vetoes are known."
+    most = max(found, key=lambda one: one.signals)
+    effect = f"a gate worth {NOTABLE_GATE} standard deviations of a result"
+    needed = takes(_needed(most), most.signals, "signal", effect)
+    return " ".join([*(_says(one) for one in found), needed])
+
+
+def _says(one: GateValue) -> str:
+    parts = (f"{one.arm}: {_vetoes(one)}", _alarm(one), _lot(one))
+    return " ".join(part for part in parts if part)
+
+
+def _vetoes(one: GateValue) -> str:
+    if not one.vetoed:
+        return f"the gate vetoed none of {count(one.signals, 'signal')}."
+    if not one.known:
+        return f"what the {count(one.vetoed, 'vetoed signal')} would have come to is not known."
+    interval = f" ({span(one.worth.low, one.worth.high)})" if one.worth.low is not None else ""
+    return (
+        f"the vetoes avoided {one.avoided:.1f} R of loss and forwent {one.forgone:.1f} R of gain: "
+        f"{signed(one.worth.mean)} R a veto{interval}."
+    )
+
+
+def _alarm(one: GateValue) -> str:
+    if not one.alarm:
+        return ""
+    does = "sleeps" if (one.rate or 0.0) < LEAST_RATE else "blocks"
+    return (
+        f"Alarm: {percent(one.rate)} of signals are vetoed, outside of {percent(LEAST_RATE)} to "
+        f"{percent(MOST_RATE)}: the gate {does}."
+    )
+
+
+def _lot(one: GateValue) -> str:
+    if one.by_lot is None:
+        return ""
+    expected = f"A gate that vetoes as many by lot would come to {signed(one.by_lot, 1)} R"
+    if one.p is None:
+        return f"{expected}, whatever the lot."
+    beyond = one.p <= 1 - LEVEL
+    verdict = "this one differs beyond chance" if beyond else "this one does not differ from it"
+    return f"{expected}; {verdict} (p {one.p:.3f})."

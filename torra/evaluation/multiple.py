@@ -1,0 +1,164 @@
+"""Many looks at one sample: Holm, Benjamini-Hochberg, and the one place that says "an edge".
+
+An arm shows an edge where all of these hold, and nowhere else in Torra is it said that one does:
+
+    at least LEAST_TRADES trades, LEAST_EACH_WAY of them won and as many lost
+    the 95 % interval of net expectancy lies above 0
+    its p (Student's t over blocks, two-sided), after Holm over every arm and every trial logged,
+    is at most 5 %
+    it did better than its placebos (torra.evaluation.paired_days says when)
+
+The first rule keeps out what wins a little often and has not yet met its loss; the second and third
+guard each other, one for skewed results, one for few. Trials that were logged and are not in the
+table count as if they had shown nothing, which leaves every p the larger. Of an arm without an edge
+that had beaten its placebos by luck, 2.5 % would be claimed falsely (5 % two-sided): what was
+measured on results of many shapes is in docs/scorecard.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.intervals import LEVEL
+from torra.evaluation.power import trades_take
+from torra.evaluation.trade_figures import ArmFigures, own_sd
+from torra.evaluation.wording import count, listed, rounded, span
+
+LEAST_TRADES: Final = 100
+LEAST_EACH_WAY: Final = 10
+"""Wins, and losses, below which neither an interval nor a p of a mean of trades can be trusted."""
+
+P = float | None
+"""A p-value; None where there was nothing to test, which is then counted as no test."""
+
+
+def holm(values: Sequence[P], family: int = 0) -> tuple[P, ...]:
+    """Return p-values after Holm's step-down (1979): the chance of any false claim is held.
+
+    `family` is how many tests there were in all, those not given here included.
+    """
+    order = _order(values)
+    tests = max(family, len(order))
+    adjusted: dict[int, float] = {}
+    highest = 0.0
+    for rank, (value, place) in enumerate(order):
+        highest = max(highest, min(1.0, (tests - rank) * value))
+        adjusted[place] = highest
+    return tuple(adjusted.get(place) for place in range(len(values)))
+
+
+def benjamini_hochberg(values: Sequence[P]) -> tuple[P, ...]:
+    """Return p-values after Benjamini and Hochberg (1995): the share of false claims is held."""
+    order = _order(values)
+    adjusted: dict[int, float] = {}
+    lowest = 1.0
+    for rank, (value, place) in reversed(list(enumerate(order, start=1))):
+        lowest = min(lowest, value * len(order) / rank)
+        adjusted[place] = lowest
+    return tuple(adjusted.get(place) for place in range(len(values)))
+
+
+def _order(values: Sequence[P]) -> list[tuple[float, int]]:
+    return sorted((value, place) for place, value in enumerate(values) if value is not None)
+
+
+# --- the claim ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whether an arm shows an edge, and if not, why not in a few words."""
+
+    arm: str
+    edge: bool
+    adjusted: float | None
+    why: str
+
+
+def claims(
+    figures: Sequence[ArmFigures], beaten: Mapping[str, bool | None], trials: int = 0
+) -> tuple[Claim, ...]:
+    """Return for each arm whether it shows an edge.
+
+    `beaten` says by arm whether it beat its placebos; an arm that is missing or None had none, and
+    without placebos nothing is claimed. `trials` counts all that was tried on these bars.
+    """
+    adjusted = holm([one.net.p for one in figures], trials)
+    return tuple(
+        _claim(one, p, beaten.get(one.arm)) for one, p in zip(figures, adjusted, strict=True)
+    )
+
+
+def _claim(one: ArmFigures, adjusted: float | None, beaten: bool | None) -> Claim:
+    why = _against(one, adjusted, beaten)
+    return Claim(one.arm, not why, adjusted, why or "every rule holds")
+
+
+def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None) -> str:
+    """Return the first rule that an arm does not meet; nothing where it meets them all."""
+    each_way = min(one.hits, one.trades - one.hits)
+    low = one.net.low
+    rules = (
+        (one.trades >= LEAST_TRADES, f"{count(one.trades, 'trade')}, fewer than {LEAST_TRADES}"),
+        (each_way >= LEAST_EACH_WAY, f"fewer than {LEAST_EACH_WAY} wins or losses"),
+        (low is not None and adjusted is not None, "no interval: the blocks are too few"),
+        (low is not None and low > 0, "the interval does not lie above 0"),
+        (
+            adjusted is not None and adjusted <= 1 - LEVEL,
+            "not beyond chance after all arms and trials",
+        ),
+        (beaten is not None, "no placebo to compare with"),
+        (bool(beaten), "not better than its placebos"),
+    )
+    return next((why for met, why in rules if not met), "")
+
+
+def claims_exhibit(
+    figures: Sequence[ArmFigures], beaten: Mapping[str, bool | None], trials: int = 0
+) -> Exhibit:
+    """Return the table of claims: the only one that says that an arm shows an edge."""
+    found = claims(figures, beaten, trials)
+    tests = max(trials, sum(1 for one in figures if one.net.p is not None))
+    return Exhibit(
+        "claims",
+        "Which arms show an edge",
+        ("arm", "trades", "R a trade, net", "95 % interval", "p", "p of all looks", "edge", "why"),
+        tuple(_row(one, claim) for one, claim in zip(figures, found, strict=True)),
+        _says(figures, found, tests),
+        any(one.trades >= LEAST_TRADES for one in figures),
+        figures={
+            f"{claim.arm}.{name}": value
+            for claim in found
+            for name, value in (("edge", float(claim.edge)), ("adjusted", claim.adjusted))
+        },
+    )
+
+
+def _row(one: ArmFigures, claim: Claim) -> tuple[Cell, ...]:
+    return (
+        one.arm,
+        one.trades,
+        rounded(one.net.mean, 3),
+        None if one.net.low is None else span(one.net.low, one.net.high, 3),
+        rounded(one.net.p, 4),
+        rounded(claim.adjusted, 4),
+        claim.edge,
+        claim.why,
+    )
+
+
+def _says(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> str:
+    winners = [claim.arm for claim in found if claim.edge]
+    looks = f"Allowed for: {count(tests, 'look')} at these bars."
+    if winners:
+        verb = "shows" if len(winners) == 1 else "show"
+        return (
+            f"{listed(winners)} {verb} an edge on these bars, after costs and beyond its placebos. "
+            f"{looks} What was found on past bars need not last: watch it run before it counts."
+        )
+    most = max(figures, key=lambda one: one.trades, default=None)
+    need = trades_take(most.trades, own_sd(most)) if most else trades_take(0)
+    return f"No arm shows an edge. {looks} {need}"

@@ -1,0 +1,102 @@
+"""Ticks and opinions as arrays, in the order in which the ticks were given.
+
+What an agent did not score, because it abstained, failed, was not asked or may not touch the
+vector, is NaN here and here only: figures and exhibits have None. Pure; an empty sequence of ticks
+gives arrays of length 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.contracts import VECTORS
+from torra.evaluation.observations import Opinion, TickSeen
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+DESK: Final = "desk"
+"""Name under which the final adjustment stands beside those of single agents."""
+
+OPINIONS: Final = ("analyst", "researcher")
+"""Kinds of agents that score; the gate does not."""
+
+
+def agent_ids(ticks: Sequence[TickSeen], *kinds: str) -> tuple[str, ...]:
+    """Return who was asked, in the order of the first appearance; of these kinds where given."""
+    found = dict.fromkeys(
+        (opinion.agent_id, opinion.kind) for tick in ticks for opinion in tick.opinions
+    )
+    return tuple(dict.fromkeys(name for name, kind in found if not kinds or kind in kinds))
+
+
+def spoke(opinion: Opinion) -> bool:
+    """Return whether an opinion counts: answered, and no abstention."""
+    return opinion.answered and not opinion.abstained
+
+
+def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | None, ...]:
+    """Return an agent's opinion on each tick; its answer where it has both that and a failure."""
+    found: list[Opinion | None] = []
+    for tick in ticks:
+        own = [opinion for opinion in tick.opinions if opinion.agent_id == agent_id]
+        found.append(max(own, key=lambda one: one.answered) if own else None)
+    return tuple(found)
+
+
+def adjustments_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
+    """Return (ticks, 4): what an agent wanted to move each vector by; DESK for the whole desk's."""
+    if agent_id == DESK:
+        return _table([tick.adjustments for tick in ticks])
+    blank = (None,) * len(VECTORS)
+    own = opinions_of(ticks, agent_id)
+    return _table([one.adjustments if one and spoke(one) else blank for one in own])
+
+
+def focus_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
+    """Return (ticks, 4): the agent's focus weights, 0 where it said nothing."""
+    own = opinions_of(ticks, agent_id)
+    return _table([one.focus if one else (0.0,) * len(VECTORS) for one in own])
+
+
+def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
+    """Return, per tick, the focus-weighted mean of an agent's adjustments; NaN without any."""
+    said, focus = adjustments_of(ticks, agent_id), focus_of(ticks, agent_id)
+    weight = np.where(np.isnan(said), 0.0, focus)
+    total = weight.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((weight * np.nan_to_num(said)).sum(axis=1) / total)
+
+
+def l1_of(ticks: Sequence[TickSeen]) -> Floats:
+    """Return (ticks, 5): the four scores of L1, and its consensus."""
+    rows = [(*tick.l1, tick.l1_consensus) for tick in ticks]
+    return np.array(rows, dtype=float).reshape(len(rows), len(VECTORS) + 1)
+
+
+def moments_of(ticks: Sequence[TickSeen]) -> Whole:
+    """Return, per tick, the number of its close time among all close times, from 0 on."""
+    return ranked_moments([tick.close_time for tick in ticks])
+
+
+def ranked_moments(times: Sequence[datetime]) -> Whole:
+    """Return the number of each time among the distinct ones, from 0 on."""
+    place = {time: number for number, time in enumerate(sorted(set(times)))}
+    return np.array([place[time] for time in times], dtype=np.int64)
+
+
+def streams_of(ticks: Sequence[TickSeen]) -> Whole:
+    """Return, per tick, the number of its stream (instance and timeframe), from 0 on."""
+    place: dict[tuple[str, str], int] = {}
+    rows = [place.setdefault((tick.instance, tick.timeframe), len(place)) for tick in ticks]
+    return np.array(rows, dtype=np.int64)
+
+
+def _table(rows: Sequence[Sequence[float | None]]) -> Floats:
+    return np.array(rows, dtype=float).reshape(len(rows), len(VECTORS))

@@ -1,0 +1,254 @@
+"""Arms side by side on the same ticks: whether the verdicts that an arm changed paid.
+
+Two arms that see the same market differ only on discordant ticks, where one gave another verdict
+than the other; everything else is the market's. So flips are judged alone: what the changed verdict
+was worth over the next bars less what the control's was. Ticks nearer than the horizon share their
+outcome, so of each series only flips at least a horizon apart are counted. A flip that a placebo
+makes as well is worth nothing: give the placebo arms too, their rows stand beside the agents'.
+
+Pure and total: without flips or outcomes the figures are None and the sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from torra.evaluation.account_curve import MOST_POINTS
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
+from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
+from torra.evaluation.multiple import benjamini_hochberg, holm
+from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.outcomes import Outcomes
+from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
+from torra.evaluation.wording import listed, percent, rounded, span
+
+Key = tuple[str, str, datetime]
+"""TickSeen.key: instance, timeframe, bar time."""
+
+HORIZON: Final = 16
+"""Bars that an outcome reaches into the future where nothing else is said."""
+
+
+class Sides(NamedTuple):
+    """The forward outcome of a long and of a short on one tick, each net of its cost, in ATR."""
+
+    long: float | None
+    short: float | None
+
+    def worth(self, verdict: str) -> float | None:
+        """Return what a verdict came to; nothing done is worth 0."""
+        return {"BUY": self.long, "SELL": self.short}.get(verdict, 0.0)
+
+
+def sides(ticks: Sequence[TickSeen], found: Outcomes, horizon: int = HORIZON) -> dict[Key, Sides]:
+    """Return by tick the outcomes that were computed for these ticks, at one horizon in bars."""
+    return {
+        tick.key: Sides(found.net(place, horizon, "BUY"), found.net(place, horizon, "SELL"))
+        for place, tick in enumerate(ticks)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A tick on which an arm's verdict was not the control's.
+
+    `worth` is the outcome of the arm's verdict less that of the control's, in ATR, net of cost;
+    None where the future is not known. `apart`: at least a horizon after the last one that counts.
+    """
+
+    key: Key
+    close_time: datetime
+    control: str
+    verdict: str
+    worth: float | None
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlipResult:
+    """What the changed verdicts of an arm came to.
+
+    `ticks` are the pairs, `flips` those with another verdict, `counted` the flips apart and with a
+    known outcome; of these `wins` and `losses`, `p` by the exact sign test (McNemar's on discordant
+    pairs), and the mean worth in ATR.
+    """
+
+    arm: str
+    ticks: int
+    flips: tuple[Flip, ...]
+    wins: int
+    losses: int
+    p: float | None
+    worth: Mean
+
+    @property
+    def counted(self) -> int:
+        """How many flips count."""
+        return self.worth.n
+
+
+def flips(
+    arm: ArmSeen,
+    control: ArmSeen,
+    outcomes: Mapping[Key, Sides],
+    horizon: int = HORIZON,
+) -> tuple[int, tuple[Flip, ...]]:
+    """Return how many ticks both arms saw, and those on which their verdicts differ.
+
+    A tick whose outcome is not known is a flip all the same, and is not counted.
+    """
+    other = {tick.key: tick.verdict for tick in control.ticks}
+    paired = [tick for tick in arm.ticks if tick.key in other]
+    place: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    found = []
+    for tick in paired:
+        series = (tick.instance, tick.timeframe)
+        place[series] = place.get(series, -1) + 1
+        if tick.verdict == other[tick.key]:
+            continue
+        worth = _worth(outcomes.get(tick.key), tick.verdict, other[tick.key])
+        far = series not in last or place[series] - last[series] >= horizon
+        apart = worth is not None and far
+        if apart:
+            last[series] = place[series]
+        found.append(Flip(tick.key, tick.close_time, other[tick.key], tick.verdict, worth, apart))
+    return len(paired), tuple(found)
+
+
+def _worth(sides_of_tick: Sides | None, verdict: str, control: str) -> float | None:
+    if sides_of_tick is None:
+        return None
+    mine, theirs = sides_of_tick.worth(verdict), sides_of_tick.worth(control)
+    return None if mine is None or theirs is None else mine - theirs
+
+
+def flip_result(
+    arm: ArmSeen,
+    control: ArmSeen,
+    outcomes: Mapping[Key, Sides],
+    rng: Generator,
+    horizon: int = HORIZON,
+) -> FlipResult:
+    """Return what an arm's changed verdicts came to against the control's."""
+    ticks, found = flips(arm, control, outcomes, horizon)
+    worth = [flip.worth for flip in found if flip.apart and flip.worth is not None]
+    wins, losses = sum(1 for one in worth if one > 0), sum(1 for one in worth if one < 0)
+    p = sign_test(wins, losses)
+    return FlipResult(arm.name, ticks, found, wins, losses, p, mean_of(worth, rng))
+
+
+def flips_exhibit(found: Sequence[FlipResult]) -> Exhibit:
+    """Return the table of discordant ticks, and every flip in a plot."""
+    tested = holm([one.p for one in found])
+    shared = benjamini_hochberg([one.p for one in found])
+    needed = share_count(NOTABLE_SHARE) or 0
+    return Exhibit(
+        "discordant",
+        "Verdicts that an arm changed, against the control on the same ticks",
+        (
+            "arm",
+            "ticks",
+            "changed",
+            "counted",
+            "won",
+            "lost",
+            "p",
+            "p, Holm",
+            "p, false discovery",
+            "mean worth, ATR",
+            "95 % interval",
+        ),
+        tuple(
+            _flip_row(one, strict, loose)
+            for one, strict, loose in zip(found, tested, shared, strict=True)
+        ),
+        _flips_say(found, tested),
+        any(one.counted >= needed for one in found),
+        _flip_plots(found),
+        {
+            f"{one.arm}.{name}": value
+            for one, strict in zip(found, tested, strict=True)
+            for name, value in _flip_named(one, strict).items()
+        },
+    )
+
+
+def _flip_row(one: FlipResult, strict: float | None, loose: float | None) -> tuple[Cell, ...]:
+    return (
+        one.arm,
+        one.ticks,
+        len(one.flips),
+        one.counted,
+        one.wins,
+        one.losses,
+        rounded(one.p, 4),
+        rounded(strict, 4),
+        rounded(loose, 4),
+        rounded(one.worth.mean, 3),
+        None if one.worth.low is None else span(one.worth.low, one.worth.high, 3),
+    )
+
+
+def _flip_named(one: FlipResult, strict: float | None) -> dict[str, float | None]:
+    return {
+        "ticks": one.ticks,
+        "flips": len(one.flips),
+        "counted": one.counted,
+        "wins": one.wins,
+        "losses": one.losses,
+        "p": one.p,
+        "holm": strict,
+        "worth": one.worth.mean,
+        "low": one.worth.low,
+        "high": one.worth.high,
+    }
+
+
+def _flips_say(found: Sequence[FlipResult], tested: Sequence[float | None]) -> str:
+    most = max((one.counted for one in found), default=0)
+    need = takes(
+        share_count(NOTABLE_SHARE), most, "discordant tick", f"{percent(NOTABLE_SHARE)} won flips"
+    )
+    if most == 0:
+        return f"No verdict was changed whose outcome is known: there is nothing to judge. {need}"
+    sure = 1 - LEVEL
+    beyond = [one for one, p in zip(found, tested, strict=True) if p is not None and p <= sure]
+    better = [one.arm for one in beyond if one.wins > one.losses]
+    worse = [one.arm for one in beyond if one.wins < one.losses]
+    parts = [f"The changes of {listed(better)} paid beyond chance."] if better else []
+    parts += [f"The changes of {listed(worse)} cost beyond chance."] if worse else []
+    return " ".join([*(parts or ["No arm's changes paid or cost beyond chance."]), need])
+
+
+def _flip_plots(found: Sequence[FlipResult]) -> tuple[Plot, ...]:
+    counted = [(one.arm, [flip for flip in one.flips if flip.apart]) for one in found]
+    lines = tuple(Line(arm, _flip_points(those)) for arm, those in counted if those)
+    if not lines:
+        return ()
+    return (
+        Plot("Discordant ticks", "dots", lines, "", "worth of the change, ATR"),
+        Plot("Discordant ticks, added up", "step", _sums(counted), "", "ATR"),
+    )
+
+
+def _flip_points(those: Sequence[Flip]) -> tuple[Point, ...]:
+    points: list[Point] = [(flip.close_time, flip.worth) for flip in those]
+    return tuple(points[:: 1 + len(points) // MOST_POINTS])
+
+
+def _sums(counted: Sequence[tuple[str, Sequence[Flip]]]) -> tuple[Line, ...]:
+    lines = []
+    for arm, those in counted:
+        sums = np.cumsum([flip.worth or 0.0 for flip in those])
+        points: list[Point] = [
+            (flip.close_time, float(level)) for flip, level in zip(those, sums, strict=True)
+        ]
+        lines.append(Line(arm, tuple(points[:: 1 + len(points) // MOST_POINTS])))
+    return tuple(line for line in lines if line.points)

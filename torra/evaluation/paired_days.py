@@ -1,0 +1,235 @@
+"""Days side by side: what an arm's days came to less the control's, and less its placebos'.
+
+On the same days the market's part falls out of the difference, which leaves far less to chance than
+two separate results do. An arm of agents is compared with its placebos, not with zero: an arm that
+only stirs the scores does no more than they do.
+
+Everything is in % of the capital and net of all costs. Pure and total: without days that differ the
+figures are None and the sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from torra.evaluation.account_curve import daily
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.intervals import LEAST_BLOCKS, LEVEL, Mean, mean_of
+from torra.evaluation.multiple import holm
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.power import about, mean_count, smallest_mean
+from torra.evaluation.wording import listed, rounded, signed, span
+
+WEEK: Final = 5
+"""Trading days in a block: results of days of one week resemble each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayResult:
+    """An arm's net results of days less another's, in % of the capital a day."""
+
+    arm: str
+    against: str
+    days: Mean
+
+    @property
+    def total(self) -> float | None:
+        """The whole difference in % of the capital."""
+        return None if self.days.mean is None else self.days.mean * self.days.n
+
+
+def day_result(
+    arm: ArmSeen, others: Sequence[ArmSeen], rng: Generator, against: str = ""
+) -> DayResult:
+    """Return an arm's days less the mean of the others' on the same days."""
+    series = [_shares(one) for one in (arm, *others)]
+    days = sorted(set().union(*series)) if others else []
+    table = [[one.get(day, 0.0) for day in days] for one in series]
+    mine, theirs = np.array(table[0]), np.array(table[1:]).reshape(len(others), len(days))
+    gap = 100 * (mine - theirs.mean(axis=0)) if others else np.array([])
+    name = against or listed([other.name for other in others])
+    return DayResult(arm.name, name, mean_of(gap, rng, horizon=WEEK))
+
+
+def _shares(arm: ArmSeen) -> dict[date, float]:
+    if arm.capital <= 0:
+        return {}
+    return {day: amount / arm.capital for day, amount in daily(arm).results}
+
+
+def days_exhibit(found: Sequence[DayResult]) -> Exhibit:
+    """Return the paired differences of daily results."""
+    tested = holm([one.days.p for one in found])
+    return Exhibit(
+        "paired-days",
+        "Daily results, paired: an arm less the control",
+        (
+            "arm",
+            "against",
+            "days",
+            "difference, % of capital",
+            "a day",
+            "95 % interval a day",
+            "p",
+            "p, Holm",
+        ),
+        tuple(_day_row(one, p) for one, p in zip(found, tested, strict=True)),
+        _days_say(found, tested),
+        any(one.days.low is not None for one in found),
+        figures={
+            f"{one.arm}.{name}": value
+            for one, p in zip(found, tested, strict=True)
+            for name, value in _day_named(one, p).items()
+        },
+    )
+
+
+def _day_row(one: DayResult, strict: float | None) -> tuple[Cell, ...]:
+    return (
+        one.arm,
+        one.against,
+        one.days.n,
+        rounded(one.total, 2),
+        rounded(one.days.mean, 4),
+        None if one.days.low is None else span(one.days.low, one.days.high, 4),
+        rounded(one.days.p, 4),
+        rounded(strict, 4),
+    )
+
+
+def _day_named(one: DayResult, strict: float | None) -> dict[str, float | None]:
+    return {
+        "days": one.days.n,
+        "total": one.total,
+        "mean": one.days.mean,
+        "low": one.days.low,
+        "high": one.days.high,
+        "p": one.days.p,
+        "holm": strict,
+    }
+
+
+def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str:
+    known = [one for one in found if one.days.sd]
+    if not known:
+        return (
+            "The arms' days do not differ, or there are none: nothing can be said. "
+            f"It takes {LEAST_BLOCKS * WEEK} trading days for an interval."
+        )
+    sure = 1 - LEVEL
+    beyond = [one for one, p in zip(found, tested, strict=True) if p is not None and p <= sure]
+    said = [
+        f"{one.arm} did {'better' if (one.days.mean or 0) > 0 else 'worse'} than {one.against} "
+        "beyond chance."
+        for one in beyond
+    ]
+    return " ".join(said or ["No arm's days differ from the control's beyond chance."]) + (
+        f" {_visible(max(known, key=lambda one: one.days.n).days)}"
+    )
+
+
+def _visible(days: Mean) -> str:
+    """Return what these days could have shown, and what the difference seen would take."""
+    smallest = smallest_mean(days.n, days.sd or 0.0)
+    if smallest is None:
+        return ""
+    needed = mean_count(days.mean, days.sd or 0.0) if days.mean else None
+    would = (
+        f"; the difference seen would take about {about(needed)}"
+        if needed and needed > days.n
+        else ""
+    )
+    return f"{days.n} days are likely to show {signed(smallest, 3)} % a day or more{would}."
+
+
+# --- placebos -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceboResult:
+    """An arm against its placebos: `totals` are net results in % of the capital.
+
+    `beaten` where the arm came to more than every placebo, and to more than their mean beyond
+    chance; None where it had none.
+    """
+
+    arm: str
+    total: float
+    totals: Mapping[str, float]
+    days: DayResult
+
+    @property
+    def beaten(self) -> bool | None:
+        """Whether the arm beat its placebos."""
+        if not self.totals:
+            return None
+        low = self.days.days.low
+        return low is not None and low > 0 and self.total > max(self.totals.values())
+
+
+def placebo_result(arm: ArmSeen, placebos: Sequence[ArmSeen], rng: Generator) -> PlaceboResult:
+    """Return an arm against its placebos on the same days."""
+    totals = {other.name: 100 * sum(_shares(other).values()) for other in placebos}
+    total = 100 * sum(_shares(arm).values())
+    return PlaceboResult(arm.name, total, totals, day_result(arm, placebos, rng))
+
+
+def placebos_exhibit(found: Sequence[PlaceboResult]) -> Exhibit:
+    """Return the table of arms against their placebos."""
+    return Exhibit(
+        "placebos",
+        "Arms against their placebos",
+        (
+            "arm",
+            "net, % of capital",
+            "placebos",
+            "best placebo, %",
+            "difference a day from their mean, %",
+            "95 % interval",
+            "beaten",
+        ),
+        tuple(_placebo_row(one) for one in found),
+        _placebos_say(found),
+        any(one.days.days.low is not None for one in found),
+        figures={
+            f"{one.arm}.{name}": value
+            for one in found
+            for name, value in (
+                ("total", one.total),
+                ("best_placebo", max(one.totals.values(), default=None)),
+                ("difference", one.days.days.mean),
+                ("beaten", None if one.beaten is None else float(one.beaten)),
+            )
+        },
+    )
+
+
+def _placebo_row(one: PlaceboResult) -> tuple[Cell, ...]:
+    days = one.days.days
+    return (
+        one.arm,
+        rounded(one.total, 2),
+        len(one.totals),
+        rounded(max(one.totals.values(), default=None), 2),
+        rounded(days.mean, 4),
+        None if days.low is None else span(days.low, days.high, 4),
+        one.beaten,
+    )
+
+
+def _placebos_say(found: Sequence[PlaceboResult]) -> str:
+    tried = [one for one in found if one.beaten is not None]
+    if not tried:
+        return "No placebo was run, so no arm can be said to beat chance: run the placebo arms."
+    winners = [one.arm for one in tried if one.beaten]
+    sample = _visible(max(tried, key=lambda one: one.days.days.n).days.days)
+    rule = "To beat its placebos an arm must come to more than each, and than their mean by more "
+    if winners:
+        return f"{listed(winners)} beat every placebo beyond chance. {sample}".strip()
+    return f"No arm beat its placebos. {rule}than chance. {sample}".strip()

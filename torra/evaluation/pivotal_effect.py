@@ -1,0 +1,166 @@
+"""What the policy `pivotal` saved, and what it changed: on the skipped ticks, and on later ones.
+
+A tick is skipped where no reply could change its verdict. That claim is checked where it was made:
+the composite that the desk leaves on the same tick of an arm that always asks is put into the
+skipping arm's consensus, for that tick alone; its verdict must stay. A skipped tick leaves L1's
+composite behind, which later ticks of the other timeframes see, so their verdicts may differ: that
+is counted, and is the price. Without an arm that always asks, the sampled ticks, which the policy
+could have skipped and did not, serve as the check: with L1's composite in their place their verdict
+must be the same. Arms that have no tick in common have no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.contracts import SourceType
+from torra import call_policy
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.intervals import wilson
+from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.opinion_table import Flags, Floats
+from torra.evaluation.recomposition import Brain, Chains, verdicts_of
+from torra.evaluation.wording import count, percent, percent_span
+
+Key = tuple[str, str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class PivotalEffect:
+    """What skipping did to `ticks` ticks that both arms have; costs in USD, calls in numbers.
+
+    `skipped` were not asked on; of those `own` would have had another verdict with the desk's word
+    (the claim: 0). `sampled` would have been skipped and were asked on; of those `swayed` have
+    another verdict than with L1's composite (the claim: 0). `later` counts ticks whose verdict
+    differs between the arms, `later_skipped` those among them that were skipped.
+    """
+
+    ticks: int
+    skipped: int
+    own: int
+    sampled: int
+    swayed: int
+    later: int
+    later_skipped: int
+    cost_always: float
+    cost_pivotal: float
+    calls_always: int
+    calls_pivotal: int
+
+
+def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: Brain) -> PivotalEffect:
+    """Return what skipping did; `always` may be None where only the sample can tell."""
+    chains = Chains(pivotal.ticks, brain)
+    scores = np.array([tick.scores for tick in pivotal.ticks]).reshape(-1, 4)
+    plain = np.array([tick.l1 for tick in pivotal.ticks]).reshape(-1, 4)
+    composites, alone = chains.composites(scores), chains.composites(plain)
+    verdicts = verdicts_of(chains.together(composites), brain.thresholds)
+    without = chains.together(composites, own=alone)
+    changed = verdicts_of(without, brain.thresholds) != verdicts
+    skipped = np.array([skip(tick) for tick in pivotal.ticks], dtype=bool)
+    sampled = _would_skip(pivotal.ticks, without, chains.consensus(plain), brain) & ~skipped
+    sampled &= np.array([bool(tick.opinions) for tick in pivotal.ticks], dtype=bool)
+    others: Mapping[Key, TickSeen] = {tick.key: tick for tick in always.ticks} if always else {}
+    pairs = [(row, others[t.key]) for row, t in enumerate(pivotal.ticks) if t.key in others]
+    asked = _with_words(chains, composites, pairs)
+    own = (verdicts_of(asked, brain.thresholds) != verdicts) & skipped
+    later = [row for row, other in pairs if other.verdict != pivotal.ticks[row].verdict]
+    both = [pivotal.ticks[row] for row, _ in pairs] if always else list(pivotal.ticks)
+    return PivotalEffect(
+        ticks=len(both),
+        skipped=sum(skip(tick) for tick in both),
+        own=int(own.sum()),
+        sampled=int(sampled.sum()),
+        swayed=int((sampled & changed).sum()),
+        later=len(later),
+        later_skipped=sum(bool(skipped[row]) for row in later),
+        cost_always=sum(other.cost_usd for _, other in pairs),
+        cost_pivotal=sum(tick.cost_usd for tick in both),
+        calls_always=sum(other.calls for _, other in pairs),
+        calls_pivotal=sum(tick.calls for tick in both),
+    )
+
+
+def skip(tick: TickSeen) -> bool:
+    """Return whether nobody was asked because no reply could have changed the verdict."""
+    return tick.source_type == SourceType.AGENT_SKIPPED
+
+
+def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
+    """Return what skipping saved and changed."""
+    compared = found.ticks > 0 and found.calls_always + found.cost_always > 0
+    saved = found.cost_always - found.cost_pivotal if compared else None
+    rows = (
+        ("ticks", found.ticks),
+        ("of those skipped", found.skipped),
+        ("skipped with another verdict, had they been asked on", found.own if compared else None),
+        ("sampled: asked on although they could be skipped", found.sampled),
+        ("sampled whose verdict the agents changed", found.swayed),
+        ("ticks with another verdict than always asking gives", found.later if compared else None),
+        ("calls", found.calls_pivotal),
+        ("calls when always asking", found.calls_always if compared else None),
+        ("cost saved, USD", None if saved is None else round(saved, 4)),
+    )
+    return Exhibit(
+        "pivotal",
+        "What asking only near a verdict changes",
+        ("what", "number"),
+        rows,
+        _says(found, compared=compared),
+        found.skipped > 0,
+        figures={
+            "skipped": found.skipped,
+            "own": found.own if compared else None,
+            "swayed": found.swayed,
+            "later": found.later if compared else None,
+            "saved_usd": saved,
+        },
+    )
+
+
+def _with_words(
+    chains: Chains, composites: Floats, pairs: Sequence[tuple[int, TickSeen]]
+) -> Floats:
+    """Return the consensus of each tick with what the always-asking arm leaves in its own place."""
+    own = composites.copy()
+    if pairs:
+        rows = [row for row, _ in pairs]
+        table = np.zeros((len(composites), 4))
+        table[rows] = [other.scores for _, other in pairs]
+        own[rows] = chains.composites(table)[rows]
+    return chains.together(composites, own=own)
+
+
+def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: Brain) -> Flags:
+    """Return where the policy would have asked nobody, from what it foresaw."""
+    return np.array(
+        [
+            not call_policy.pivotal(float(one), float(other), brain.weights, brain.thresholds)
+            for one, other in zip(l1, final, strict=True)
+        ],
+        dtype=bool,
+    ).reshape(len(ticks))
+
+
+def _says(found: PivotalEffect, *, compared: bool) -> str:
+    if not found.skipped:
+        return "No tick was skipped, so there is nothing to show."
+    share = wilson(found.later, found.ticks)
+    start = f"{found.skipped:,} of {count(found.ticks, 'tick')} were skipped"
+    if compared:
+        start += f", which saved {found.calls_always - found.calls_pivotal:,} of "
+        start += count(found.calls_always, "call")
+        kept = "none" if not found.own else f"{found.own}, which the bound should not allow,"
+        told = (
+            f"{start}; {kept} would have had another verdict had it been asked on. Of all ticks "
+            f"{percent(found.later / found.ticks, 2)} have another verdict than when always asking"
+        )
+        told += f" (95 %: {percent_span(share.low, share.high)})" if share else ""
+        return f"{told}, through composites that skipping left as L1 made them."
+    if not found.sampled:
+        return f"{start}; without an arm that always asks, or a sample, it cannot be checked."
+    kept = "none" if not found.swayed else f"{found.swayed}, which the bound should not allow,"
+    return f"{start}; of {count(found.sampled, 'sampled tick')} the agents changed {kept}."

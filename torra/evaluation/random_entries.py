@@ -1,0 +1,240 @@
+"""The placebo of every rule that picks its moments: random entries with the same exits and costs.
+
+As many openings, with the same share of longs, at bars drawn at random; each has the stop and the
+target that any opening has (order_levels: 2 ATR away, 2 R away, in whole ticks), fills at the next
+open, pays spread and slippage, and ends as the paper bridge ends a position: at the open where a
+gap went through, the stop before the target inside a bar, at the last close where the history ends.
+A drift of the market lifts the longs of both alike, so only what is beyond this is the rule's own.
+
+What a long and a short opened at each bar would come to is found for all bars at once, and then
+drawn from. Draws are with replacement and may overlap, which a desk with one position would not do:
+the mean is the same, its spread a little smaller than of trades that exclude each other. An opening
+whose price went farther than `farthest` ATR until the fill, or beyond its own levels, is refused as
+the bridge would refuse it, and another bar is drawn. Pure; the draws come from the Generator handed
+in. Lots, caps and opposite verdicts play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from torra.config import SymbolSpec
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.wording import count, percent, rounded, signed, span
+from torra.order_levels import STOP_ATR, TARGET_R
+
+DRAWS: Final = 1000
+COLLAR_ATR: Final = 1.0
+"""Farthest fill from the decided price, in ATR: the default of risk.price_collar_atr."""
+
+TAIL: Final = 2.5
+"""Per cent of the draws left out at each end of a range."""
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+class Outcomes(NamedTuple):
+    """R of an opening decided at each bar, by side; NaN where none would be filled."""
+
+    long: Floats
+    short: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class RandomEntries:
+    """The expectancy of random entries: one value a draw, in R after spread and slippage.
+
+    `expectancies` is empty where no bar could be opened at.
+    """
+
+    count: int
+    longs: int
+    expectancies: Floats
+
+    @property
+    def mean(self) -> float | None:
+        """The expectancy over all draws."""
+        return float(self.expectancies.mean()) if len(self.expectancies) else None
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Where 95 % of the draws lie."""
+        if not len(self.expectancies):
+            return None
+        low, high = np.percentile(self.expectancies, (TAIL, 100.0 - TAIL))
+        return float(low), float(high)
+
+    def share_as_good(self, expectancy: float) -> float | None:
+        """Return the share of draws that did as well as `expectancy`: a p-value, never 0."""
+        if not len(self.expectancies):
+            return None
+        as_good = int((self.expectancies >= expectancy).sum())
+        return (as_good + 1) / (len(self.expectancies) + 1)
+
+
+def random_entries(
+    bars: pd.DataFrame,
+    atr: Floats,
+    spec: SymbolSpec,
+    count: int,
+    share_long: float,
+    rng: Generator,
+    draws: int = DRAWS,
+    *,
+    farthest: float = COLLAR_ATR,
+) -> RandomEntries:
+    """Return the expectancy of `count` random entries, drawn `draws` times.
+
+    `bars` has open, high, low and close, `atr` ATR(14) of each bar (NaN: no opening is decided
+    there); `share_long` in [0, 1] is rounded to whole entries.
+    """
+    longs = round(count * share_long)
+    return drawn(outcomes(bars, atr, spec, farthest=farthest), longs, count - longs, rng, draws)
+
+
+def drawn(found: Outcomes, longs: int, shorts: int, rng: Generator, draws: int) -> RandomEntries:
+    """Return the expectancies of so many longs and shorts drawn from the outcomes."""
+    total, number = np.zeros(draws), longs + shorts
+    for results, wanted in ((found.long, longs), (found.short, shorts)):
+        known = results[~np.isnan(results)]
+        if wanted and not len(known):
+            return RandomEntries(number, longs, np.empty(0))
+        for draw in range(draws if wanted else 0):
+            total[draw] += known[rng.integers(0, len(known), wanted)].sum()
+    return RandomEntries(number, longs, total / number if number else np.empty(0))
+
+
+def outcomes(
+    bars: pd.DataFrame, atr: Floats, spec: SymbolSpec, *, farthest: float = COLLAR_ATR
+) -> Outcomes:
+    """Return what a long and a short decided at the close of each bar would have come to, in R."""
+    names = ("open", "high", "low", "close")
+    bid = {name: bars[name].to_numpy(dtype=np.float64) for name in names}
+    ask = {name: prices + spec.spread for name, prices in bid.items()}
+    return Outcomes(
+        _results(1, bid, ask, atr, spec, farthest), _results(-1, ask, bid, atr, spec, farthest)
+    )
+
+
+def _results(
+    sign: int,
+    leave: Mapping[str, Floats],
+    enter: Mapping[str, Floats],
+    atr: Floats,
+    spec: SymbolSpec,
+    farthest: float,
+) -> Floats:
+    """Return the R of one side: it enters at one side of the spread and leaves at the other.
+
+    Everything is turned so that up is good: of a short the prices count negative.
+    """
+    decided = (leave if sign > 0 else enter)["close"]
+    risk = np.rint(STOP_ATR * atr / spec.tick_size) * spec.tick_size
+    entry = np.rint(decided / spec.tick_size) * spec.tick_size
+    stop, target = sign * entry - risk, sign * entry + TARGET_R * risk
+    worst, best = ("low", "high") if sign > 0 else ("high", "low")
+    turned = {
+        "open": sign * leave["open"], "worst": sign * leave[worst], "best": sign * leave[best],
+    }  # fmt: skip
+    filled = np.append(sign * enter["open"][1:], np.nan)
+    near = np.abs(filled - sign * entry) <= farthest * atr
+    opened = np.append(turned["open"][1:], np.nan)
+    usable = near & (risk > 0) & (opened > stop) & (filled < target) & (filled > stop)
+    exits = _exits(np.flatnonzero(usable), stop, target, turned, spec.slippage)
+    last = np.isnan(exits) & usable
+    exits[last] = sign * leave["close"][-1]
+    paid = filled + spec.slippage
+    return np.where(usable, (exits - paid) / np.where(usable, risk, 1.0), np.nan)
+
+
+def _exits(
+    places: Places, stop: Floats, target: Floats, turned: Mapping[str, Floats], slippage: float
+) -> Floats:
+    """Return the turned price at which each opening ends; NaN where it is still open at the end."""
+    exits = np.full(len(stop), np.nan)
+    open_, worst, best = turned["open"], turned["worst"], turned["best"]
+    ahead = 1
+    while len(places := places[places + ahead < len(stop)]):
+        bar, lost, won = places + ahead, stop[places], target[places]
+        price = np.full(len(places), np.nan)
+        for reached, at in (
+            (best[bar] >= won, won),
+            (worst[bar] <= lost, lost - slippage),
+            (open_[bar] >= won, open_[bar]),
+            (open_[bar] <= lost, open_[bar] - slippage),
+        ):  # what comes first is looked at last, and stands
+            price = np.where(reached, at, price)
+        exits[places] = price
+        places = places[np.isnan(price)]
+        ahead += 1
+    return exits
+
+
+def random_entries_exhibit(
+    found: Sequence[tuple[str, float | None, RandomEntries]],
+) -> Exhibit:
+    """Return rules beside their placebos: (name, expectancy of the rule in R, its placebo)."""
+    return Exhibit(
+        "random-entries",
+        "Random entries with the same exits and the same share of longs",
+        ("rule", "trades", "longs", "R a trade", "random", "95 % of the draws", "draws as good"),
+        tuple(_row(*one) for one in found),
+        _says(found),
+        any(expected is not None and len(placebo.expectancies) for _, expected, placebo in found),
+        figures={
+            f"{name}.{key}": value
+            for name, expected, placebo in found
+            for key, value in _named(expected, placebo).items()
+        },
+    )
+
+
+def _named(expected: float | None, placebo: RandomEntries) -> dict[str, float | None]:
+    low, high = placebo.range or (None, None)
+    return {
+        "expectancy": expected,
+        "random": placebo.mean,
+        "low": low,
+        "high": high,
+        "p": None if expected is None else placebo.share_as_good(expected),
+    }
+
+
+def _row(
+    name: str, expected: float | None, placebo: RandomEntries
+) -> tuple[str | int | float | None, ...]:
+    low, high = placebo.range or (None, None)
+    as_good = None if expected is None else placebo.share_as_good(expected)
+    return (
+        name,
+        placebo.count,
+        placebo.longs,
+        rounded(expected, 3),
+        rounded(placebo.mean, 3),
+        None if low is None else span(low, high, 3),
+        None if as_good is None else percent(as_good, 1),
+    )
+
+
+def _says(found: Sequence[tuple[str, float | None, RandomEntries]]) -> str:
+    told = []
+    for name, expected, placebo in found:
+        as_good = None if expected is None else placebo.share_as_good(expected)
+        if expected is None or as_good is None:
+            told.append(f"{name}: no trades to set beside random entries.")
+            continue
+        low, high = placebo.range or (None, None)
+        told.append(
+            f"{name}: {signed(expected, 3)} R a trade over {count(placebo.count, 'trade')}; "
+            f"random entries come to {signed(placebo.mean, 3)} R, 95 % of the draws to "
+            f"{span(low, high, 3)}, and {percent(as_good, 1)} of them do as well."
+        )
+    return " ".join(told) or "There is nothing to set beside random entries."

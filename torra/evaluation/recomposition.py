@@ -1,0 +1,465 @@
+"""One recording, many desks: what the scores had been with other analysts, weights or bounds.
+
+The synthesis is arithmetic over typed fields (docs/debate.md, "Synthesis"), so from what each agent
+said on each tick the debate, the adjustments, the scores, the consensus over the timeframes and the
+verdicts are computed again without a call. With nothing changed the result is the recorded one, bit
+for bit. What is said stays as it was said, so the result is exact only where nobody who spoke would
+have read something else: analysts with the debate off, under the rules of the gate. Researchers and
+the gate's model read the analysts, and dropping one leaves their old words standing: then the
+result is first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
+consensus, positions, a losing streak) is held as recorded in every case, and so is conviction.
+
+Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
+their recorded adjustments; blend, weights and thresholds apply to them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import fsum
+from types import MappingProxyType
+from typing import Final, Literal
+
+import numpy as np
+
+from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT, GateSettings
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    BLEND_WEIGHT,
+    RESEARCHER_BOUND,
+    SCORE_DECIMALS,
+    VECTORS,
+    SourceType,
+)
+from torra.config import Profile, SentimentWeights, Thresholds
+from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
+from torra.evaluation.opinion_table import Flags, Floats, Whole, agent_ids, opinions_of, spoke
+from torra.sentiment_rules import is_fresh
+
+GateUse = Literal["recorded", "rules", "off"]
+"""recorded: the rules and the model's word; rules: without the model; off: a multiplier of 1."""
+
+TIE: Final = 1e-6
+"""How near to half a unit of the last decimal a scaled score is rounded the slow, exact way."""
+
+EXACT: Final = "exact, given what was said on each tick"
+
+WORDS: Final = ("SELL", "HOLD", "BUY")
+"""Verdicts by their number -1, 0, +1, shifted by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brain:
+    """The numbers of the profile by which scores become verdicts, and those of the gate's rules."""
+
+    weights: SentimentWeights
+    timeframe_weights: Mapping[str, float]
+    thresholds: Thresholds
+    gate: GateSettings
+
+    @classmethod
+    def of(cls, profile: Profile) -> Brain:
+        """Return the brain of a profile."""
+        return cls(
+            profile.sentiment_weights, profile.timeframe_weights, profile.thresholds, profile.gate
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be otherwise; the defaults change nothing.
+
+    `analysts` names those that are kept, None keeps all. `trust` gives the weight of each
+    confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
+    `focus` has the weight of primary and secondary. `counted` lets ticks count that the agents only
+    looked on at (shadow). `brain` replaces weights and thresholds; its gate settings are not used.
+    """
+
+    analysts: frozenset[str] | None = None
+    researchers: bool = True
+    gate: GateUse = "recorded"
+    focus: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(FOCUS_WEIGHT))
+    trust: Mapping[str, float] | None = None
+    ungrounded: float = UNGROUNDED_WEIGHT
+    bound: float = ADJUSTMENT_BOUND
+    researcher_bound: float = RESEARCHER_BOUND
+    blend: float = BLEND_WEIGHT
+    counted: bool = False
+    brain: Brain | None = None
+
+
+UNCHANGED: Final = Changes()
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a desk does to the scores, by tick: arrays (ticks, 4), then (ticks,).
+
+    `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which somebody had
+    answered, and nobody of those who are kept.
+    """
+
+    debate: Floats
+    adjustments: Floats
+    scores: Floats
+    multiplier: Floats
+    rule: Floats
+    veto: Flags
+    lost: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Recomposed:
+    """The ticks as they would have been, and whether that is exact; `label` says why not."""
+
+    ticks: tuple[TickSeen, ...]
+    exact: bool
+    label: str
+
+
+def recompose(arm: ArmSeen, changes: Changes, brain: Brain) -> Recomposed:
+    """Return a recorded arm under changes.
+
+    `brain` is that of the profile with which it was recorded. Of each tick the debate, adjustments,
+    scores, multiplier, veto, both consensus and both verdicts are computed again; its action and
+    the trades are not (`Edges.debater` runs them through the tick).
+    """
+    recording = Recording(arm.ticks, brain)
+    used = changes.brain or brain
+    chains = Chains(arm.ticks, used)
+    moves = recording.moves(changes)
+    counts = [changes.counted or not tick.shadow for tick in arm.ticks]
+    final, l1 = chains.consensus(moves.scores), chains.consensus(recording.l1)
+    verdicts, plain = (verdicts_of(values, used.thresholds) for values in (final, l1))
+    ticks = tuple(
+        replace(
+            tick,
+            debate=_four(moves.debate[row]),
+            adjustments=_four(moves.adjustments[row]),
+            scores=_four(moves.scores[row]),
+            multiplier=float(moves.multiplier[row]) if counts[row] else tick.multiplier,
+            rule_multiplier=float(moves.rule[row]) if counts[row] else tick.rule_multiplier,
+            veto=bool(moves.veto[row]),
+            consensus=float(final[row]),
+            verdict=WORDS[verdicts[row] + 1],
+            l1_consensus=float(l1[row]),
+            l1_verdict=WORDS[plain[row] + 1],
+            shadow=not counts[row],
+        )
+        for row, tick in enumerate(arm.ticks)
+    )
+    reasons = recording.doubts(changes, moves.lost)
+    label = f"first-order: {'; '.join(reasons)}" if reasons else EXACT
+    return Recomposed(ticks, not reasons, label)
+
+
+class Recording:
+    """What was said on the ticks of an arm, as arrays, ready to be put together in other ways."""
+
+    def __init__(self, ticks: Sequence[TickSeen], brain: Brain) -> None:
+        self.ticks = tuple(ticks)
+        self.analysts = agent_ids(ticks, "analyst")
+        self.l1 = _table(tick.l1 for tick in ticks)
+        self._brain = brain
+        self._debate = _table(tick.debate for tick in ticks)
+        self._adjustments = _table(tick.adjustments for tick in ticks)
+        self._multiplier = np.array([tick.multiplier for tick in ticks])
+        self._rule = np.array([tick.rule_multiplier for tick in ticks])
+        self._veto = np.array([tick.veto for tick in ticks], dtype=bool)
+        self._rule_veto = np.array([tick.rule_veto for tick in ticks], dtype=bool)
+        self._shadow = np.array([tick.shadow for tick in ticks], dtype=bool)
+        self._voices = [_Voice(ticks, name) for name in self.analysts]
+        self._sides = [_Voice(ticks, name) for name in agent_ids(ticks, "researcher")]
+        gates = [_Voice(ticks, name) for name in agent_ids(ticks, "gate")]
+        nobody = np.zeros(len(self.ticks), dtype=bool)
+        self._gate_answered = gates[0].answered if gates else nobody
+        self._gate_word = gates[0].multiplier if gates else np.ones(len(self.ticks))
+        self._gate_veto = gates[0].veto if gates else nobody
+        self.heard = _any([voice.answered for voice in (*self._voices, *self._sides)], nobody)
+        self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
+        self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
+
+    def moves(self, changes: Changes) -> Moves:
+        """Return what the changed desk does to the scores."""
+        voices, sides = self._kept(changes), self._sides if changes.researchers else []
+        nobody = np.zeros(len(self.ticks), dtype=bool)
+        answered = _any([voice.answered for voice in (*voices, *sides)], nobody)
+        lost = self.heard & ~answered
+        debate = _average(voices, changes) + _shift(voices, sides, changes)
+        debate = np.where(self.heard[:, None], debate, self._debate)
+        rule = self._rules(_spread(voices, len(self.ticks)))[0]
+        multiplier = self._ruled(changes, rule, lost)
+        applied = rounded(np.clip(debate * multiplier[:, None], -changes.bound, changes.bound))
+        moved = np.where(self.heard[:, None], applied, self._adjustments)
+        scores = blend(self.l1, moved, changes.blend)
+        if not changes.counted:
+            scores = np.where(self._shadow[:, None], self.l1, scores)
+        counts = ~self._shadow | changes.counted
+        word = self._gate_veto & ~lost & (changes.gate == "recorded") & counts
+        veto = np.where(self.heard, self._rule_veto | word, self._veto)
+        rule = np.where(self.heard, rule, self._rule)
+        return Moves(debate, moved, scores, multiplier, rule, veto, lost)
+
+    def doubts(self, changes: Changes, lost: Flags) -> list[str]:
+        """Return why the changes are recomposed to the first order only; empty when exactly."""
+        dropped = _any(
+            [voice.answered for voice in self._voices if not _keeps(changes, voice.name)],
+            np.zeros(len(self.ticks), dtype=bool),
+        )
+        argued = _any([side.answered for side in self._sides], np.zeros_like(dropped))
+        unread = dropped if changes.researchers else dropped | argued
+        told = []
+        if changes.researchers and bool((dropped & argued).any()):
+            told.append("the researchers had read the analysts that are left out")
+        if changes.gate == "recorded" and bool((unread & self._gate_answered).any()):
+            told.append("the gate's model had read the agents that are left out")
+        if changes.analysts and bool(lost.any()):
+            told.append(f"on {int(lost.sum())} ticks nobody is left, and a fallback was not asked")
+        other = replace(changes, brain=None) != UNCHANGED or changes.brain not in (
+            None,
+            self._brain,
+        )
+        if other and self._skipped:
+            told.append("which ticks were skipped depends on the scores before them")
+        if changes.gate != "off" and bool((self._uncertain(changes) & self.heard).any()):
+            told.append("the rules' multiplier does not follow from these gate settings")
+        return told
+
+    def _kept(self, changes: Changes) -> list[_Voice]:
+        return [voice for voice in self._voices if _keeps(changes, voice.name)]
+
+    def _ruled(self, changes: Changes, rule: Floats, lost: Flags) -> Floats:
+        """Return the multiplier: that of the rules, or the lower one of the gate's model."""
+        if changes.gate == "off":
+            return np.ones(len(self.ticks))
+        asked = self._gate_answered & ~lost & (changes.gate == "recorded")
+        merged = np.where(asked, np.minimum(rule, self._gate_word), rule)
+        return np.where(self.heard, merged, self._multiplier)
+
+    def _rules(self, apart: Floats) -> tuple[Floats, Flags]:
+        """Return the rules' multiplier under another spread, and where it is a guess.
+
+        The factors of volatility, streak and exposure are read off the recorded product.
+        """
+        settings = self._brain.gate
+        before, after = agreement(self._apart, settings), agreement(apart, settings)
+        found = np.full(len(self.ticks), np.nan)
+        for factors in product(
+            (1.0, settings.volatility_multiplier),
+            (1.0, settings.losing_streak_multiplier),
+            (1.0, settings.exposure_multiplier),
+        ):
+            one = factors[0] * factors[1] * factors[2]
+            fits = np.isnan(found) & (rounded(one * before) == self._rule)
+            found = np.where(fits, one, found)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(before > 0.0, np.minimum(1.0, self._rule / before), 1.0)
+        guessed = np.isnan(found) | (before <= 0.0)
+        changed = apart != self._apart
+        others = np.where(np.isnan(found), ratio, found)
+        return np.where(changed, rounded(others * after), self._rule), guessed & changed
+
+    def _uncertain(self, changes: Changes) -> Flags:
+        return self._rules(_spread(self._kept(changes), len(self.ticks)))[1]
+
+
+class Chains:
+    """The way from scores to a consensus: which composites are fresh at each tick, worked out once.
+
+    The ticks are in the order in which they ran; one sees the latest composite of each timeframe of
+    its instance up to itself (torra.sentiment_rules).
+    """
+
+    def __init__(self, ticks: Sequence[TickSeen], brain: Brain) -> None:
+        table: dict[str, float] = brain.weights.model_dump()
+        self._weights = np.array([*(table[vector] for vector in VECTORS), table["ath"]])
+        self._ath = np.array([tick.ath for tick in ticks])
+        frames = [tick.timeframe for tick in ticks]
+        self._names = [name for name in dict.fromkeys(frames) if name in brain.timeframe_weights]
+        shares = [brain.timeframe_weights[name] for name in self._names]
+        self._seen = _fresh(ticks, self._names)
+        self._shares = np.where(self._seen >= 0, np.array(shares), 0.0)
+        self._totals = np.array(_sums(self._shares))
+
+    def composites(self, scores: Floats) -> Floats:
+        """Return the composite of each tick for scores (ticks, 4)."""
+        values = np.concatenate([scores, self._ath[:, None]], axis=1)
+        return rounded(np.array(_sums(self._weights * values)) / fsum(self._weights))
+
+    def consensus(self, scores: Floats) -> Floats:
+        """Return the consensus of each tick for scores (ticks, 4)."""
+        return self.together(self.composites(scores))
+
+    def together(self, composites: Floats, own: Floats | None = None) -> Floats:
+        """Return the consensus of composites; `own` replaces each tick's own, for itself alone."""
+        if not self._names:
+            return np.zeros(len(composites))
+        seen = np.where(self._seen >= 0, composites[self._seen], 0.0)
+        if own is not None:
+            itself = self._seen == np.arange(len(composites))[:, None]
+            seen = np.where(itself, own[:, None], seen)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.array(_sums(self._shares * seen)) / self._totals
+        return rounded(np.where(self._totals > 0.0, mean, 0.0))
+
+
+def verdicts_of(consensus: Floats, thresholds: Thresholds) -> Whole:
+    """Return +1 for BUY, -1 for SELL, 0 for HOLD."""
+    buy, sell = consensus >= thresholds.buy, consensus <= -thresholds.sell
+    return np.where(buy, 1, np.where(sell, -1, 0)).astype(np.int64)
+
+
+def blend(l1: Floats, adjustments: Floats, weight: float = BLEND_WEIGHT) -> Floats:
+    """Return the blended scores: L1 + weight x (clamp(L1 + adjustment, -1, +1) - L1)."""
+    moved = np.where(adjustments != 0.0, rounded(np.clip(l1 + adjustments, -1.0, 1.0)), l1)
+    return np.where(moved == l1, l1, rounded(l1 + weight * (moved - l1)))
+
+
+def agreement(apart: Floats, settings: GateSettings) -> Floats:
+    """Return what the analysts' disagreement leaves of the multiplier (docs/debate.md)."""
+    left = np.maximum(settings.disagreement_floor, 1.0 - apart / settings.disagreement_scale)
+    return np.minimum(1.0, left)
+
+
+def analysts_apart(ticks: Sequence[TickSeen]) -> Floats:
+    """Return the widest range of the analysts' adjustments over the vectors, per tick."""
+    return _spread([_Voice(ticks, name) for name in agent_ids(ticks, "analyst")], len(ticks))
+
+
+def rounded(values: Floats) -> Floats:
+    """Round to the decimals of a score, exactly as Python's round does."""
+    unit = 10.0**SCORE_DECIMALS
+    scaled = values * unit
+    found = np.rint(scaled) / unit
+    ties = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < TIE
+    if ties.any():
+        found[ties] = [round(float(value), SCORE_DECIMALS) for value in values[ties]]
+    return np.asarray(found)
+
+
+class _Voice:
+    """One agent over all ticks: NaN, 0 and False where it did not speak."""
+
+    def __init__(self, ticks: Sequence[TickSeen], name: str) -> None:
+        own = opinions_of(ticks, name)
+        heard = [one if one is not None and spoke(one) else None for one in own]
+        blank = (None,) * len(VECTORS)
+        self.name = name
+        self.answered = np.array([one is not None and one.answered for one in own], dtype=bool)
+        self.spoke = np.array([one is not None for one in heard], dtype=bool)
+        self.said = np.array([one.adjustments if one else blank for one in heard], dtype=float)
+        self.said = self.said.reshape(len(own), len(VECTORS))
+        self.focus = _table(one.focus if one else (0.0,) * len(VECTORS) for one in heard)
+        self.trust = np.array([one.trust if one else 0.0 for one in heard])
+        self.multiplier = np.array([one.multiplier if one else 1.0 for one in heard])
+        self.veto = np.array([one is not None and one.veto for one in heard], dtype=bool)
+        self._words = heard
+
+    def weight(self, changes: Changes) -> Floats:
+        """Return the trust of each report, (ticks, 1)."""
+        if changes.trust is None and changes.ungrounded == UNGROUNDED_WEIGHT:
+            return self.trust[:, None]
+        table = CONFIDENCE_WEIGHT if changes.trust is None else changes.trust
+        return np.array([_trust(one, table, changes.ungrounded) for one in self._words])[:, None]
+
+
+def ungrounded(opinion: Opinion) -> bool:
+    """Return whether a report was trusted less than its confidence word alone would be."""
+    return opinion.trust < CONFIDENCE_WEIGHT.get(opinion.confidence, 1.0)
+
+
+def _trust(opinion: Opinion | None, table: Mapping[str, float], factor: float) -> float:
+    if opinion is None:
+        return 0.0
+    weight = table[opinion.confidence]
+    return weight * factor if ungrounded(opinion) else weight
+
+
+def _keeps(changes: Changes, name: str) -> bool:
+    return changes.analysts is None or name in changes.analysts
+
+
+def _average(voices: Sequence[_Voice], changes: Changes) -> Floats | float:
+    """Return sum(f k a) / sum(f) over the analysts that scored, exactly rounded; 0 where none."""
+    if not voices:
+        return 0.0
+    focus = np.stack([_focus(voice, changes) for voice in voices], axis=-1)
+    said = np.stack([voice.said for voice in voices], axis=-1)
+    trust = np.stack([voice.weight(changes) for voice in voices], axis=-1)
+    focus = np.where(np.isnan(said), 0.0, focus)
+    top, bottom = np.array(_sums(focus * trust * np.nan_to_num(said))), np.array(_sums(focus))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(bottom > 0.0, top / bottom, 0.0)
+    return mean.reshape(said.shape[:2])
+
+
+def _spread(voices: Sequence[_Voice], ticks: int) -> Floats:
+    """Return the widest range over the vectors of what these voices said, per tick."""
+    if not voices:
+        return np.zeros(ticks)
+    said = np.stack([voice.said for voice in voices])
+    high = np.where(np.isnan(said), -np.inf, said).max(axis=0)
+    low = np.where(np.isnan(said), np.inf, said).min(axis=0)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(high >= low, high - low, 0.0)
+    return np.asarray(apart.max(axis=1))
+
+
+def _focus(voice: _Voice, changes: Changes) -> Floats:
+    found = voice.focus
+    for name, weight in FOCUS_WEIGHT.items():
+        if changes.focus[name] != weight:
+            found = np.where(voice.focus == weight, changes.focus[name], found)
+    return found
+
+
+def _shift(voices: Sequence[_Voice], sides: Sequence[_Voice], changes: Changes) -> Floats | float:
+    """Return (k_bull bull + k_bear bear) / 2; a single answer of the whole desk alone."""
+    if not sides:
+        return 0.0
+    bound = changes.researcher_bound
+    words = np.stack([side.weight(changes) * np.clip(side.said, -bound, bound) for side in sides])
+    given = (~np.isnan(words)).sum(axis=0)
+    total = np.nan_to_num(words).sum(axis=0)
+    sole = np.stack([voice.spoke for voice in (*voices, *sides)]).sum(axis=0) == 1
+    alone = np.where(sole[:, None] & (given == 1), total, 0.0)
+    return np.where(given == 2, total / 2.0, alone)
+
+
+def _fresh(ticks: Sequence[TickSeen], names: Sequence[str]) -> Whole:
+    """Return (ticks, timeframes): the row whose composite speaks at each tick, -1 for none."""
+    latest: dict[tuple[str, str], int] = {}
+    found = np.full((len(ticks), len(names)), -1, dtype=np.int64)
+    for row, tick in enumerate(ticks):
+        latest[tick.instance, tick.timeframe] = row
+        for column, name in enumerate(names):
+            other = latest.get((tick.instance, name))
+            if other is not None and is_fresh(ticks[other].close_time, name, tick.close_time):
+                found[row, column] = other
+    return found
+
+
+def _sums(rows: Floats) -> list[float]:
+    """Return the exactly rounded sum along the last axis."""
+    if rows.shape[-1] == 0:
+        return [0.0] * len(rows)
+    if rows.shape[-1] == 1:
+        return [float(value) for value in rows.reshape(-1)]
+    columns = rows.reshape(-1, rows.shape[-1]).T.tolist()  # few lists: rows of them are slow
+    return list(map(fsum, zip(*columns, strict=True)))
+
+
+def _any(flags: Sequence[Flags], nobody: Flags) -> Flags:
+    return np.asarray(np.logical_or.reduce([nobody, *flags]))
+
+
+def _table(rows: Iterable[Sequence[float]]) -> Floats:
+    found = list(rows)
+    return np.array(found, dtype=float).reshape(len(found), len(VECTORS))
+
+
+def _four(row: Floats) -> Four:
+    first, second, third, fourth = (float(value) for value in row)
+    return first, second, third, fourth

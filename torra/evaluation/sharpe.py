@@ -1,0 +1,259 @@
+"""The Sharpe ratio with its standard error, and what is left of it after N trials.
+
+From returns of trading days (torra.evaluation.account_curve), flat days included; a year has 252 of
+them, or 365 where the market has no weekend. The riskless rate is taken as 0. Under a year no
+ratio is claimed, whatever it is: its standard error is at least 1.
+
+    standard error      sqrt((1 + S^2/2 - g3 S + (g4 - 3) S^2/4) / n)             Mertens 2002
+    with g3 = 0, g4 = 3: sqrt((1 + S^2/2) / n)                                    Lo 2002
+    probabilistic       Phi((S - S0) sqrt(n - 1) / sqrt(1 - g3 S + (g4 - 1) S^2/4))
+    expected maximum    sd ((1 - c) z(1 - 1/N) + c z(1 - 1/(N e))), c = 0.5772
+    deflated            the probabilistic ratio against the expected maximum of N trials
+    minimum record      1 + (1 - g3 S + (g4 - 1) S^2/4) (z(0.95) / (S - S0))^2
+
+S is the ratio of one day, g3 and g4 its skewness and kurtosis, n the days; the last four by Bailey
+and Lopez de Prado (2012, 2014). All of them take days for independent of each other. Total: too few
+days, or days that are all alike, have no ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+
+from torra.evaluation.account_curve import YEAR_OF_WEEKDAYS, daily, period, returns
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.intervals import FLAT, LEVEL, Floats, normal_quantile, normal_share
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.power import YEAR, sharpe_years
+from torra.evaluation.wording import count, rounded, span
+
+LEAST_DAYS: Final = 20
+"""Days below which skewness and kurtosis mean nothing, and no ratio is given."""
+
+EULER: Final = 0.5772156649015329
+ONE_SIDED: Final = 0.95
+"""Confidence of the minimum track record and of a deflated ratio that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharpe:
+    """The ratio of one series of daily returns.
+
+    `ratio` and `error` are per year, `daily` per day; `skew` and `kurtosis` (3 for a normal
+    distribution) are population moments; `years` is the calendar time. Ratios are None where the
+    days are too few or all alike.
+    """
+
+    days: int
+    years: float
+    per_year: int = YEAR_OF_WEEKDAYS
+    daily: float | None = None
+    skew: float | None = None
+    kurtosis: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """The ratio per year."""
+        return None if self.daily is None else self.daily * math.sqrt(self.per_year)
+
+    @property
+    def error(self) -> float | None:
+        """Its standard error, per year (Mertens 2002)."""
+        if self.daily is None or self.skew is None or self.kurtosis is None:
+            return None
+        found = standard_error(self.daily, self.days, self.skew, self.kurtosis)
+        return found * math.sqrt(self.per_year)
+
+
+def sharpe_of(found: Sequence[float], per_year: int, years: float) -> Sharpe:
+    """Return the Sharpe ratio of daily returns (shares of the equity at the day's start)."""
+    sample = np.asarray(found, dtype=np.float64)
+    if len(sample) < LEAST_DAYS:
+        return Sharpe(len(sample), years, per_year)
+    mean, deviation = float(sample.mean()), float(sample.std(ddof=1))
+    if deviation <= FLAT * float(np.abs(sample).max()):
+        return Sharpe(len(sample), years, per_year)
+    skew, kurtosis = _moments(sample)
+    return Sharpe(len(sample), years, per_year, mean / deviation, skew, kurtosis)
+
+
+def _moments(sample: Floats) -> tuple[float, float]:
+    off = sample - sample.mean()
+    variance = float((off**2).mean())
+    return float((off**3).mean()) / variance**1.5, float((off**4).mean()) / variance**2
+
+
+def arm_sharpe(arm: ArmSeen) -> Sharpe:
+    """Return the Sharpe ratio of an arm; without a ratio where its account was used up."""
+    whole, found = period(arm), returns(arm)
+    years = (whole[1] - whole[0]) / timedelta(days=YEAR) if whole else 0.0
+    return sharpe_of(found or (), daily(arm).year, years)
+
+
+def standard_error(ratio: float, days: int, skew: float = 0.0, kurtosis: float = 3.0) -> float:
+    """Return the standard error of a daily ratio: Mertens 2002, Lo 2002 without the moments."""
+    inner = 1 + ratio**2 / 2 - skew * ratio + (kurtosis - 3) / 4 * ratio**2
+    return math.sqrt(max(inner, 0.0) / days)
+
+
+def probabilistic(one: Sharpe, against: float = 0.0) -> float | None:
+    """Return the probability that the true ratio is above `against`, a daily ratio."""
+    spread = _spread(one)
+    if one.daily is None or spread is None:
+        return None
+    return normal_share((one.daily - against) * math.sqrt(one.days - 1) / spread)
+
+
+def expected_maximum(trials: int, spread: float) -> float:
+    """Return the best daily ratio to be expected of trials without skill; 0 for one trial.
+
+    `spread` is the standard deviation of the trials' daily ratios.
+    """
+    if trials <= 1:
+        return 0.0
+    near = normal_quantile(1 - 1 / trials)
+    far = normal_quantile(1 - 1 / (trials * math.e))
+    return spread * ((1 - EULER) * near + EULER * far)
+
+
+def deflated(one: Sharpe, trials: int, spread: float) -> float | None:
+    """Return the probability that the true ratio is above 0, the best of `trials` allowed for."""
+    return probabilistic(one, expected_maximum(trials, spread))
+
+
+def minimum_record(one: Sharpe, against: float = 0.0) -> float | None:
+    """Return how many days of such returns make the ratio credible; None where none would."""
+    spread = _spread(one)
+    if one.daily is None or spread is None or one.daily <= against:
+        return None
+    return 1 + (spread * normal_quantile(ONE_SIDED) / (one.daily - against)) ** 2
+
+
+def _spread(one: Sharpe) -> float | None:
+    if one.daily is None or one.skew is None or one.kurtosis is None:
+        return None
+    inner = 1 - one.skew * one.daily + (one.kurtosis - 1) / 4 * one.daily**2
+    return math.sqrt(inner) if inner > 0 else None
+
+
+def spread_of_trials(found: Sequence[Sharpe]) -> float:
+    """Return the spread of daily ratios to deflate with.
+
+    The standard deviation among the arms at hand, and never below what chance gives a ratio of 0,
+    1 / sqrt(n - 1): arms on the same ticks resemble each other more than the trials before them.
+    """
+    ratios = [one.daily for one in found if one.daily is not None]
+    chance = max((1 / math.sqrt(one.days - 1) for one in found if one.days > 1), default=0.0)
+    return max(chance, float(np.std(ratios, ddof=1)) if len(ratios) > 1 else 0.0)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def sharpe_exhibit(
+    arms: Sequence[ArmSeen], trials: int = 1, spread: float | None = None
+) -> Exhibit:
+    """Return the Sharpe ratios of the arms, deflated by the number of trials logged.
+
+    `trials` counts everything that was tried on these bars, the arms at hand included; `spread` is
+    the standard deviation of the logged trials' daily ratios where it is known.
+    """
+    tried = max(trials, len(arms), 1)
+    found = [(arm.name, arm_sharpe(arm)) for arm in arms]
+    wide = spread_of_trials([one for _, one in found]) if spread is None else spread
+    deflations = {name: deflated(one, tried, wide) for name, one in found}
+    return Exhibit(
+        "sharpe",
+        "Sharpe ratio of daily results",
+        (
+            "arm",
+            "days",
+            "Sharpe a year",
+            "standard error",
+            "95 % interval",
+            "above 0, one trial",
+            "above 0, deflated",
+            "minimum record, years",
+            "skew",
+            "kurtosis",
+        ),
+        tuple(_row(name, one, deflations[name]) for name, one in found),
+        _says([one for _, one in found], tried, wide),
+        any(one.years >= 1 and one.daily is not None for _, one in found),
+        figures={
+            f"{name}.{key}": value
+            for name, one in found
+            for key, value in _named(one, deflations[name]).items()
+        },
+    )
+
+
+def _row(name: str, one: Sharpe, deflation: float | None) -> tuple[Cell, ...]:
+    low, high = _ends(one)
+    return (
+        name,
+        one.days,
+        rounded(one.ratio, 2),
+        rounded(one.error, 2),
+        None if low is None else span(low, high),
+        rounded(probabilistic(one), 3),
+        rounded(deflation, 3),
+        rounded(_record_years(one), 1),
+        rounded(one.skew, 2),
+        rounded(one.kurtosis, 2),
+    )
+
+
+def _ends(one: Sharpe) -> tuple[float | None, float | None]:
+    if one.ratio is None or one.error is None:
+        return None, None
+    half = normal_quantile((1 + LEVEL) / 2) * one.error
+    return one.ratio - half, one.ratio + half
+
+
+def _record_years(one: Sharpe) -> float | None:
+    days = minimum_record(one)
+    return None if days is None else days / one.per_year
+
+
+def _named(one: Sharpe, deflation: float | None) -> dict[str, float | None]:
+    low, high = _ends(one)
+    return {
+        "days": one.days,
+        "years": one.years,
+        "sharpe": one.ratio,
+        "error": one.error,
+        "low": low,
+        "high": high,
+        "probabilistic": probabilistic(one),
+        "deflated": deflation,
+        "minimum_record_years": _record_years(one),
+        "skew": one.skew,
+        "kurtosis": one.kurtosis,
+    }
+
+
+def _says(found: Sequence[Sharpe], trials: int, spread: float) -> str:
+    known = [one for one in found if one.ratio is not None]
+    years = max((one.years for one in found), default=0.0)
+    takes = f"A true ratio of 1 takes about {sharpe_years(1.0):.0f} years to tell from 0."
+    if not known:
+        return f"Too few trading days, or days all alike: no Sharpe ratio can be computed. {takes}"
+    error = max(one.error for one in known if one.error is not None)
+    if years < 1:
+        return (
+            f"{YEAR * years:.0f} days are less than a year, so no Sharpe ratio is claimed: the "
+            f"standard error is {error:.1f}. {takes}"
+        )
+    best = max(one.ratio for one in known if one.ratio is not None)
+    chance = expected_maximum(trials, spread) * math.sqrt(known[0].per_year)
+    return (
+        f"The best ratio is {best:.2f} with a standard error of up to {error:.2f}; the best of "
+        f"{count(trials, 'trial')} without any skill would be expected at {chance:.2f}. {takes}"
+    )

@@ -1,0 +1,366 @@
+"""What an arm's trades came to, net of every cost, with intervals: the table of arms.
+
+A trade's result is its R after spread and slippage, less commission, less an even share of what the
+arm's models were paid over the whole period: an arm that asks and does not trade has paid too.
+Money becomes R by the trade's own risk (profit over R); account currency is taken to be US dollars.
+
+A false signal, by the first success criterion, is a signal that lost more than 1 R before
+commission. A stop that fills exactly at its price loses exactly 1 R and is not one, so where
+slippage is zero only gaps make false signals; `at_stop` counts those that lost 1 R exactly, and
+`lost_one` both, which is the share to compare between arms with other costs. Total: an arm without
+trades has None for what it cannot have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from statistics import median
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+
+from torra.evaluation.account_curve import (
+    Drawdown,
+    changes,
+    curve_plots,
+    daily,
+    drawdown,
+    equity,
+    period,
+)
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
+from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.power import NOTABLE_R, TRADE_SD, mean_count, trades_take
+from torra.evaluation.wording import count, listed, percent, percent_span, rounded, span
+
+ONE_R: Final = 1.0
+R_ROUNDING: Final = 1e-6
+"""Results this close to -1 R are at the stop: prices and profits are rounded."""
+
+CLEAR_R: Final = 0.05
+"""A trade this near to 0 R does not tell what 1 R was in money: rounding would."""
+
+TRUSTED: Final = 100
+"""Trades from which on the arm's own spread of results stands in for the measured one."""
+
+MONTH: Final = 365.25 / 12
+
+COLUMNS: Final = (
+    "arm",
+    "trades",
+    "hit rate",
+    "R a trade, net",
+    "95 % interval",
+    "profit factor",
+    "return %",
+    "drawdown %",
+    "drawdown",
+    "longest, days",
+    "trades a day",
+    "lots a month",
+    "in the market",
+    "held, hours",
+    "lost more than 1 R",
+    "lost 1 R or more",
+    "models' cost",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFigures:
+    """The figures of one arm.
+
+    `net` is the mean of the net results in R; `profit` and `drawdown` are in account currency and
+    net; shares lie in [0, 1]; `lots_a_month` counts a lot twice, opened and closed; `in_market` is
+    the share of ticks that closed with a position open.
+    """
+
+    arm: str
+    trades: int
+    net: Mean
+    results: tuple[float, ...] = field(repr=False, default=())
+    hits: int = 0
+    profit: float = 0.0
+    profit_factor: float | None = None
+    return_share: float | None = None
+    drawdown: Drawdown = field(default_factory=Drawdown)
+    trades_a_day: float | None = None
+    lots_a_month: float | None = None
+    in_market: float | None = None
+    holding_hours: float | None = None
+    beyond_one: int = 0
+    at_stop: int = 0
+    commission: float = 0.0
+    model_cost: float = 0.0
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The share of trades with a net result above 0."""
+        return self.hits / self.trades if self.trades else None
+
+    @property
+    def hit_interval(self) -> Interval | None:
+        """Wilson's interval of the hit rate."""
+        return wilson(self.hits, self.trades)
+
+    @property
+    def false_share(self) -> float | None:
+        """The share of signals that lost more than 1 R."""
+        return self.beyond_one / self.trades if self.trades else None
+
+    @property
+    def lost_one(self) -> int:
+        """How many lost 1 R or more."""
+        return self.beyond_one + self.at_stop
+
+
+def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
+    """Return the figures of an arm; `rng` draws the resamples of its interval."""
+    results = net_results(arm)
+    money = [trade.profit - arm.commission * trade.lots for trade in arm.trades]
+    profit = sum(amount for _, amount in changes(arm))
+    return ArmFigures(
+        arm=arm.name,
+        trades=len(arm.trades),
+        net=mean_of(results, rng, horizon=overlap(arm.trades)),
+        results=results,
+        hits=sum(1 for result in results if result > 0),
+        profit=profit,
+        profit_factor=profit_factor(money),
+        return_share=profit / arm.capital if arm.capital > 0 else None,
+        drawdown=drawdown(equity(arm)),
+        trades_a_day=_trades_a_day(arm),
+        lots_a_month=_lots_a_month(arm),
+        in_market=in_market(arm),
+        holding_hours=_holding_hours(arm.trades),
+        beyond_one=sum(1 for trade in arm.trades if trade.r < -ONE_R - R_ROUNDING),
+        at_stop=sum(1 for trade in arm.trades if abs(trade.r + ONE_R) <= R_ROUNDING),
+        commission=math.fsum(arm.commission * trade.lots for trade in arm.trades),
+        model_cost=arm.cost_usd,
+    )
+
+
+def net_results(arm: ArmSeen) -> tuple[float, ...]:
+    """Return each trade's result in R net of commission and of its share of the models' cost.
+
+    In the order in which the trades were opened, because neighbours in time resemble each other.
+    """
+    trades = sorted(arm.trades, key=lambda trade: trade.opened)
+    share = arm.cost_usd / len(trades) if trades else 0.0
+    risks = _risks(trades)
+    return tuple(
+        trade.r - (arm.commission * trade.lots + share) / risk if risk else trade.r
+        for trade, risk in zip(trades, risks, strict=True)
+    )
+
+
+def _risks(trades: Sequence[TradeSeen]) -> list[float | None]:
+    """Return what 1 R of each trade was in account currency; None where no trade tells."""
+    by_size: dict[str, list[float]] = defaultdict(list)
+    for trade in trades:
+        own, size = _own_risk(trade), _size(trade)
+        if own is not None and size > 0:
+            by_size[trade.symbol].append(own / size)
+    worth = {symbol: median(found) for symbol, found in by_size.items()}
+    known = [own for own in map(_own_risk, trades) if own is not None]
+    usual = median(known) if known else None
+    return [_own_risk(trade) or _by_size(trade, worth) or usual for trade in trades]
+
+
+def _own_risk(trade: TradeSeen) -> float | None:
+    if abs(trade.r) < CLEAR_R or trade.profit * trade.r <= 0:
+        return None
+    return trade.profit / trade.r
+
+
+def _by_size(trade: TradeSeen, worth: Mapping[str, float]) -> float | None:
+    return worth[trade.symbol] * _size(trade) if trade.symbol in worth else None
+
+
+def _size(trade: TradeSeen) -> float:
+    return abs(trade.entry - trade.stop) * trade.lots
+
+
+def overlap(trades: Sequence[TradeSeen]) -> int:
+    """Return how many trades a trade's life overlaps, itself included: the 90th percentile.
+
+    One symbol with one position at a time gives 1; several at once give longer blocks.
+    """
+    if not trades:
+        return 1
+    opened = np.sort(np.array([trade.opened.timestamp() for trade in trades]))
+    ordered = sorted(trades, key=lambda trade: trade.opened)
+    ends = np.array([trade.closed.timestamp() for trade in ordered])
+    later = np.searchsorted(opened, ends, side="left") - np.arange(len(trades))
+    return max(1, math.ceil(float(np.quantile(later, 0.9))))
+
+
+def profit_factor(money: Sequence[float]) -> float | None:
+    """Return what was won over what was lost, commission taken off; None without a loss."""
+    lost = -math.fsum(amount for amount in money if amount < 0)
+    return math.fsum(amount for amount in money if amount > 0) / lost if lost > 0 else None
+
+
+def in_market(arm: ArmSeen) -> float | None:
+    """Return the share of ticks that closed with a position open; None without ticks.
+
+    A trade that opened and ended inside one bar was open at no close.
+    """
+    if not arm.ticks:
+        return None
+    held: dict[str, list[TradeSeen]] = defaultdict(list)
+    for trade in arm.trades:
+        held[trade.instance].append(trade)
+    return sum(_held(arm, name, trades) for name, trades in held.items()) / len(arm.ticks)
+
+
+def _held(arm: ArmSeen, instance: str, trades: Sequence[TradeSeen]) -> int:
+    bars = [tick.bar_time.timestamp() for tick in arm.ticks if tick.instance == instance]
+    opened = np.sort([trade.opened.timestamp() for trade in trades])
+    closed = np.sort([trade.closed.timestamp() for trade in trades])
+    before = np.searchsorted(opened, bars, side="right")
+    after = np.searchsorted(closed, bars, side="right")
+    return int(np.count_nonzero(before > after))
+
+
+def _holding_hours(trades: Sequence[TradeSeen]) -> float | None:
+    if not trades:
+        return None
+    whole = sum((trade.closed - trade.opened for trade in trades), timedelta(0))
+    return whole / timedelta(hours=1) / len(trades)
+
+
+def _trades_a_day(arm: ArmSeen) -> float | None:
+    days = len(daily(arm).results)
+    return len(arm.trades) / days if days else None
+
+
+def _lots_a_month(arm: ArmSeen) -> float | None:
+    whole = period(arm)
+    days = (whole[1] - whole[0]) / timedelta(days=1) if whole else 0.0
+    return 2 * math.fsum(trade.lots for trade in arm.trades) / days * MONTH if days > 0 else None
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def arms_exhibit(arms: Sequence[ArmSeen], figures: Sequence[ArmFigures]) -> Exhibit:
+    """Return the table of arms, their equity and drawdown; `figures` in the order of `arms`."""
+    return Exhibit(
+        "arms",
+        "What each arm came to, net of spread, commission and models",
+        COLUMNS,
+        tuple(_row(one) for one in figures),
+        _says(figures),
+        any(_enough(one) for one in figures),
+        curve_plots(arms),
+        {f"{one.arm}.{name}": value for one in figures for name, value in _named(one).items()},
+    )
+
+
+def _row(one: ArmFigures) -> tuple[Cell, ...]:
+    hit = one.hit_interval
+    hits = f"{percent(one.hit_rate)} ({percent_span(hit.low, hit.high)})" if hit else None
+    return (
+        one.arm,
+        one.trades,
+        hits,
+        rounded(one.net.mean, 3),
+        None if one.net.low is None else span(one.net.low, one.net.high, 3),
+        rounded(one.profit_factor, 2),
+        None if one.return_share is None else rounded(100 * one.return_share, 2),
+        rounded(100 * one.drawdown.share, 2),
+        rounded(one.drawdown.money, 2),
+        rounded(one.drawdown.days, 1),
+        rounded(one.trades_a_day, 2),
+        rounded(one.lots_a_month, 2),
+        None if one.in_market is None else percent(one.in_market),
+        rounded(one.holding_hours, 1),
+        _false(one.beyond_one, one.trades),
+        _false(one.lost_one, one.trades),
+        rounded(one.model_cost, 4),
+    )
+
+
+def _false(lost: int, trades: int) -> str | None:
+    found = wilson(lost, trades)
+    if found is None:
+        return None
+    return f"{percent(lost / trades)} ({percent_span(found.low, found.high)})"
+
+
+def _named(one: ArmFigures) -> dict[str, float | None]:
+    hit = one.hit_interval
+    return {
+        "trades": one.trades,
+        "hit_rate": one.hit_rate,
+        "hit_low": hit.low if hit else None,
+        "hit_high": hit.high if hit else None,
+        "expectancy": one.net.mean,
+        "low": one.net.low,
+        "high": one.net.high,
+        "sd": one.net.sd,
+        "p": one.net.p,
+        "profit": one.profit,
+        "profit_factor": one.profit_factor,
+        "return": one.return_share,
+        "drawdown": one.drawdown.share,
+        "drawdown_money": one.drawdown.money,
+        "drawdown_days": one.drawdown.days,
+        "trades_a_day": one.trades_a_day,
+        "lots_a_month": one.lots_a_month,
+        "in_market": one.in_market,
+        "holding_hours": one.holding_hours,
+        "false_share": one.false_share,
+        "beyond_one": one.beyond_one,
+        "at_stop": one.at_stop,
+        "commission": one.commission,
+        "model_cost": one.model_cost,
+    }
+
+
+def own_sd(one: ArmFigures) -> float:
+    """Return the spread of a trade to count with: the arm's own from TRUSTED trades on."""
+    return one.net.sd if one.net.sd and one.trades >= TRUSTED else TRADE_SD
+
+
+def _enough(one: ArmFigures) -> bool:
+    needed = mean_count(NOTABLE_R, own_sd(one))
+    return needed is not None and one.trades >= needed
+
+
+def _says(figures: Sequence[ArmFigures]) -> str:
+    traded = [one for one in figures if one.trades]
+    if not traded:
+        return f"No arm traded, so there is nothing to compare. {trades_take(0)}"
+    most = max(traded, key=lambda one: one.trades)
+    return f"{_signs(traded)} {trades_take(most.trades, own_sd(most))} {_false_says(traded)}"
+
+
+def _signs(traded: Sequence[ArmFigures]) -> str:
+    above = [one.arm for one in traded if one.net.low is not None and one.net.low > 0]
+    below = [one.arm for one in traded if one.net.high is not None and one.net.high < 0]
+    losing = f" {listed(below)}: it lies below zero, a loss beyond chance." if below else ""
+    if above:
+        return (
+            f"The interval of {listed(above)} lies above zero, taken alone; whether that is an "
+            f"edge after all the arms and trials is decided in the table of claims.{losing}"
+        )
+    known = any(one.net.low is not None for one in traded)
+    first = "No arm's interval lies above zero." if known else "Too few trades for any interval."
+    return f"{first}{losing}"
+
+
+def _false_says(traded: Sequence[ArmFigures]) -> str:
+    at_stop = sum(one.at_stop for one in traded)
+    return (
+        "A signal that lost more than 1 R is false by the first success criterion; "
+        f"{count(at_stop, 'trade')} at exactly 1 R (a stop filled at its price) "
+        f"{'is' if at_stop == 1 else 'are'} counted under 1 R or more only."
+    )

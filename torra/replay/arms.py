@@ -1,0 +1,277 @@
+"""The arms of a replay: what is compared with what, on the same ticks and the same market.
+
+An arm is the very run_tick with another desk of agents, or with nobody asked. The placebo arms hold
+the debate themselves (Edges.debater): what a real arm's agents said is given to other ticks, with
+another sign, or drawn at random, so that an arm that only stirs the scores is seen to do no more
+than its placebo. Their rules of the gate are those of every arm; a model's veto goes with the
+words it came with.
+
+    shuffled   the words of the same time of day on another day
+    flipped    the words of this tick with the other sign
+    random     the size of another tick's words, any tick, each vector with a sign of its own
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+import agent_framework
+from agent_config import GATE_ID, MODES, DebateSettings
+from agent_framework import Deliberation
+from agents.contracts import (
+    VECTORS,
+    Completion,
+    DebateContext,
+    ModelUnavailable,
+    Request,
+    SourceType,
+    Submit,
+    immediate,
+    is_immediate,
+)
+from agents.deliberation import score_chart_shape
+from agents.registry import AGENTS
+from torra.clock import iso
+from torra.config import Profile
+from torra.errors import ConfigError
+from torra.evaluation.observations import NOTHING, ArmSeen, Four, TickSeen, four
+from torra.tick_debate import Debater
+
+Placebo = Literal["shuffled", "flipped", "random"]
+
+CONTROL: Final = "l1"
+PLACEBOS: Final[tuple[Placebo, ...]] = ("shuffled", "flipped", "random")
+PLACEBO_WORD: Final = "Placebo: another tick's words, or none of anybody's."
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One variant of a replay.
+
+    `voice`: nobody is asked, the whole desk is, the scorer alone, every call fails, or a placebo
+    speaks. `agents` are
+    changes to the profile's section agents; `placebo` how the words of the reference are used.
+    """
+
+    name: str
+    says: str
+    voice: Literal["nobody", "desk", "scorer", "outage", "placebo"] = "desk"
+    agents: Mapping[str, Any] = field(default_factory=dict)
+    placebo: Placebo | None = None
+
+    def profile(self, profile: Profile) -> Profile:
+        """Return the profile with which this arm runs: whatever was said counts."""
+        settings = profile.agents.model_copy(update={"influence": "full", **self.agents})
+        return profile.model_copy(update={"agents": settings})
+
+
+ANALYSTS: Final = tuple(
+    name for name in MODES["full"] if AGENTS[name].role.kind == "analyst" or name == GATE_ID
+)
+DESK: Final = {"active_agents": (), "call_policy": "always"}
+
+ARMS: Final[Mapping[str, Arm]] = {
+    arm.name: arm
+    for arm in (
+        Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
+        Arm("legacy", "one model scores the chart by itself", "scorer", {**DESK, "mode": "budget"}),
+        Arm("analysts", "analysts and the gate, no debate", "desk", {"active_agents": ANALYSTS}),
+        Arm("budget", "one analyst, bull and bear, the gate", "desk", {**DESK, "mode": "budget"}),
+        Arm("full", "every analyst, bull and bear, the gate", "desk", {**DESK, "mode": "full"}),
+        Arm(
+            "pivotal",
+            "the budget desk, asked only where it could change a verdict",
+            "desk",
+            {**DESK, "mode": "budget", "call_policy": "pivotal"},
+        ),
+        Arm(
+            "outage", "the budget desk, and every call fails", "outage", {**DESK, "mode": "budget"}
+        ),
+        *(
+            Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
+            for kind in PLACEBOS
+        ),
+    )
+}
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "placebo": tuple(f"placebo_{kind}" for kind in PLACEBOS)
+}
+"""Words that stand for several arms."""
+
+REFERENCES: Final = ("full", "budget", "analysts", "legacy")
+"""Whose words the placebos use: the first of these that runs."""
+
+
+def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
+    """Return the arms of a list of names in running order, the control always among them.
+
+    Raises ConfigError for a name that is none, and for placebos with nobody to take the words from.
+    """
+    wanted = [CONTROL]
+    for name in names:
+        wanted += GROUPS.get(name, (name,))
+    unknown = [name for name in wanted if name not in ARMS]
+    if unknown:
+        known = ", ".join([*(name for name in ARMS if ARMS[name].placebo is None), *GROUPS])
+        raise ConfigError(f"--arms {unknown[0]}: known are {known}")
+    found = tuple(arm for name, arm in ARMS.items() if name in wanted)
+    if any(arm.placebo for arm in found) and reference(found) is None:
+        raise ConfigError(
+            "--arms placebo needs an arm whose words it can use: add one of "
+            + ", ".join(REFERENCES)
+        )
+    return found
+
+
+def reference(arms: Sequence[Arm]) -> str | None:
+    """Return the name of the arm whose words the placebos use; None where there is none."""
+    names = {arm.name for arm in arms}
+    return next((name for name in REFERENCES if name in names), None)
+
+
+# --- voices ---------------------------------------------------------------------------------------
+
+
+def only_scorer(submit: Submit) -> Submit:
+    """Return a line on which the single-model scorer answers and nobody else does."""
+
+    def ask(request: Request) -> Future[Completion]:
+        return submit(request) if request.role.kind == "scorer" else silence(request)
+
+    return immediate(ask) if is_immediate(submit) else ask
+
+
+@immediate
+def silence(request: Request) -> Future[Completion]:
+    """Answer no request: each fails at once."""
+    del request
+    future: Future[Completion] = Future()
+    future.set_exception(ModelUnavailable("error", "not asked in this arm", again=None))
+    return future
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a placebo or a recomposition gives to a tick: adjustments after the gate, and its veto.
+
+    `debate` are the adjustments before the gate where they are known. `veto` adds to the rules'.
+    """
+
+    adjustments: Four
+    veto: bool = False
+    debate: Four | None = None
+
+
+def speaking(words: Mapping[tuple[str, str], Words], note: str = PLACEBO_WORD) -> Debater:
+    """Return a debater that gives each tick, by (timeframe, bar time in ISO), its words.
+
+    A tick without words is one on which nobody was asked. The rules of the gate hold as ever; their
+    multiplier scales the size and, since the words are those after a gate, no score a second time.
+    """
+
+    def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
+        said = words.get((context.timeframe, context.bar_time))
+        if said is None:
+            return agent_framework.undebated(context, config)
+        alone = agent_framework.undebated(context, config, SourceType.AGENT_CUSTOM)
+        return _with(alone, context, said, note)
+
+    return debate
+
+
+def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -> Deliberation:
+    moves = dict(zip(VECTORS, said.adjustments, strict=True))
+    before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
+    ruling = alone.ruling
+    if said.veto and not ruling.veto:
+        ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
+    return replace(
+        alone,
+        scores=score_chart_shape(context, moves, alone.source_type, note),
+        ungated=score_chart_shape(context, before, alone.source_type, note),
+        adjustments=moves,
+        debate=before,
+        ruling=ruling,
+    )
+
+
+# --- placebos -------------------------------------------------------------------------------------
+
+
+def placebo(kind: Placebo, seen: ArmSeen, seed: int) -> dict[tuple[str, str], Words]:
+    """Return the words of a placebo of an arm, by tick; `seed` fixes the draw."""
+    rng = Generator(PCG64([seed, PLACEBOS.index(kind)]))
+    said = {_place(tick): _words(tick) for tick in seen.ticks}
+    return MAKERS[kind](seen.ticks, said, rng)
+
+
+def _words(tick: TickSeen) -> Words:
+    return Words(tick.adjustments, tick.veto and not tick.rule_veto)
+
+
+def _place(tick: TickSeen) -> tuple[str, str]:
+    return tick.timeframe, iso(tick.bar_time)
+
+
+def _flipped(
+    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
+) -> dict[tuple[str, str], Words]:
+    del ticks, rng
+    return {
+        place: Words(
+            four({v: 0.0 - a for v, a in zip(VECTORS, one.adjustments, strict=True)}), one.veto
+        )
+        for place, one in said.items()
+    }
+
+
+def _shuffled(
+    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
+) -> dict[tuple[str, str], Words]:
+    groups: dict[Any, list[tuple[str, str]]] = defaultdict(list)
+    for tick in ticks:
+        groups[tick.timeframe, _time_of_day(tick.bar_time)].append(_place(tick))
+    found: dict[tuple[str, str], Words] = {}
+    for group in groups.values():
+        order = rng.permutation(len(group))
+        found |= {place: said[group[other]] for place, other in zip(group, order, strict=True)}
+    return found
+
+
+def _random(
+    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
+) -> dict[tuple[str, str], Words]:
+    del ticks
+    places = list(said)
+    sizes = np.array([said[place].adjustments for place in places] or [NOTHING])
+    signs = rng.choice((-1.0, 1.0), size=sizes.shape)
+    drawn = np.abs(sizes[rng.permutation(len(sizes))]) * signs
+    vetoes = rng.permutation([said[place].veto for place in places] or [False])
+    return {
+        place: Words((float(row[0]), float(row[1]), float(row[2]), float(row[3])), bool(veto))
+        for place, row, veto in zip(places, drawn, vetoes, strict=False)
+    }
+
+
+def _time_of_day(moment: datetime) -> tuple[int, int]:
+    return moment.hour, moment.minute
+
+
+Maker = Callable[
+    [Sequence[TickSeen], Mapping[tuple[str, str], Words], Generator],
+    dict[tuple[str, str], Words],
+]
+MAKERS: Final[Mapping[Placebo, Maker]] = {
+    "shuffled": _shuffled,
+    "flipped": _flipped,
+    "random": _random,
+}

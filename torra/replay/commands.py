@@ -1,0 +1,109 @@
+"""The command `torra replay`: arms over a history, and the scorecard that tells them apart.
+
+Long work says beforehand how long it will take and shows where it is, on standard error; what it
+found goes to standard output as a table or, with --json, as one document, to the page Replays and,
+with --report, into one HTML file. An interrupted replay that is started again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from torra.plain_errors import plainly
+
+USUAL_ARMS: Final = "l1,budget,full,placebo"
+
+
+@click.command("replay")
+@click.argument("symbol")
+@click.option(
+    "--bars",
+    "bars",
+    multiple=True,
+    help="A file of bars (CSV, also .gz), once for each timeframe; or store: the desk's own.",
+)
+@click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01.")
+@click.option("--to", "end", help="Last close that is run, UTC.")
+@click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
+@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
+@click.option("--arms", "wanted", default=USUAL_ARMS, show_default=True, help="What is compared.")
+@click.option("--profile", help="Use this profile: a name or a file.")
+@click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
+@click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's.")
+@click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
+@click.option("--seed", type=int, help="Of the placebos and the resampling.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
+@click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
+@click.option("--name", help="What the result is called; default: made of symbol and settings.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
+@click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replays.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+    """Run a symbol's history through every arm and say what it shows."""
+    from torra.replay import reporting  # noqa: PLC0415
+    from torra.replay.report import put  # noqa: PLC0415
+
+    found = reporting.replayed(home, symbol.upper(), say=_say, progress=progress, **asked)
+    if report is not None:
+        put(report, found.html())
+        _say(f"report: {report}")
+    if as_json:
+        click.echo(found.json())
+    else:
+        click.echo(found.text())
+
+
+@click.command("recompose")
+@click.argument("name")
+@click.option("--arm", default="full", show_default=True, help="Which recorded arm.")
+@click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
+@click.option("--drop", default="", help="Analysts that are left out.")
+@click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
+@click.option(
+    "--gate",
+    type=click.Choice(["recorded", "rules", "off"]),
+    default="recorded",
+    show_default=True,
+    help="Which gate: as recorded, without the model's word, or none.",
+)
+@click.option("--bound", type=click.FloatRange(0, 0.3), help="Largest adjustment; recorded: 0.3.")
+@click.option("--blend", type=click.FloatRange(0, 0.2), help="Share of the agents; recorded: 0.2.")
+@click.option("--buy", type=float, help="Threshold of BUY.")
+@click.option("--sell", type=float, help="Threshold of SELL.")
+@click.option("--weights", default="", help="Five weights of the composite, ATH last.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+    """Judge a replay as if its desk had been another, without asking a model."""
+    from torra.replay import recomposing  # noqa: PLC0415
+    from torra.replay.report import put  # noqa: PLC0415
+
+    found = recomposing.recomposed(home, name, progress=progress, **asked)
+    if report is not None:
+        put(report, found.html())
+        _say(f"report: {report}")
+    if as_json:
+        click.echo(found.json())
+    else:
+        click.echo(found.text())
+
+
+@contextmanager
+def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while its body runs; yield what moves it on."""
+    with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
+        yield bar.update
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,81 @@
+"""An arm's trades beside random entries: the same number, share of longs, exits and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.random import Generator
+
+from torra.config import Profile
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.random_entries import DRAWS, RandomEntries, drawn, outcomes
+
+END = "END"
+"""How a trade ended that the history left open: it has no exit of its own."""
+
+
+class Beside(NamedTuple):
+    """An arm, its expectancy in R over finished trades, and that of its random entries."""
+
+    arm: str
+    expectancy: float | None
+    random: RandomEntries
+
+    @property
+    def as_good(self) -> float | None:
+        """The share of draws that did as well; None where there is nothing to compare."""
+        if self.expectancy is None:
+            return None
+        return self.random.share_as_good(self.expectancy)
+
+
+def beside_random(
+    arm: ArmSeen,
+    frames: Mapping[str, Mapping[str, pd.DataFrame]],
+    profile: Profile,
+    rng: Generator,
+    draws: int = DRAWS,
+) -> Beside:
+    """Return an arm beside random entries: as many on each stream and side, at its own ticks.
+
+    `frames` are the bars by symbol and timeframe. A stream without bars is left out of both.
+    """
+    ended = [trade for trade in arm.trades if trade.reason != END]
+    total, longs, number, results = np.zeros(draws), 0, 0, 0.0
+    for symbol, name in dict.fromkeys((trade.symbol, trade.timeframe) for trade in ended):
+        frame = frames.get(symbol, {}).get(name)
+        if frame is None:
+            continue
+        mine = [trade for trade in ended if (trade.symbol, trade.timeframe) == (symbol, name)]
+        found = outcomes(
+            frame,
+            _atr(arm, symbol, name, frame),
+            profile.symbol(symbol),
+            farthest=profile.risk.price_collar_atr,
+        )
+        buys = sum(trade.side == "BUY" for trade in mine)
+        some = drawn(found, buys, len(mine) - buys, rng, draws)
+        if not len(some.expectancies):
+            continue
+        total += some.expectancies * len(mine)
+        longs, number = longs + buys, number + len(mine)
+        results += sum(trade.r for trade in mine)
+    empty = RandomEntries(number, longs, np.empty(0))
+    if not number:
+        return Beside(arm.name, None, empty)
+    return Beside(arm.name, results / number, RandomEntries(number, longs, total / number))
+
+
+def _atr(
+    arm: ArmSeen, symbol: str, timeframe: str, frame: pd.DataFrame
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return ATR at the bars that the arm saw, NaN at the others."""
+    seen = {
+        tick.bar_time: tick.atr
+        for tick in arm.ticks
+        if (tick.symbol, tick.timeframe) == (symbol, timeframe)
+    }
+    return np.array([seen.get(time.to_pydatetime(), np.nan) for time in frame.index])

@@ -1,0 +1,293 @@
+"""The scorecard of a running desk: its own ticks and trades, and what L1 alone would have done.
+
+Nothing is run again and no model is asked. The ticks are those of the journal that ran with the
+profile's setting of now, the trades those that were made. The control arm is on every row: L1's own
+scores, consensus and verdict were stored beside the final ones. Its trades were never sent; on
+ticks in shadow they are the desk's own, else they are those that the stored bars would have given
+on paper (torra.l1_sweep). Where agents only looked on, they are judged by the verdicts that their
+recorded adjustments would have made; such an arm has no trades, and nothing is said of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from instance_database import Database
+from torra import promotion
+from torra.clock import System, duration, parse
+from torra.config import DeskSettings, Instance, load_desk, load_profile
+from torra.dashboard.replay_files import Document, allowed
+from torra.errors import ConfigError
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
+from torra.evaluation.opinion_table import spoke
+from torra.evaluation.promotion_rule import LOOKS
+from torra.evaluation.recomposition import Brain, Changes, recompose
+from torra.l1_sweep import Ground
+from torra.l1_trades import END
+from torra.promotion import Subject
+from torra.replay import report, scorecard, trials
+from torra.replay.reporting import MOST_SUMMARY
+from torra.replay.seen import trade_seen
+from torra.wiring import DATABASE, open_database
+
+CALLED: Final = "scorecard"
+FINAL: Final = "final"
+WOULD_BE: Final = "recomposed"
+"""Names of the desk's own chain, and of the one that agents in shadow would have made."""
+
+OF_TRADES: Final = frozenset(("claims", "arms", "sharpe", "paired-days", "gate", "criteria"))
+"""Exhibits that need trades or actions, which agents in shadow have none of."""
+
+Frames = Mapping[str, Mapping[str, pd.DataFrame]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """A desk's own scorecard of one profile, `document` None while there is nothing to show.
+
+    `says` is one sentence; `heard` how many ticks agents were heard on.
+    """
+
+    subject: Subject
+    arms: tuple[ArmSeen, ...]
+    exhibits: tuple[Exhibit, ...]
+    heard: int
+    says: str
+    document: Document | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs: with every figure where there is a document."""
+        told = None if self.document is None else self.document.model_dump(mode="json")
+        return {
+            "profile": self.subject.name,
+            "instances": [instance.id for instance in self.subject.instances],
+            "ticks_with_agents": self.heard,
+            "says": self.says,
+            "document": told,
+        }
+
+
+def scored(
+    home: Path, symbol: str | None = None, begin: str | None = None, end: str | None = None
+) -> Scorecard:
+    """Return the scorecard of a desk, of one instance where a symbol or name is given.
+
+    Its document goes to the page Replays as well. Raises ConfigError for a desk of several profiles
+    without a symbol.
+    """
+    settings = load_desk(home)
+    subject = _subject(home, settings, symbol)
+    start, last = (None if text is None else parse(text) for text in (begin, end))
+    if not (home / DATABASE).exists():
+        return nothing_yet(subject)
+    database = open_database(home)
+    try:
+        found = made(database, subject, trials_of(home, subject), start, last)
+    finally:
+        database.close()
+    if found.document is not None:
+        report.write(home, found.document, overwrite=True)
+    return found
+
+
+def made(
+    database: Database,
+    subject: Subject,
+    tried: int = 1,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> Scorecard:
+    """Return the scorecard of the ticks of a profile that closed in [start, end]."""
+    final = arm_seen(database, subject, start, end)
+    heard = sum(any(spoke(o) for o in t.opinions if o.kind != "gate") for t in final.ticks)
+    if not heard:
+        return nothing_yet(subject)
+    frames = frames_of(database, subject, final.ticks)
+    arms = arms_of(final, subject, frames)
+    exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
+    if arms[-1].name == WOULD_BE:
+        exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
+    says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
+    document = report.document(
+        document_name(subject),
+        "scorecard",
+        f"{', '.join(instance.id for instance in subject.instances)}: profile {subject.name}",
+        says[:MOST_SUMMARY],
+        (final.ticks[0].bar_time, final.ticks[-1].close_time),
+        [arm.name for arm in arms],
+        exhibits,
+        warnings(final, subject),
+        System().real_now(),
+    )
+    return Scorecard(subject, arms, exhibits, heard, says, document)
+
+
+def nothing_yet(subject: Subject) -> Scorecard:
+    """Return the scorecard of a profile whose agents have not been heard."""
+    says = f"No ticks with agents yet: 0 of the {LOOKS[0]:,} that the first look takes."
+    return Scorecard(subject, (), (), 0, says)
+
+
+def document_name(subject: Subject) -> str:
+    """Return what the file of a profile's scorecard is called."""
+    name = f"{CALLED}-{subject.name}"
+    return name if allowed(name) else CALLED
+
+
+# --- the arms -------------------------------------------------------------------------------------
+
+
+def arm_seen(
+    database: Database,
+    subject: Subject,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    name: str = FINAL,
+) -> ArmSeen:
+    """Return what the journal holds of a profile's instances as one arm.
+
+    Ticks that closed in [start, end] and ran with the profile's setting of now, and the closed
+    trades that they decided.
+    """
+    ticks = promotion.ticks_of(database, subject, start, end)
+    if not ticks:
+        return ArmSeen(name, (), (), capital=subject.profile.risk.capital)
+    names = [instance.id for instance in subject.instances]
+    span = ticks[0].close_time, ticks[-1].close_time
+    return ArmSeen(
+        name,
+        tuple(ticks),
+        tuple(trade_seen(row) for row in database.trades_between(names, *span)),
+        capital=subject.profile.risk.capital,
+        skipped=database.skipped_between(names, *span),
+    )
+
+
+def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") -> ArmSeen:
+    """Return L1 alone on the same ticks: what it said is on every row; `trades` are its own."""
+    ticks = tuple(
+        replace(
+            tick,
+            debate=NOTHING,
+            adjustments=NOTHING,
+            scores=tick.l1,
+            consensus=tick.l1_consensus,
+            verdict=tick.l1_verdict,
+            action="",
+            reason="",
+            source_type="L1_ONLY",
+            multiplier=tick.rule_multiplier,
+            veto=tick.rule_veto,
+            conviction=1.0,
+            calls=0,
+            cost_usd=0.0,
+            shadow=False,
+            opinions=(),
+        )
+        for tick in final.ticks
+    )
+    return replace(final, name=name, ticks=ticks, trades=tuple(trades))
+
+
+def arms_of(final: ArmSeen, subject: Subject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
+    """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
+    if not all(tick.shadow for tick in final.ticks if tick.opinions):
+        return control_seen(final, l1_trades(final, subject, frames)), final
+    brain = Brain.of(subject.profile)
+    told = recompose(final, Changes(counted=True), brain).ticks
+    return control_seen(final, final.trades), ArmSeen(WOULD_BE, told, (), capital=final.capital)
+
+
+def l1_trades(final: ArmSeen, subject: Subject, frames: Frames) -> list[TradeSeen]:
+    """Return the trades that L1 alone would have closed on the stored bars, on paper.
+
+    None of an instance whose profile goes by a calendar, which bars do not tell of.
+    """
+    found: list[TradeSeen] = []
+    for instance in subject.instances:
+        own = [tick.close_time for tick in final.ticks if tick.instance == instance.id]
+        if not own or subject.profile.events.calendar:
+            continue
+        bars = {name: frames[instance.symbol][name] for name in instance.timeframes}
+        begin = own[0] - timedelta(microseconds=1)
+        ground = Ground(instance, bars, begin=begin, end=own[-1])
+        found += [one for one in ground.run(subject.profile).trades if one.reason != END]
+    return sorted(found, key=lambda one: one.closed)
+
+
+def frames_of(
+    database: Database, subject: Subject, ticks: Sequence[TickSeen]
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return the stored bars of a profile's instances by symbol and timeframe, all that there are.
+
+    Of two instances with one symbol those of the one with more bars.
+    """
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for instance in subject.instances:
+        if not any(tick.instance == instance.id for tick in ticks):
+            continue
+        own = found.setdefault(instance.symbol, {})
+        for name in sorted(instance.timeframes, key=duration):
+            bars = database.load_bars(instance.id, name, as_of=promotion.FOREVER)
+            if len(bars) > len(own.get(name, ())):
+                own[name] = bars
+    return found
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def warnings(final: ArmSeen, subject: Subject) -> list[str]:
+    """Return what is to be read before the figures."""
+    shadow = sum(tick.shadow for tick in final.ticks)
+    found = []
+    if shadow == len(final.ticks):
+        found.append(
+            "The agents are in shadow: recorded, not counted. They are judged by the verdicts that "
+            "they would have made, and by no trade."
+        )
+    elif shadow:
+        found.append(f"On {shadow:,} of {len(final.ticks):,} ticks the agents were in shadow.")
+    if shadow < len(final.ticks):
+        found.append(
+            "Trades of L1 alone were never sent: they are those that the stored bars would have "
+            "given on paper."
+        )
+    if subject.profile.events.calendar:
+        found.append("L1 alone has no trades here: a calendar kept openings back that bars hide.")
+    if final.skipped:
+        told = ", ".join(f"{number} {reason}" for reason, number in final.skipped.items())
+        found.append(f"Ticks that were not run: {told}.")
+    return found
+
+
+def trials_of(home: Path, subject: Subject) -> int:
+    """Return how many configurations were ever tried on a profile's symbols; at least 1."""
+    symbols = {instance.symbol for instance in subject.instances}
+    return max(1, sum(trials.count(home, symbol) for symbol in symbols))
+
+
+def subjects(home: Path, settings: DeskSettings) -> tuple[Subject, ...]:
+    """Return the profiles of a desk as the promotion rule knows them."""
+    known = {item.profile: load_profile(item.profile, home) for item in settings.instances}
+    return promotion.subjects_of((item, known[item.profile]) for item in settings.instances)
+
+
+def _subject(home: Path, settings: DeskSettings, symbol: str | None) -> Subject:
+    if symbol is not None:
+        one: Instance = settings.instance(symbol)
+        return Subject(one.profile, load_profile(one.profile, home), (one,))
+    found = subjects(home, settings)
+    if len(found) == 1:
+        return found[0]
+    told = ", ".join(instance.id for subject in found for instance in subject.instances)
+    raise ConfigError(
+        f"this desk has {len(found)} profiles, and a scorecard is of one: name one of {told}"
+    )

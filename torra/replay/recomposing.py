@@ -1,0 +1,259 @@
+"""The work behind `torra recompose`: a replay that was run, judged as if its desk had been another.
+
+The words of every agent are in the replay's folder, so no model is asked. Scores and verdicts come
+from torra.evaluation.recomposition; to get trades, the recomposed adjustments go through the very
+run_tick again, as the words of a debater. Exact for analysts with the debate off; the label says
+when it is only first-order, and stands above every figure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
+from torra.clock import System, iso, parse
+from torra.config import Profile, validate
+from torra.dashboard.replay_files import Document
+from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen, Four, TickSeen
+from torra.evaluation.recomposition import Brain, Changes, GateUse, recompose
+from torra.replay import arms, pages, parcels, report, scorecard
+from torra.replay.arms import CONTROL, Arm, Words
+from torra.replay.checkpoints import read_lines
+from torra.replay.replaying import FOLDER, Costs, Plan
+from torra.replay.runner import Course, Voice, run_arm
+
+MADE_OF: Final = "made_of.json"
+"""Bars and settings of a replay, in its folder."""
+
+Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
+"""Shows how far long work is: total and label in, a context whose value moves it on."""
+
+RECOMPOSED: Final = "recomposed"
+NOTE: Final = "Recomposed from what was said."
+
+
+@dataclass(frozen=True, slots=True)
+class Recomposition:
+    """A recorded arm and what it would have been, beside L1 alone, and the document of both."""
+
+    arms: tuple[ArmSeen, ...]
+    exact: bool
+    label: str
+    document: Document
+
+    def html(self) -> str:
+        """Return the report as one self-contained HTML file."""
+        return pages.html(self.document)
+
+    def text(self) -> str:
+        """Return the report for a terminal."""
+        return report.text(self.document)
+
+    def json(self) -> str:
+        """Return the document as JSON."""
+        return report.as_json(self.document)
+
+
+def recomposed(
+    home: Path,
+    name: str,
+    *,
+    progress: Progress,
+    arm: str,
+    keep: str = "",
+    drop: str = "",
+    no_debate: bool = False,
+    gate: GateUse = "recorded",
+    bound: float | None = None,
+    blend: float | None = None,
+    buy: float | None = None,
+    sell: float | None = None,
+    weights: str = "",
+) -> Recomposition:
+    """Recompose an arm of a replay in the words of the command; raises ConfigError."""
+    plan = made_of(home, name)
+    recorded = seen_of(home, plan, arm)
+    changes = Changes(
+        analysts=_kept(recorded, _names(keep), _names(drop)),
+        researchers=not no_debate,
+        gate=gate,
+        bound=ADJUSTMENT_BOUND if bound is None else bound,
+        blend=BLEND_WEIGHT if blend is None else blend,
+    )
+    with progress(2 * len(recorded.ticks), f"{name} {arm}") as forward:
+        return run(
+            plan, recorded, changes, thresholds=(buy, sell), weights=weights, on_ticks=forward
+        )
+
+
+def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> frozenset[str] | None:
+    """Return the analysts that are kept, None for all; raises ConfigError for a stranger."""
+    known = {one.agent_id for tick in recorded.ticks for one in tick.opinions}
+    analysts = {
+        one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == "analyst"
+    }
+    strangers = sorted((keep | drop) - analysts)
+    if strangers:
+        hint = "; --no-debate leaves researchers out" if strangers[0] in known else ""
+        raise ConfigError(
+            f"{strangers[0]} is no analyst of {recorded.name}; there are {_listed(analysts)}{hint}"
+        )
+    return frozenset((keep or analysts) - drop) if keep or drop else None
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
+def run(
+    plan: Plan,
+    recorded: ArmSeen,
+    changes: Changes,
+    *,
+    thresholds: tuple[float | None, float | None] = (None, None),
+    weights: str = "",
+    on_ticks: Callable[[int], None] = lambda _: None,
+) -> Recomposition:
+    """Recompose an arm of a replay; raises ConfigError naming what to mend.
+
+    `thresholds` are those of BUY and SELL, None as recorded; `weights` are five numbers of the
+    composite, comma-separated, "" as recorded.
+    """
+    profile = _changed(plan.profile, thresholds, weights)
+    changes = dataclasses.replace(changes, brain=Brain.of(profile))
+    found = recompose(recorded, changes, Brain.of(plan.profile))
+    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    words = {
+        (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend) for tick in found.ticks
+    }
+    other = Arm(RECOMPOSED, found.label, "placebo")
+    told = run_arm(
+        course,
+        other,
+        profile,
+        Voice(debater=arms.speaking(words, NOTE), provider=RECOMPOSED),
+        commission=plan.costs.commission,
+        on_ticks=on_ticks,
+    )
+    told = dataclasses.replace(told, ticks=_with_opinions(told.ticks, found.ticks))
+    control = run_arm(
+        course,
+        arms.ARMS[CONTROL],
+        profile,
+        Voice(),
+        commission=plan.costs.commission,
+        on_ticks=on_ticks,
+    )
+    shown = (control, recorded, told)
+    exhibits = scorecard.exhibits(
+        shown,
+        {plan.history.symbol: plan.history.frames},
+        profile=profile,
+        seed=plan.seed,
+        commission=plan.costs.commission,
+    )
+    document = report.document(
+        plan.name,
+        "replay",
+        f"{recorded.name} of {plan.name}, recomposed",
+        f"{recorded.name} with another desk, {found.label}.",
+        (found.ticks[0].bar_time, found.ticks[-1].close_time),
+        [arm.name for arm in shown],
+        exhibits,
+        [] if found.exact else [f"First order only: {found.label}."],
+        System().real_now(),
+    )
+    return Recomposition(shown, found.exact, found.label, document)
+
+
+def made_of(home: Path, name: str) -> Plan:
+    """Return the plan of a replay that was run; raises ConfigError when there is none."""
+    path = home / FOLDER / name / MADE_OF
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        held = sorted(item.parent.name for item in (home / FOLDER).glob(f"*/{MADE_OF}"))
+        known = ", ".join(held) or "none yet: run torra replay"
+        raise ConfigError(f"there is no replay {name} in {home}; there are {known}") from error
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {error}; run the replay again") from error
+    return Plan(
+        name,
+        parcels.history_of(told["history"]),
+        validate(Profile, told["profile"], str(path)),
+        tuple(arms.ARMS[each] for each in told["arms"]),
+        Costs(**told["costs"]),
+        parse(told["begin"]) if told["begin"] else None,
+        parse(told["end"]) if told["end"] else None,
+        told["seed"],
+    )
+
+
+def seen_of(home: Path, plan: Plan, arm: str) -> ArmSeen:
+    """Return a recorded arm of a replay; raises ConfigError when it was not run to its end."""
+    names = [each.name for each in plan.arms]
+    if arm not in names:
+        raise ConfigError(f"the replay {plan.name} has no arm {arm}; it has {', '.join(names)}")
+    found = read_lines(home / FOLDER / plan.name, arm)
+    if found is None:
+        raise ConfigError(f"the arm {arm} of {plan.name} was not run yet: torra replay goes on")
+    ticks, trades = found
+    return ArmSeen(
+        arm,
+        tuple(ticks),
+        tuple(trades),
+        capital=plan.profile.risk.capital,
+        commission=plan.costs.commission,
+    )
+
+
+def _words(tick: TickSeen, blend: float) -> Words:
+    """Return a tick's recomposed words; another blend is another size of them."""
+    scale = blend / BLEND_WEIGHT
+    return Words(
+        _scaled(tick.adjustments, scale),
+        tick.veto and not tick.rule_veto,
+        _scaled(tick.debate, scale),
+    )
+
+
+def _scaled(values: Four, scale: float) -> Four:
+    first, second, third, fourth = (value * scale for value in values)
+    return first, second, third, fourth
+
+
+def _with_opinions(ran: Sequence[TickSeen], recomposed: Sequence[TickSeen]) -> tuple[TickSeen, ...]:
+    """Return the ticks that ran, with what the agents had said on them."""
+    said = {tick.key: tick.opinions for tick in recomposed}
+    return tuple(dataclasses.replace(tick, opinions=said.get(tick.key, ())) for tick in ran)
+
+
+def _changed(
+    profile: Profile, thresholds: tuple[float | None, float | None], weights: str
+) -> Profile:
+    values: dict[str, Any] = json.loads(profile.model_dump_json())
+    for side, value in zip(("buy", "sell"), thresholds, strict=True):
+        if value is not None:
+            values["thresholds"][side] = value
+    if weights:
+        names = list(values["sentiment_weights"])
+        parts = weights.split(",")
+        try:
+            given = [float(part) for part in parts]
+        except ValueError as error:
+            raise ConfigError(f"--weights {weights}: write {len(names)} numbers") from error
+        if len(given) != len(names):
+            raise ConfigError(f"--weights {weights}: write {len(names)}: {', '.join(names)}")
+        values["sentiment_weights"] = dict(zip(names, given, strict=True))
+    return validate(Profile, values, "the command line")
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "nobody"

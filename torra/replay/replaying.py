@@ -1,0 +1,210 @@
+"""The work behind `torra replay`: every arm over one history, then the scorecard of all of them.
+
+The arms whose words are their own run first, then the placebos, which use those words. Each arm is
+a job of its own: in this process, with checkpoints, so that an interruption costs seconds; or one
+job each on an executor (torra.replay.shards), where a finished arm is kept. Either way the same
+plan gives the same result. Every arm is logged as a trial before it runs. A vendor's models are
+asked in this process only, through the desk's own ledger, and never past `max_cost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from torra.clock import iso, parse
+from torra.config import Profile, SymbolSpec
+from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen
+from torra.replay import arms, parcels, trials
+from torra.replay.arms import Arm, Words
+from torra.replay.checkpoints import Checkpoint
+from torra.replay.history import History
+from torra.replay.runner import CHUNK, Course, Voice, run_arm
+from torra.replay.shards import Job, program, run_all
+from torra.replay.voices import rules_voice
+
+FOLDER: Final = Path("replays")
+"""Where a home keeps its replays: NAME.json is the document, the folder NAME what it was made of.
+"""
+
+SEED: Final = 20_260_101
+"""Default seed of placebos and resampling; the document names the one that was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What trading costs: spread and slippage in price units, commission a lot, there and back."""
+
+    spread: float
+    commission: float
+    slippage: float
+
+    @classmethod
+    def read(cls, text: str, spec: SymbolSpec) -> Costs:
+        """Read "spread,commission,slippage"; an empty part is the profile's. Raises ConfigError."""
+        parts = [part.strip() for part in text.split(",")] if text else []
+        usual = (spec.spread, 0.0, spec.slippage)
+        if len(parts) > len(usual):
+            raise ConfigError(f"--costs {text}: write spread,commission,slippage")
+        try:
+            given = [float(part) if part else usual[at] for at, part in enumerate(parts)]
+        except ValueError as error:
+            raise ConfigError(f"--costs {text}: write three numbers, as 0.25,0,0.05") from error
+        if any(not 0 <= value < float("inf") for value in given):
+            raise ConfigError(f"--costs {text}: costs are not negative")
+        return cls(*given, *usual[len(given) :])
+
+    def on(self, profile: Profile, symbol: str) -> Profile:
+        """Return the profile with these trading conditions of a symbol."""
+        spec = profile.symbol(symbol).model_copy(
+            update={"spread": self.spread, "slippage": self.slippage}
+        )
+        return profile.model_copy(update={"symbols": {**profile.symbols, symbol: spec}})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is replayed, all of it: two plans that are equal have equal results."""
+
+    name: str
+    history: History
+    profile: Profile
+    arms: tuple[Arm, ...]
+    costs: Costs
+    begin: datetime | None = None
+    end: datetime | None = None
+    seed: int = SEED
+
+    def identity(self, arm: Arm) -> dict[str, Any]:
+        """Return what names an arm of this plan, and the program that runs it."""
+        return {
+            "bars": self.history.digest,
+            "profile": arm.profile(self.profile).digest(),
+            "arm": arm.name,
+            "commission": self.costs.commission,
+            "begin": iso(self.begin) if self.begin else "",
+            "end": iso(self.end) if self.end else "",
+            "seed": self.seed if arm.placebo else 0,
+            "words": arms.reference(self.arms) if arm.placebo else "",
+            "program": program()["code"],
+        }
+
+    def log(self, home: Path) -> int:
+        """Enter the arms into the log of trials; return how many the symbol has now."""
+        names = (
+            trials.name_of(
+                "arm",
+                self.history.symbol,
+                self.history.digest,
+                {**self.identity(arm), "program": ""},
+            )
+            for arm in self.arms
+            if arm.placebo is None
+        )
+        return trials.log(home, self.history.symbol, names, f"replay {self.name}")
+
+
+# --- in this process ------------------------------------------------------------------------------
+
+
+def run(
+    plan: Plan,
+    voice: Callable[[Arm], Voice],
+    *,
+    folder: Path | None = None,
+    chunk: int = CHUNK,
+    on_ticks: Callable[[str, int], None] = lambda _name, _number: None,
+) -> list[ArmSeen]:
+    """Run every arm in this process, in order; with a `folder` from where it stopped last.
+
+    There every `chunk` ticks are saved.
+    """
+    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    seen: dict[str, ArmSeen] = {}
+    for arm in plan.arms:
+        checkpoint = Checkpoint(folder, arm.name, plan.identity(arm)) if folder else None
+        seen[arm.name] = run_arm(
+            course,
+            arm,
+            plan.profile,
+            placebo_voice(plan, arm, seen) if arm.placebo else voice(arm),
+            checkpoint=checkpoint,
+            commission=plan.costs.commission,
+            chunk=chunk,
+            on_ticks=lambda number, name=arm.name: on_ticks(name, number),  # type: ignore[misc]
+        )
+    return list(seen.values())
+
+
+def placebo_voice(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
+    """Return who speaks in a placebo arm."""
+    source = arms.reference(plan.arms)
+    if arm.placebo is None or source is None:
+        raise ValueError(f"{arm.name} has nobody whose words it could use")
+    said = arms.placebo(arm.placebo, seen[source], plan.seed)
+    return Voice(debater=arms.speaking(said), provider="placebo")
+
+
+# --- on an executor -------------------------------------------------------------------------------
+
+
+def run_on(
+    plan: Plan,
+    executor: Executor,
+    *,
+    keep: Path | None = None,
+    on_done: Callable[[Any], None] = lambda _: None,
+) -> list[ArmSeen]:
+    """Run every arm as a job on an executor, with the rules provider; the same result as `run`."""
+    seen: dict[str, ArmSeen] = {}
+    own = [arm for arm in plan.arms if arm.placebo is None]
+    rest = [arm for arm in plan.arms if arm.placebo is not None]
+    for some in (own, rest):
+        jobs = [Job(f"{plan.name} {arm.name}", spec_of(plan, arm, seen)) for arm in some]
+        found = run_all(jobs, run_job, executor, on_done=on_done, keep=keep)
+        seen |= {
+            arm.name: parcels.arm_from(told["arm"]) for arm, told in zip(some, found, strict=True)
+        }
+    return [seen[arm.name] for arm in plan.arms]
+
+
+def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one arm in a worker; `spec` holds all that it needs, and so does what comes back."""
+    history = parcels.history_of(spec["history"])
+    profile = Profile.model_validate_json(spec["profile"])
+    arm = arms.ARMS[spec["arm"]]
+    course = Course.of(history, begin=_moment(spec["begin"]), end=_moment(spec["end"]))
+    if arm.placebo:
+        words = {(row[0], row[1]): Words(tuple(row[2]), bool(row[3])) for row in spec["words"]}
+        voice = Voice(debater=arms.speaking(words), provider="placebo")
+    else:
+        voice = rules_voice(arm)
+    seen = run_arm(course, arm, profile, voice, commission=spec["commission"])
+    return {"arm": parcels.packed_arm(seen)}
+
+
+def spec_of(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
+    """Return what a worker needs to run an arm, as JSON values."""
+    source = arms.reference(plan.arms)
+    words: list[Any] = []
+    if arm.placebo and source:
+        said = arms.placebo(arm.placebo, seen[source], plan.seed)
+        words = [[*place, list(one.adjustments), one.veto] for place, one in said.items()]
+    return {
+        "history": parcels.packed_history(plan.history),
+        "profile": plan.profile.model_dump_json(),
+        "arm": arm.name,
+        "begin": iso(plan.begin) if plan.begin else "",
+        "end": iso(plan.end) if plan.end else "",
+        "commission": plan.costs.commission,
+        "words": words,
+    }
+
+
+def _moment(text: str) -> datetime | None:
+    return parse(text) if text else None

@@ -1,0 +1,353 @@
+"""From the words of `torra replay` to its report: the plan, the run, the scorecard, the document.
+
+The plan is checked whole before anything runs. What a replay was made of (bars, settings, every
+tick and trade of each arm) stays in TORRA_HOME/replays/NAME, so that it can be taken up again after
+an interruption and recomposed later; what it shows goes to TORRA_HOME/replays/NAME.json.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from instance_database import TickKey
+from technical_calculator import WARM_UP
+from torra import wiring
+from torra.clock import System, iso, parse
+from torra.config import Profile, load_desk, load_profile, validate
+from torra.dashboard.replay_files import Document, allowed
+from torra.errors import ConfigError
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.observations import ArmSeen
+from torra.replay import arms, cluster, pages, parcels, report, scorecard, shards, voices
+from torra.replay.arms import CONTROL, Arm
+from torra.replay.checkpoints import move_into_place
+from torra.replay.history import History, cut, load
+from torra.replay.recomposing import MADE_OF, Progress
+from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
+from torra.replay.runner import REAL, Course, Voice, run_arm
+
+MOST_SUMMARY: Final = 600
+"""Characters of a summary: what the page takes."""
+
+SAMPLE: Final = 60
+"""Ticks from which an arm's speed is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A replay that has ended: its arms, what they show, and the document of it."""
+
+    plan: Plan
+    arms: tuple[ArmSeen, ...]
+    exhibits: tuple[Exhibit, ...]
+    document: Document
+
+    def html(self) -> str:
+        """Return the report as one self-contained HTML file."""
+        return pages.html(self.document)
+
+    def text(self) -> str:
+        """Return the report for a terminal."""
+        return report.text(self.document)
+
+    def json(self) -> str:
+        """Return the document as JSON."""
+        return report.as_json(self.document)
+
+
+def replayed(
+    home: Path,
+    symbol: str,
+    *,
+    say: Callable[[str], None],
+    progress: Progress,
+    bars: Sequence[str],
+    begin: str | None = None,
+    end: str | None = None,
+    timeframes: str = "",
+    clock: str = "utc",
+    wanted: str = CONTROL,
+    profile: str | None = None,
+    provider: str | None = None,
+    costs: str = "",
+    max_cost: float | None = None,
+    seed: int | None = None,
+    workers: int = 1,
+    address: str | None = None,
+    name: str | None = None,
+    teach: bool = False,
+) -> Finished:
+    """Run a replay and write its document; raises ConfigError naming what to mend."""
+    plan = planned(
+        home,
+        symbol,
+        bars=bars,
+        begin=begin,
+        end=end,
+        timeframes=timeframes,
+        clock=clock,
+        wanted=wanted,
+        profile=profile,
+        provider=provider,
+        costs=costs,
+        seed=seed,
+        name=name,
+    )
+    logged = plan.log(home)
+    folder = home / FOLDER / plan.name
+    _keep_making(folder, plan)
+    if workers > 1 or address:
+        seen = _elsewhere(plan, folder, workers, address, say)
+    else:
+        with voices.opened(home, plan.profile, symbol, plan.name, max_cost=max_cost) as voice:
+            ticks = estimate(plan, voices.is_paid(plan.profile), say)
+            with progress(ticks * len(plan.arms), plan.name) as forward:
+                seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
+    say("judging the arms ...")
+    exhibits = judged(plan, seen, logged)
+    document = report.document(
+        plan.name,
+        "replay",
+        f"{plan.history.symbol} {', '.join(plan.history.timeframes)}: {_arms_told(plan.arms)}",
+        summary(exhibits),
+        period(plan, seen),
+        [arm.name for arm in plan.arms],
+        exhibits,
+        warnings(plan, seen),
+        System().real_now(),
+    )
+    report.write(home, document, overwrite=True)
+    if teach:
+        _teach(home, plan, seen[0], say)
+    return Finished(plan, tuple(seen), exhibits, document)
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def planned(
+    home: Path,
+    symbol: str,
+    *,
+    bars: Sequence[str],
+    begin: str | None,
+    end: str | None,
+    timeframes: str,
+    clock: str,
+    wanted: str,
+    profile: str | None,
+    provider: str | None,
+    costs: str,
+    seed: int | None,
+    name: str | None,
+) -> Plan:
+    """Return the plan of a replay; raises ConfigError naming what to mend."""
+    names = tuple(part.strip().upper() for part in timeframes.split(",") if part.strip())
+    first, last = _moment("--from", begin), _moment("--to", end)
+    if first and last and first >= last:
+        raise ConfigError(f"--from {begin} is not before --to {end}")
+    found = arms.chosen([part.strip() for part in wanted.split(",") if part.strip()])
+    history = cut(load(home, symbol, bars, timeframes=names, clock=clock), first, last)
+    settings = profile_of(home, symbol, profile, provider)
+    spent = Costs.read(costs, settings.symbol(symbol))
+    settings = spent.on(_weighed(settings, history), symbol)
+    drawn = SEED if seed is None else seed
+    plan = Plan("", history, settings, found, spent, first, last, drawn)
+    return dataclasses.replace(plan, name=_name(plan, name))
+
+
+def profile_of(home: Path, symbol: str, named: str | None, provider: str | None) -> Profile:
+    """Return the profile of a replay: the one named, or the one that the desk runs the symbol on.
+
+    Nothing waits for a person in a replay: execution approve becomes auto.
+    """
+    path = Path(named) if named and (named.endswith(".json") or Path(named).is_file()) else None
+    used = [item.profile for item in load_desk(home).instances if symbol in (item.id, item.symbol)]
+    settings = load_profile(path or named or next(iter(used), "default"), home)
+    values = json.loads(settings.model_dump_json())
+    if settings.execution == "approve":
+        values["execution"] = "auto"
+    if provider is not None:
+        values["agents"]["provider"] = provider
+    return validate(Profile, values, "the command line")
+
+
+def _weighed(profile: Profile, history: History) -> Profile:
+    """Return the profile with a weight for every timeframe: one that it does not know counts 1."""
+    known = {name: profile.timeframe_weights.get(name, 1.0) for name in history.timeframes}
+    return profile.model_copy(update={"timeframe_weights": known})
+
+
+def _name(plan: Plan, named: str | None) -> str:
+    if named is not None:
+        if not allowed(named):
+            raise ConfigError(
+                f"--name {named}: use letters, digits, dot, dash and underscore, 32 at most"
+            )
+        return named
+    told = json.dumps([plan.identity(arm) | {"program": ""} for arm in plan.arms], sort_keys=True)
+    return f"{plan.history.symbol.lower()}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{option} {text}: write a UTC time as 2024-05-01T10:00Z") from error
+
+
+# --- before and elsewhere -------------------------------------------------------------------------
+
+
+def estimate(plan: Plan, paid: bool, say: Callable[[str], None]) -> int:
+    """Say how much there is to do and how long it will take; return the ticks of an arm.
+
+    The speed is measured on the first ticks that are long enough in, with the rules provider, in a
+    store that is thrown away. A vendor's time and price are not foretold: its answers take seconds.
+    """
+    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    ticks = len(course.keys)
+    told = f"{ticks:,} ticks x {len(plan.arms)} arms of {plan.history.symbol}"
+    if paid:
+        say(f"{told}; a vendor is asked: seconds a tick, --max-cost holds")
+        return ticks
+    few = dataclasses.replace(course, keys=_inside(course))
+    seconds = 0.0
+    for arm in plan.arms:
+        began = REAL.monotonic()
+        run_arm(few, arm, plan.profile, voices.rules_voice(arm) if not arm.placebo else Voice())
+        seconds += (REAL.monotonic() - began) / max(1, len(few.keys)) * ticks
+    say(f"{told}; about {shards.duration_text(seconds)}")
+    return ticks
+
+
+def _inside(course: Course) -> tuple[TickKey, ...]:
+    """Return some ticks after the warm-up."""
+    begin = min(len(course.keys) - 1, (WARM_UP + 1) * len(course.instance.timeframes))
+    return course.keys[begin : begin + SAMPLE]
+
+
+def _elsewhere(
+    plan: Plan, folder: Path, workers: int, address: str | None, say: Callable[[str], None]
+) -> list[ArmSeen]:
+    """Run the arms in worker processes or on a cluster."""
+    if plan.profile.agents.provider != "rules":
+        raise ConfigError(
+            f"--workers and --cluster are for the rules provider; {plan.profile.agents.provider} "
+            "is asked from one process only"
+        )
+    opened = cluster.open_cluster(address) if address else shards.processes(workers)
+    with opened as executor:
+        return run_on(plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line()))
+
+
+def _keep_making(folder: Path, plan: Plan) -> None:
+    """Keep what the replay is made of; refuse a folder that belongs to another one."""
+    told = {
+        "history": parcels.packed_history(plan.history),
+        "profile": plan.profile.model_dump(mode="json"),
+        "arms": [arm.name for arm in plan.arms],
+        "costs": dataclasses.asdict(plan.costs),
+        "begin": iso(plan.begin) if plan.begin else "",
+        "end": iso(plan.end) if plan.end else "",
+        "seed": plan.seed,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    move_into_place(folder / MADE_OF, json.dumps(told))
+
+
+def _teach(home: Path, plan: Plan, control: ArmSeen, say: Callable[[str], None]) -> None:
+    """Keep L1's win rates in the desk's database, where the risk checks look for them."""
+    database = wiring.open_database(home)
+    try:
+        for timeframe in plan.history.timeframes:
+            for side in ("BUY", "SELL"):
+                trades = [
+                    trade
+                    for trade in control.trades
+                    if (trade.timeframe, trade.side) == (timeframe, side)
+                ]
+                wins = sum(trade.profit > 0 for trade in trades)
+                database.set_win_rate(
+                    plan.history.symbol,
+                    timeframe,
+                    side,
+                    wins=wins,
+                    trades=len(trades),
+                    source=plan.name,
+                )
+                say(f"taught: {timeframe} {side} {wins} of {len(trades)} won")
+    finally:
+        database.close()
+
+
+# --- after ----------------------------------------------------------------------------------------
+
+
+def judged(plan: Plan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, ...]:
+    """Return what the arms of a replay show."""
+    symbol = plan.history.symbol
+    return scorecard.exhibits(
+        seen,
+        {symbol: plan.history.frames},
+        profile=plan.profile,
+        trials=logged,
+        seed=plan.seed,
+        commission=plan.costs.commission,
+    )
+
+
+def summary(exhibits: Sequence[Exhibit]) -> str:
+    """Return the sentence that stands above everything else."""
+    found = {exhibit.name: exhibit for exhibit in exhibits}
+    return found["claims"].says[:MOST_SUMMARY] if "claims" in found else "Nothing could be judged."
+
+
+def period(plan: Plan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
+    """Return the first open and the last close that was run."""
+    ticks = [tick for arm in seen for tick in (arm.ticks[:1] + arm.ticks[-1:])]
+    if not ticks:
+        return plan.history.period
+    return min(tick.bar_time for tick in ticks), max(tick.close_time for tick in ticks)
+
+
+def warnings(plan: Plan, seen: Sequence[ArmSeen]) -> list[str]:
+    """Return what is to be read before the figures."""
+    found = []
+    if voices.is_paid(plan.profile):
+        found.append(
+            "A language model may have read about these days when it was trained. Only ticks after "
+            "its knowledge ends are evidence; the others show what it remembers."
+        )
+    if plan.history.derived:
+        names = ", ".join(plan.history.derived)
+        found.append(f"{names} bars were put together from shorter ones; half bars are left out.")
+    control = seen[0]
+    if control.skipped:
+        told = ", ".join(f"{number} {reason}" for reason, number in control.skipped.items())
+        found.append(f"Ticks that were not run: {told}.")
+    halted = {arm.name: arm.halts for arm in seen if arm.halts}
+    if halted:
+        told = ", ".join(f"{name} {number}" for name, number in halted.items())
+        found.append(f"Arms that halted themselves, and were resumed at midnight: {told}.")
+    missed = sum(tick.source_type == "L1_ONLY" for arm in seen[1:] for tick in arm.ticks)
+    if missed and plan.profile.agents.provider == "recorded":
+        found.append(f"{missed} ticks had no recorded answer that fits; they are L1 alone.")
+    found.append(
+        "A replay fills at the next bar's open and knows no queue, no requote and no news gap "
+        "inside a bar; docs/paper.md says what it cannot know."
+    )
+    return found
+
+
+def _arms_told(found: Sequence[Arm]) -> str:
+    return " against ".join(arm.name for arm in found if not arm.placebo)[:120]

@@ -1,0 +1,269 @@
+"""Runs an arm of a replay: the very run_tick over every tick of a history, in the live order.
+
+The market is the history's: fills at the next bar's open, stop before target inside a bar, gaps
+fill at the open (the paper bridge). Time is a clock that shows each close in turn and stands still
+within a tick, so that neither a slow machine nor a busy one changes a result; where a vendor is
+asked, real time passes and the deadline is real. Nothing is published, stored in a desk or told to
+a listener; what is kept of each tick is its observation (torra.replay.seen), and, with a
+checkpoint, the place to go on from.
+
+A desk that halted itself waits for a person; in a replay the person comes at the next midnight,
+UTC, and the halts are counted. A position that is open at the end is closed at the last close.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import pandas as pd
+
+from agents.contracts import Submit
+from instance_database import TickKey
+from torra.bar_window import HistoryWindow
+from torra.clock import Simulated, System, duration
+from torra.config import Instance, Profile
+from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
+from torra.journal_replay import Still
+from torra.memory_store import MemoryStore
+from torra.order_levels import TARGET_R
+from torra.replay.arms import Arm
+from torra.replay.checkpoints import Checkpoint
+from torra.replay.history import History
+from torra.replay.seen import tick_seen, trade_seen
+from torra.schedule import running_order
+from torra.tick_debate import Debater, Payer
+from torra_trader import Edges, run_tick
+
+CHUNK: Final = 1000
+"""Ticks between two checkpoints: some seconds of work."""
+
+EPOCH: Final = 1
+"""The desk's epoch in a replay, which nobody contests."""
+
+
+REAL: Final = System()
+"""The clock by which a tick's own time is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who speaks in an arm: nobody, a provider, or a debater that holds the debate itself."""
+
+    submit: Submit | None = None
+    provider: str = "nobody"
+    account: Payer | None = None
+    debater: Debater | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What every arm of a replay runs on: the bars, scored once, and the ticks in running order."""
+
+    history: History
+    instance: Instance
+    window: HistoryWindow
+    keys: tuple[TickKey, ...]
+
+    @classmethod
+    def of(
+        cls, history: History, *, begin: datetime | None = None, end: datetime | None = None
+    ) -> Course:
+        """Score a history and list its ticks that close in (begin, end]."""
+        instance = Instance(
+            symbol=history.symbol, timeframes=history.timeframes, feed="store", bridge="paper"
+        )
+        window = HistoryWindow(history.frames)
+        keys = (
+            TickKey(instance.id, name, moment.to_pydatetime())
+            for name, times in window.times.items()
+            for moment in times
+        )
+        wanted = (
+            key
+            for key in keys
+            if (begin is None or key.bar_time + duration(key.timeframe) > begin)
+            and (end is None or key.bar_time + duration(key.timeframe) <= end)
+        )
+        return cls(history, instance, window, tuple(sorted(wanted, key=running_order)))
+
+
+@dataclass(slots=True)
+class _Run:
+    """An arm under way: what it has come to since the last checkpoint, and over all."""
+
+    course: Course
+    profile: Profile
+    voice: Voice
+    store: MemoryStore
+    at: int = 0
+    halts: int = 0
+    halted_on: str = ""
+    skipped: Counter[str] = field(default_factory=Counter)
+    ticks: list[TickSeen] = field(default_factory=list)
+    trades: list[TradeSeen] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether every tick was run."""
+        return self.at == len(self.course.keys)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """How the arm stands, as JSON values."""
+        return {
+            "at": self.at,
+            "halts": self.halts,
+            "halted_on": self.halted_on,
+            "skipped": dict(sorted(self.skipped.items())),
+            "store": self.store.as_json(),
+        }
+
+
+def run_arm(
+    course: Course,
+    arm: Arm,
+    profile: Profile,
+    voice: Voice,
+    *,
+    checkpoint: Checkpoint | None = None,
+    commission: float = 0.0,
+    on_ticks: Callable[[int], None] | None = None,
+    chunk: int = CHUNK,
+) -> ArmSeen:
+    """Run an arm to its end and return what was observed.
+
+    `profile` is the replay's; the arm makes its own of it. With a `checkpoint` the arm goes on from
+    there, and every `chunk` ticks are saved. `on_ticks` hears how many more are done, those of an
+    earlier run included. Raises what run_tick raises.
+    """
+    tell = on_ticks or _nobody
+    run = _begun(course, arm.profile(profile), voice, checkpoint)
+    tell(run.at)
+    before: tuple[list[TickSeen], list[TradeSeen]] = ([], [])
+    if checkpoint is not None:
+        before = checkpoint.lines()
+    for number, _ in enumerate(_steps(run), 1):
+        tell(1)
+        if checkpoint is not None and (number % chunk == 0 or run.done):
+            checkpoint.save(run.ticks, run.trades, run.state)
+            before[0].extend(run.ticks)
+            before[1].extend(run.trades)
+            run.ticks, run.trades = [], []
+    return ArmSeen(
+        arm.name,
+        (*before[0], *run.ticks),
+        (*before[1], *run.trades),
+        capital=profile.risk.capital,
+        commission=commission,
+        skipped=dict(sorted(run.skipped.items())),
+        halts=run.halts,
+    )
+
+
+def _nobody(number: int) -> None:
+    """Tell nobody."""
+
+
+def _begun(course: Course, profile: Profile, voice: Voice, checkpoint: Checkpoint | None) -> _Run:
+    profiles = {course.instance.id: profile}
+    state = checkpoint.state if checkpoint else None
+    if state is None:
+        return _Run(course, profile, voice, MemoryStore(profiles))
+    return _Run(
+        course,
+        profile,
+        voice,
+        MemoryStore.of(state["store"], profiles),
+        at=state["at"],
+        halts=state["halts"],
+        halted_on=state["halted_on"],
+        skipped=Counter(state["skipped"]),
+    )
+
+
+def _steps(run: _Run) -> Iterator[None]:
+    """Run what is left of the ticks, one at a time."""
+    course, paid = run.course, run.voice.account is not None
+    start = course.history.period[0]
+    clock = Simulated(start) if paid else Still(start)
+    edges = Edges(
+        run.store,
+        course.window,
+        run.voice.submit,
+        run.voice.provider,
+        clock,
+        EPOCH,
+        account=run.voice.account,
+        debater=run.voice.debater,
+        recording=False,
+    )
+    while not run.done:
+        _step(run, course.keys[run.at], clock, edges)
+        run.at += 1
+        if run.done:
+            run.trades += _open_at_end(run)
+        yield
+
+
+def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
+    close = key.bar_time + duration(key.timeframe)
+    clock.set(close)
+    _let_a_person_in(run, close)
+    began = REAL.monotonic()
+    outcome = run_tick(
+        run.course.instance,
+        key.timeframe,
+        key.bar_time,
+        clock.monotonic(),
+        profile=run.profile,
+        edges=edges,
+    )
+    took = (REAL.monotonic() - began) * 1000.0
+    if outcome.seen is None:
+        run.skipped[outcome.reason or outcome.state] += 1
+    else:
+        run.ticks.append(tick_seen(outcome.seen, took))
+    run.trades += [trade_seen(row) for row in run.store.take_trades()]
+
+
+def _let_a_person_in(run: _Run, close: datetime) -> None:
+    """Resume a desk that halted itself on an earlier day."""
+    if run.store.trading_state() == "ACTIVE":
+        return
+    day = close.date().isoformat()
+    if not run.halted_on:
+        run.halts, run.halted_on = run.halts + 1, day
+    elif run.halted_on != day:
+        run.store.set_trading_state("ACTIVE", "a new day of the replay")
+        run.halted_on = ""
+
+
+def _open_at_end(run: _Run) -> list[TradeSeen]:
+    """Return the position that the history left open, if any, closed at its last close."""
+    instance = run.course.instance
+    held = run.store.paper_position(instance.id)
+    if held is None:
+        return []
+    last = run.course.keys[-1]
+    end = last.bar_time + duration(last.timeframe) - duration(instance.shortest)
+    frame = run.course.history.frames[instance.shortest]
+    frame = frame[frame.index <= pd.Timestamp(end)]
+    spec = run.profile.symbol(instance.symbol)
+    close, bar_time = float(frame["close"].iloc[-1]), frame.index[-1].to_pydatetime()
+    price = close if held.side == "LONG" else close + spec.spread
+    gain = price - held.entry if held.side == "LONG" else held.entry - price
+    row = run.store.signal(held.signal_id) or {}
+    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    ended = {
+        **row,
+        "closed_at": bar_time,
+        "close_price": price,
+        "r_multiple": gain / risk if risk else 0.0,
+        "profit": gain / spec.tick_size * spec.tick_value * held.lots,
+        "close_reason": "END",
+    }
+    return [trade_seen(ended)]

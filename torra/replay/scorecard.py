@@ -1,0 +1,210 @@
+"""The scorecard: from what the arms saw to everything that can honestly be said about it.
+
+One assembly for replays, recompositions and a running desk. It computes nothing of its own: each
+exhibit is torra.evaluation's, and this module hands the arms, the bars and the seeds to it. The
+order is that of reading: what is claimed first, the evidence under it, at the end what the sample
+could have shown at all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pandas as pd
+from numpy.random import PCG64, Generator
+
+from torra.clock import duration
+from torra.config import Profile
+from torra.evaluation import paired
+from torra.evaluation.agent_activity import activity_exhibit, restraint_exhibit
+from torra.evaluation.arm_tables import Compared, arm_exhibits
+from torra.evaluation.attribution import attribution, attribution_exhibit
+from torra.evaluation.calibration import calibration, calibration_exhibit
+from torra.evaluation.criteria import Measured, Share
+from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.gate_value import VetoedOpening
+from torra.evaluation.information import (
+    by_group,
+    coefficients,
+    groups_exhibit,
+    information_exhibit,
+)
+from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.evaluation.opinion_table import agent_ids
+from torra.evaluation.outcomes import Costs, Outcomes, outcomes
+from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
+from torra.evaluation.random_entries import random_entries_exhibit
+from torra.evaluation.recomposition import Brain
+from torra.evaluation.state_timeline import states_exhibit
+from torra.replay.entries import Beside, beside_random
+from torra.replay.vetoes import vetoed, would_have_come_to
+
+CONTROL: Final = "l1"
+REFERENCES: Final = ("full", "budget", "analysts", "final", "recomposed", "legacy")
+"""Whose agents are looked at one by one: the first of these that is there."""
+
+PLACEBO: Final = "placebo_"
+"""Beginning of the names of arms that speak another arm's words."""
+
+OUTAGE: Final = "outage"
+BUDGET: Final = "budget"
+PIVOTAL: Final = "pivotal"
+ANALYST: Final = "analyst"
+
+FIRST: Final = (
+    "claims", "arms", "placebos", "random-entries", "discordant", "paired-days", "sharpe", "gate",
+)  # fmt: skip
+LAST: Final = ("criteria", "states", "power")
+"""The order of reading: these first, what is known of the agents next, these last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """The bars that the arms saw, by symbol and timeframe, and what a trade costs there."""
+
+    frames: Mapping[str, Mapping[str, pd.DataFrame]]
+    profile: Profile
+    commission: float = 0.0
+
+    def outcomes(self, ticks: Sequence[TickSeen]) -> Outcomes:
+        """Return the forward outcomes of ticks."""
+        flat = {
+            (symbol, name): frame
+            for symbol, frames in self.frames.items()
+            for name, frame in frames.items()
+        }
+        return outcomes(ticks, flat, {symbol: self.costs(symbol) for symbol in self.frames})
+
+    def costs(self, symbol: str) -> Costs:
+        """Return what a round trip costs, in units of the price."""
+        spec = self.profile.symbol(symbol)
+        value = spec.tick_value / spec.tick_size
+        return Costs(spec.spread + 2 * spec.slippage, self.commission / value if value else 0.0)
+
+    def openings(self, arm: ArmSeen) -> tuple[VetoedOpening, ...]:
+        """Return the openings that an arm's gate took away, with what they would have come to."""
+        return tuple(
+            VetoedOpening(tick.key, tick.verdict, self._worth(tick)) for tick in vetoed(arm.ticks)
+        )
+
+    def _worth(self, tick: TickSeen) -> float | None:
+        frames = self.frames[tick.symbol]
+        shortest = frames[min(frames, key=duration)]
+        return would_have_come_to(tick, shortest, self.profile.symbol(tick.symbol))
+
+
+def exhibits(
+    arms: Sequence[ArmSeen],
+    frames: Mapping[str, Mapping[str, pd.DataFrame]],
+    *,
+    profile: Profile,
+    trials: int = 1,
+    seed: int = 0,
+    commission: float = 0.0,
+    measured: Measured | None = None,
+) -> tuple[Exhibit, ...]:
+    """Return everything that the arms show, in the order of reading.
+
+    The arm `l1` is the control; without it nothing is paired. `frames` are the bars by symbol and
+    timeframe, `trials` how many configurations were ever tried on them, `seed` that of all
+    resampling. `measured` has what the arms cannot tell of the success criteria.
+    """
+    market = Market(frames, profile, commission)
+    told = _with_outage(measured or Measured(), arms)
+    compared = compare(arms, market, trials=trials, seed=seed, measured=told)
+    beside = random_beside(compared.arms, market, seed)
+    compared = replace(compared, by_chance={one.arm: one.as_good for one in beside})
+    found = {exhibit.name: exhibit for exhibit in arm_exhibits(compared)}
+    found["random-entries"] = random_entries_exhibit(beside)
+    found |= {exhibit.name: exhibit for exhibit in _agents(compared.arms, market, seed)}
+    if arms:
+        found["states"] = states_exhibit(arms[0])
+    between = [name for name in found if name not in (*FIRST, *LAST)]
+    return tuple(found[name] for name in (*FIRST, *between, *LAST) if name in found)
+
+
+def compare(
+    arms: Sequence[ArmSeen],
+    market: Market,
+    *,
+    trials: int = 1,
+    seed: int = 0,
+    measured: Measured | None = None,
+) -> Compared:
+    """Return what is compared with what: the outage is no competitor, placebos are somebody's."""
+    shown = [arm for arm in arms if arm.name != OUTAGE]
+    control = next((arm for arm in shown if arm.name == CONTROL), None)
+    words = [arm.name for arm in shown if arm.name.startswith(PLACEBO)]
+    real = [arm.name for arm in shown if arm.name not in (*words, CONTROL)]
+    known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
+    return Compared(
+        shown,
+        control=CONTROL,
+        placebos=dict.fromkeys(real, words),
+        outcomes=known,
+        vetoed={arm.name: market.openings(arm) for arm in shown if heard(arm)},
+        trials=trials,
+        seed=seed,
+        measured=measured or Measured(),
+    )
+
+
+def random_beside(arms: Sequence[ArmSeen], market: Market, seed: int) -> list[Beside]:
+    """Return every arm that is nobody's placebo beside random entries."""
+    return [
+        beside_random(arm, market.frames, market.profile, _rng(seed, f"{arm.name} entries"))
+        for arm in arms
+        if not arm.name.startswith(PLACEBO)
+    ]
+
+
+def reference(arms: Sequence[ArmSeen]) -> ArmSeen | None:
+    """Return the arm whose agents are looked at one by one; None where nobody was asked."""
+    named = {arm.name: arm for arm in arms if heard(arm)}
+    return next((named[name] for name in REFERENCES if name in named), None)
+
+
+def heard(arm: ArmSeen) -> bool:
+    """Return whether any agent of an arm ever answered."""
+    return any(one.answered for tick in arm.ticks for one in tick.opinions)
+
+
+def _agents(arms: Sequence[ArmSeen], market: Market, seed: int) -> Iterator[Exhibit]:
+    """Yield what can be said of the agents one by one."""
+    arm = reference(arms)
+    if arm is not None:
+        known, brain = market.outcomes(arm.ticks), Brain.of(market.profile)
+        rng = _rng(seed, arm.name)
+        yield information_exhibit(coefficients(arm.ticks, known, rng=rng))
+        yield groups_exhibit(by_group(arm.ticks, known, lambda tick: tick.regime), "regime")
+        yield attribution_exhibit(attribution(arm, known, brain))
+        by_verdict = attribution(arm, known, brain, worth="verdict")
+        yield attribution_exhibit(by_verdict, "attribution-verdicts")
+        single = agent_ids(arm.ticks, ANALYST)
+        words = [calibration(arm.ticks, known, [name], name=name) for name in single]
+        yield calibration_exhibit([calibration(arm.ticks, known), *words])
+        yield activity_exhibit(arm.ticks)
+        yield restraint_exhibit(arm.ticks, market.profile.gate)
+    named = {each.name: each for each in arms}
+    if PIVOTAL in named and BUDGET in named:
+        found = pivotal_effect(named[BUDGET], named[PIVOTAL], Brain.of(market.profile))
+        yield pivotal_exhibit(found)
+
+
+def _rng(seed: int, use: str) -> Generator:
+    """Return a generator of its own for each use, so that no draw depends on another's."""
+    return Generator(PCG64([seed, zlib.crc32(use.encode())]))
+
+
+def _with_outage(told: Measured, arms: Sequence[ArmSeen]) -> Measured:
+    """Return what is measured with the outage's part: scores that equal L1's to the last bit."""
+    named = {arm.name: arm for arm in arms}
+    if OUTAGE not in named:
+        return told
+    ticks = named[OUTAGE].ticks
+    same = sum(tick.scores == tick.l1 for tick in ticks)
+    lost = len(named[CONTROL].ticks) - len(ticks) if CONTROL in named else None
+    return replace(told, fallbacks=Share(same, len(ticks)), lost=lost)

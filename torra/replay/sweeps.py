@@ -1,0 +1,479 @@
+"""The work behind `torra sweep`: a grid of configurations on L1 alone, and what may be made of it.
+
+Every configuration is run (torra.l1_sweep) and entered into the log of trials before its result is
+known. The table of them all is not yet an answer: the best of many is lucky. So it is said beside
+it what walking forward would have chosen and got, how likely it is that the best is only the
+luckiest (PBO), what is left of its Sharpe ratio after all trials (deflated), and what random
+entries with the same exits, costs and share of longs come to. Costs are those of the replay: spread
+and slippage in the fills, commission off each trade's R. The same words give the same document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from torra.clock import System
+from torra.config import Instance
+from torra.dashboard.replay_files import Document
+from torra.errors import ConfigError
+from torra.evaluation import account_curve, sharpe
+from torra.evaluation.exhibits import Cell as Shown
+from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.evaluation.intervals import Mean, mean_of
+from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.overfitting import overfitting, overfitting_exhibit
+from torra.evaluation.power import trades_take
+from torra.evaluation.random_entries import (
+    DRAWS,
+    RandomEntries,
+    drawn,
+    outcomes,
+    random_entries_exhibit,
+)
+from torra.evaluation.trade_figures import net_results
+from torra.evaluation.walk_forward import (
+    DAY,
+    Results,
+    by_day,
+    folds,
+    walk_forward,
+    walk_forward_exhibit,
+)
+from torra.evaluation.wording import count, percent, rounded, signed, span
+from torra.l1_sweep import Ground, Swept
+from torra.l1_trades import END
+from torra.l1_verdicts import micros
+from torra.replay import grids, report, reporting, trials
+from torra.replay.grids import Cell
+from torra.replay.history import History
+from torra.replay.replaying import Plan
+
+FOLDS: Final = 4
+PURGE: Final = 100
+"""Bars before a border: longer than nearly every trade lives."""
+
+EMBARGO: Final = 20
+SHOWN: Final = 12
+"""Configurations in the table, the best first; the JSON has them all."""
+
+SATURDAY, SUNDAY, THURSDAY, WEEK = 5, 6, 3, 7
+"""Days of a week; 1970 began on a Thursday."""
+
+Times = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one configuration came to, net of costs; `r` results in the order of openings.
+
+    `sharpe` is a year's, `longs` the share of longs; None where there was too little.
+    """
+
+    name: str
+    settings: dict[str, float]
+    trades: int
+    expectancy: float | None
+    total_r: float
+    hit_rate: float | None
+    longs: float | None
+    sharpe: float | None
+    halts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeping:
+    """A sweep that has ended: a row for each configuration, in the order of the grid, and exhibits.
+
+    `trials` counts all that was ever tried on the symbol, these included.
+    """
+
+    symbol: str
+    rows: tuple[Row, ...]
+    exhibits: tuple[Exhibit, ...]
+    trials: int
+    bars: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        figures = {one.name: {"says": one.says, **dict(one.figures)} for one in self.exhibits}
+        rows = [asdict(row) for row in self.rows]
+        head = {"symbol": self.symbol, "bars": self.bars, "trials": self.trials}
+        return {**head, "configurations": rows, "found": figures}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A sweep from the command line: what was planned, what came of it, the document."""
+
+    plan: Plan
+    sweeping: Sweeping
+    document: Document
+
+    def text(self) -> str:
+        """Return the sweep for a terminal."""
+        return report.text(self.document)
+
+    def json(self) -> str:
+        """Return every configuration and every finding as JSON."""
+        return json.dumps(self.sweeping.as_json(), indent=2, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A configuration with its trades by opening, its net results, those by day, its Sharpe."""
+
+    cell: Cell
+    trades: tuple[TradeSeen, ...]
+    results: Results
+    daily_r: Floats
+    ratio: sharpe.Sharpe
+    halts: int
+
+
+def swept(
+    home: Path,
+    symbol: str,
+    *,
+    say: Callable[[str], None],
+    bars: Sequence[str],
+    thresholds: str,
+    weights: Sequence[str] = (),
+    folds: int = FOLDS,
+    purge: int = PURGE,
+    embargo: int = EMBARGO,
+    begin: str | None = None,
+    end: str | None = None,
+    timeframes: str = "",
+    clock: str = "utc",
+    profile: str | None = None,
+    costs: str = "",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Finished:
+    """Run a sweep of one symbol and write its document; raises ConfigError naming what to mend."""
+    plan = reporting.planned(
+        home,
+        symbol,
+        bars=bars,
+        begin=begin,
+        end=end,
+        timeframes=timeframes,
+        clock=clock,
+        wanted="l1",
+        profile=profile,
+        provider=None,
+        costs=costs,
+        seed=seed,
+        name=name,
+    )
+    cells = grids.cells(plan.profile, thresholds, weights)
+    walk = (folds, purge, embargo)
+    called = name or _name(plan, cells, walk)
+    logged = trials.log(home, symbol, _trials(plan, cells), f"sweep {called}")
+    say(f"{count(len(cells), 'configuration')} of {symbol} {', '.join(plan.history.timeframes)}")
+    sweeping = sweep_cells(
+        plan.history,
+        cells,
+        begin=plan.begin,
+        end=plan.end,
+        commission=plan.costs.commission,
+        walk=walk,
+        logged=logged,
+        seed=plan.seed,
+    )
+    document = report.document(
+        called,
+        "replay",
+        f"{symbol} {', '.join(plan.history.timeframes)}: a sweep of "
+        f"{count(len(cells), 'configuration')}, L1 alone",
+        sweeping.exhibits[0].says[: reporting.MOST_SUMMARY],
+        plan.history.period,
+        ["l1"],
+        sweeping.exhibits,
+        ["A sweep asks no agent. " + reporting.warnings(plan, [ArmSeen("l1", (), ())])[-1]],
+        System().real_now(),
+    )
+    report.write(home, document, overwrite=True)
+    return Finished(plan, sweeping, document)
+
+
+def _name(plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
+    told = json.dumps([plan.name, [cell.name for cell in cells], walk])
+    return f"{plan.history.symbol.lower()}-sweep-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def _trials(plan: Plan, cells: Sequence[Cell]) -> list[str]:
+    """Return the name of each configuration in the log of trials."""
+    identity = {**plan.identity(plan.arms[0]), "program": ""}
+    symbol, digest = plan.history.symbol, plan.history.digest
+    return [
+        trials.name_of("cell", symbol, digest, {**identity, "profile": cell.profile.digest()})
+        for cell in cells
+    ]
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def sweep_cells(
+    history: History,
+    cells: Sequence[Cell],
+    *,
+    begin: datetime | None = None,
+    end: datetime | None = None,
+    commission: float = 0.0,
+    walk: tuple[int, int, int] = (FOLDS, PURGE, EMBARGO),
+    logged: int = 0,
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Sweeping:
+    """Return what the configurations of a grid make of a history.
+
+    `walk` is the number of folds, purge and embargo in bars of the shortest timeframe; `commission`
+    is a lot's, there and back, `logged` the number of trials on record. Raises ConfigError for a
+    history that is too short, also for its folds.
+    """
+    instance = Instance(symbol=history.symbol, timeframes=history.timeframes, feed="store")
+    ground = Ground(instance, history.frames, begin=begin, end=end)
+    days, all_week = _days(ground.ticks.close)
+    borders = _folds(ground, walk)
+    tried = [_tried(cell, ground.run(cell.profile), days, all_week, commission) for cell in cells]
+    rng = Generator(PCG64([seed, len(cells)]))
+    best = _best(tried)
+    judged = walk_forward([one.results for one in tried], borders, days)
+    exhibits = (
+        _table(tried, rng),
+        walk_forward_exhibit(judged, rng),
+        overfitting_exhibit(overfitting(np.array([one.daily_r for one in tried]).T)),
+        _deflated(best, tried, max(logged, len(cells))),
+        _beside_chance(best, tried, ground, history, rng, draws),
+    )
+    rows = tuple(_row(one) for one in tried)
+    return Sweeping(history.symbol, rows, exhibits, max(logged, len(cells)), ground.bars)
+
+
+def _folds(ground: Ground, walk: tuple[int, int, int]) -> Any:
+    shortest = ground.streams[0].timeframe
+    mine = ground.ticks.stream == 0
+    try:
+        return folds(ground.ticks.close[mine], *walk)
+    except ValueError as error:
+        raise ConfigError(f"--folds: {error} (bars of {shortest})") from error
+
+
+def _days(closes: Times) -> tuple[Times, bool]:
+    """Return the trading days as days since 1970, and whether the market has no weekend.
+
+    As torra.evaluation.account_curve has them: Sunday evening belongs to Monday.
+    """
+    days = np.unique((closes - 1) // DAY)
+    weekday = (days + THURSDAY) % WEEK
+    all_week = bool((weekday == SATURDAY).any())
+    return (days, True) if all_week else (np.unique(days + (weekday == SUNDAY)), False)
+
+
+def _tried(cell: Cell, found: Swept, days: Times, all_week: bool, commission: float) -> _Tried:
+    trades = tuple(sorted(found.trades, key=lambda trade: trade.opened))
+    capital = cell.profile.risk.capital
+    arm = ArmSeen(cell.name, (), trades, capital=capital, commission=commission)
+    r = np.array(net_results(arm))
+    closed = np.array([micros(trade.closed) for trade in trades], dtype=np.int64)
+    decided = np.array([micros(trade.decided) for trade in trades], dtype=np.int64)
+    known = closed + found.ticks.streams[0].step
+    money = np.array([trade.profit - commission * trade.lots for trade in trades])
+    daily = by_day(closed, money, days)
+    level = capital + np.concatenate([[0.0], np.cumsum(daily)[:-1]]) if len(daily) else daily
+    shares = daily / level if (level > 0).all() else np.empty(0)
+    year = account_curve.YEAR_OF_ALL_DAYS if all_week else account_curve.YEAR_OF_WEEKDAYS
+    return _Tried(
+        cell,
+        trades,
+        Results(cell.name, decided, known, r),
+        by_day(closed, r, days),
+        sharpe.sharpe_of(shares.tolist(), year, len(days) / year),
+        found.halts,
+    )
+
+
+def _row(one: _Tried) -> Row:
+    r, number = one.results.r, len(one.trades)
+    return Row(
+        one.cell.name,
+        dict(one.cell.settings),
+        number,
+        float(r.mean()) if number else None,
+        math.fsum(r),
+        float((r > 0).mean()) if number else None,
+        _longs(one) / number if number else None,
+        one.ratio.ratio,
+        one.halts,
+    )
+
+
+def _longs(one: _Tried) -> int:
+    return sum(trade.side == "BUY" for trade in one.trades)
+
+
+def _best(tried: Sequence[_Tried]) -> _Tried | None:
+    """Return the configuration with the best daily Sharpe ratio; None where none has one."""
+    known = [one for one in tried if one.ratio.daily is not None]
+    return max(known, key=lambda one: one.ratio.daily or -math.inf, default=None)
+
+
+# --- what it shows --------------------------------------------------------------------------------
+
+
+def _table(tried: Sequence[_Tried], rng: Generator) -> Exhibit:
+    """Return the table of the best configurations by R a trade, and a plot of all of them."""
+    traded = [one for one in tried if one.trades]
+    order = sorted(traded, key=lambda one: -float(one.results.r.mean()))[:SHOWN]
+    means = [mean_of(one.results.r, rng) for one in order]
+    return Exhibit(
+        "sweep",
+        "Configurations by R a trade, net of costs",
+        ("configuration", "trades", "hit rate", "R a trade", "95 % interval", "R in all", "Sharpe"),
+        tuple(_shown(one, mean) for one, mean in zip(order, means, strict=True)),
+        _says(tried, order, means),
+        any(mean.low is not None for mean in means),
+        _plots(tried),
+        {
+            "configurations": float(len(tried)),
+            "traded": float(len(traded)),
+            "above": float(sum(one.results.r.mean() > 0 for one in traded)),
+            "best": means[0].mean if means else None,
+        },
+    )
+
+
+def _shown(one: _Tried, mean: Mean) -> tuple[Shown, ...]:
+    return (
+        one.cell.name,
+        len(one.trades),
+        percent(float((one.results.r > 0).mean())),
+        rounded(mean.mean, 3),
+        None if mean.low is None else span(mean.low, mean.high, 3),
+        rounded(math.fsum(one.results.r), 1),
+        rounded(one.ratio.ratio, 2),
+    )
+
+
+def _says(tried: Sequence[_Tried], order: Sequence[_Tried], means: Sequence[Mean]) -> str:
+    if not order:
+        return f"None of {count(len(tried), 'configuration')} traded. {trades_take(0)}"
+    traded = [one for one in tried if one.trades]
+    above = sum(one.results.r.mean() > 0 for one in traded)
+    return (
+        f"{above} of {count(len(traded), 'configuration')} that traded made more than nothing; the "
+        f"best is {order[0].cell.name} with {signed(means[0].mean, 3)} R over "
+        f"{count(len(order[0].trades), 'trade')}. The best of many is lucky: read on before "
+        f"believing it. {trades_take(len(order[0].trades))}"
+    )
+
+
+def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:
+    """Return R a trade over the threshold, a line for every combination of weights."""
+    lines: dict[str, list[tuple[float, float | None]]] = {}
+    for one in tried:
+        settings = dict(one.cell.settings)
+        threshold = settings.pop("threshold", None)
+        if threshold is None:
+            return ()
+        name = " ".join(f"{key} {value:g}" for key, value in settings.items()) or "R a trade"
+        mean = float(one.results.r.mean()) if one.trades else None
+        lines.setdefault(name, []).append((threshold, mean))
+    if len(lines) > SHOWN or any(len(points) < 2 for points in lines.values()):
+        return ()
+    drawn_lines = tuple(Line(name, tuple(sorted(points))) for name, points in lines.items())
+    return (Plot("R a trade by threshold", "line", drawn_lines, "threshold", "R a trade, net"),)
+
+
+def _deflated(best: _Tried | None, tried: Sequence[_Tried], trials: int) -> Exhibit:
+    """Return what is left of the best Sharpe ratio after every trial on record."""
+    spread = sharpe.spread_of_trials([one.ratio for one in tried])
+    ratio = best.ratio if best else sharpe.Sharpe(0, 0.0)
+    left = sharpe.deflated(ratio, trials, spread)
+    chance = sharpe.expected_maximum(trials, spread) * math.sqrt(ratio.per_year)
+    return Exhibit(
+        "deflated-sharpe",
+        "The best Sharpe ratio, and what chance alone would show",
+        ("configuration", "days", "Sharpe a year", "standard error", "by chance", "deflated"),
+        (
+            (
+                best.cell.name if best else None,
+                ratio.days,
+                rounded(ratio.ratio, 2),
+                rounded(ratio.error, 2),
+                rounded(chance, 2),
+                rounded(left, 3),
+            ),
+        ),
+        _deflated_says(ratio, left, chance, trials),
+        left is not None and ratio.years >= 1,
+        figures={"sharpe": ratio.ratio, "chance": chance, "deflated": left, "trials": trials},
+    )
+
+
+def _deflated_says(ratio: sharpe.Sharpe, left: float | None, chance: float, trials: int) -> str:
+    if ratio.ratio is None or left is None:
+        return "No configuration has enough days with results for a Sharpe ratio."
+    short = "" if ratio.years >= 1 else " Under a year of days, no ratio is claimed."
+    return (
+        f"The best of {count(trials, 'trial')} has a Sharpe ratio of {ratio.ratio:.2f} a year; the "
+        f"best of as many without any skill would be expected at {chance:.2f}. The probability "
+        f"that it is truly above 0 is {percent(left)}.{short}"
+    )
+
+
+def _beside_chance(
+    best: _Tried | None,
+    tried: Sequence[_Tried],
+    ground: Ground,
+    history: History,
+    rng: Generator,
+    draws: int,
+) -> Exhibit:
+    """Return the best configuration beside its placebo, with what choosing it means for that."""
+    found = [_placebo(best, ground, history, rng, draws)] if best else []
+    shown = random_entries_exhibit(found)
+    if not found or len(tried) < 2:
+        return shown
+    picked = f"It was picked as the best of {len(tried)}, which the draws were not."
+    return replace(shown, says=f"{shown.says} {picked}")
+
+
+def _placebo(
+    best: _Tried, ground: Ground, history: History, rng: Generator, draws: int
+) -> tuple[str, float | None, RandomEntries]:
+    """Return the best configuration beside random entries: as many on each timeframe and side."""
+    ended = [trade for trade in best.trades if trade.reason != END]
+    profile = best.cell.profile
+    spec, total, longs = profile.symbol(history.symbol), np.zeros(draws), 0
+    for number, stream in enumerate(ground.streams):
+        mine = [trade for trade in ended if trade.timeframe == stream.timeframe]
+        if not mine:
+            continue
+        ran = np.zeros(len(stream.atr), dtype=bool)
+        ran[ground.ticks.bar[ground.ticks.stream == number]] = True
+        bars, atr = history.frames[stream.timeframe], np.where(ran, stream.atr, np.nan)
+        found = outcomes(bars, atr, spec, farthest=profile.risk.price_collar_atr)
+        buys = sum(trade.side == "BUY" for trade in mine)
+        some = drawn(found, buys, len(mine) - buys, rng, draws)
+        if not len(some.expectancies):
+            return best.cell.name, None, some
+        total, longs = total + some.expectancies * len(mine), longs + buys
+    trades = len(ended)
+    placebo = RandomEntries(trades, longs, total / trades if trades else np.empty(0))
+    expected = float(np.mean([trade.r for trade in ended])) if trades else None
+    return best.cell.name, expected, placebo

@@ -1,0 +1,71 @@
+"""What vetoed openings would have come to: the same levels and exits on the bars that followed.
+
+The gate's worth is loss avoided minus gain forgone. An opening that a veto took away (GATE_VETO,
+GATE_CANNOT_OPEN) is made on the paper bridge at the next bar's open, with the levels of its tick,
+and followed to its stop or its target; an opposite verdict would close it earlier in a real arm, so
+this is what the trade itself was worth. Of ticks in a row on which the same verdict was vetoed the
+first is the opening; the others are the same decision asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pandas as pd
+
+from torra.bar_window import as_bars
+from torra.bridges import paper
+from torra.config import SymbolSpec
+from torra.deny_reasons import DenyReason
+from torra.evaluation.observations import TickSeen
+from torra.order_levels import Levels, Side, levels
+
+VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
+LOTS: Final = 1.0
+"""Size of a trade whose result is told in R."""
+
+LOOK: Final = 500
+"""Bars that are looked through at a time for the end of a trade."""
+
+
+def vetoed(ticks: Sequence[TickSeen]) -> Iterator[TickSeen]:
+    """Yield the ticks on which an opening was first taken away, in their order."""
+    standing: dict[str, str] = {}
+    for tick in ticks:
+        if tick.verdict == "HOLD" or tick.reason not in VETOED:
+            standing.pop(tick.instance, None)
+            continue
+        if standing.get(tick.instance) != tick.verdict:
+            yield tick
+        standing[tick.instance] = tick.verdict
+
+
+def would_have_come_to(tick: TickSeen, bars: pd.DataFrame, spec: SymbolSpec) -> float | None:
+    """Return the result, in R, of the opening that a tick asked for; None when none could be made.
+
+    `bars` are those of the instance's shortest timeframe. None too where the bars end before the
+    trade does.
+    """
+    side: Side = "BUY" if tick.verdict == "BUY" else "SELL"
+    found = levels(side, tick.close, tick.atr, spec)
+    if not isinstance(found, Levels):
+        return None
+    orders: Sequence[paper.PaperOrder] = (
+        paper.PaperOrder(
+            "veto", "open", side, LOTS, found.stop, found.target, tick.close_time, entry=found.entry
+        ),
+    )
+    position: paper.PaperPosition | None = None
+    at = int(bars.index.searchsorted(pd.Timestamp(tick.close_time)))
+    while at < len(bars) and (orders or position):
+        path = as_bars(bars.iloc[at : at + LOOK])
+        result, _ = paper.advance_all(
+            orders, position, path, cursor=None, spread=spec.spread, spec=spec
+        )
+        orders, position = result.orders, result.position
+        for event in result.events:
+            if event.kind in ("STOPPED", "TARGET"):
+                return event.r_multiple
+        at += LOOK
+    return None
