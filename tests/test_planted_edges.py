@@ -72,7 +72,7 @@ def seen_by_a_seer(history: History, share: float) -> list[ArmSeen]:
 def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
     share: float, found: bool
 ) -> None:
-    history = random_walk(2600, 11)
+    history = random_walk(1900, 11)
     told = by_name(
         scorecard.exhibits(
             seen_by_a_seer(history, share), {"XAUUSD": history.frames}, profile=profile()
@@ -88,7 +88,7 @@ def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
 
 def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
     """L1 buys strength; in a market whose strength lasts, that must pay and be said."""
-    history = trending(5500, 3)
+    history = trending(4200, 3)
     plan = plan_of(history, ("l1",))
     seen = run(plan, voices.rules_voice)
     told = by_name(
@@ -117,7 +117,7 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 900, 2500
+BARS_BY_DAY, BARS_BY_NIGHT = 700, 2500
 
 
 def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:

@@ -17,7 +17,8 @@ from torra.l1_sweep import Ground
 from torra.replay import trials
 from torra.replay.grids import cells
 from torra.replay.history import History
-from torra.replay.sweeps import Sweeping, sweep_cells, swept
+from torra.replay.sweep_jobs import swept
+from torra.replay.sweeps import Sweeping, sweep_cells
 
 WALK = (3, 40, 10)
 
@@ -101,20 +102,33 @@ def test_folds_that_do_not_fit_are_refused() -> None:
         sweep_cells(history, cells(l1_markets.profile(), ".3"), walk=(20, 10, 10))
 
 
+REST: Any = {
+    "begin": None, "end": None, "timeframes": "", "clock": "utc", "profile": None, "seed": None,
+}  # fmt: skip
+
+
+def test_several_symbols_need_a_file_each(tmp_path: Path) -> None:
+    asked: Any = {"bars": ["a.csv"], "thresholds": ".3", "costs": "", **REST}
+    with pytest.raises(ConfigError, match="--bars BTCUSD=FILE"):
+        swept(tmp_path, ["BTCUSD", "XAUUSD"], say=str, **asked)
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "BTCUSD_M15.csv"
     frame = l1_markets.walk(8, 1300, holes=0.0, price=40_000.0)
     frame.to_csv(file, date_format="%Y-%m-%dT%H:%M:%SZ")
-    asked = {"bars": [str(file)], "thresholds": ".3,.5", "costs": "15,0,0", "folds": 2}
+    asked: Any = {"bars": [str(file)], "thresholds": ".3,.5", "costs": "15,0,0", "folds": 2}
     told: list[str] = []
-    first = swept(tmp_path, "BTCUSD", say=told.append, **asked)  # type: ignore[arg-type]
-    again = swept(tmp_path, "BTCUSD", say=told.append, **asked)  # type: ignore[arg-type]
+    (first,) = swept(tmp_path, ["BTCUSD"], say=told.append, **REST, **asked)
+    (again,) = swept(tmp_path, ["BTCUSD"], say=told.append, **REST, **asked)
     assert "2 configurations of BTCUSD M15" in told[0]
-    assert first.json() == again.json()
-    assert first.sweeping.trials == again.sweeping.trials == trials.count(tmp_path, "BTCUSD") == 2
+    assert first.found == again.found
+    assert first.found["trials"] == again.found["trials"] == trials.count(tmp_path, "BTCUSD") == 2
     assert "Whether the best configuration" in first.text()
     (document,) = (tmp_path / "replays").glob("btcusd-sweep-*.json")
     assert json.loads(document.read_text())["name"] == first.document.name
+    (spread,) = swept(tmp_path, ["BTCUSD"], say=told.append, workers=2, **REST, **asked)
+    assert spread.found == first.found
 
 
 def test_several_timeframes_have_placebos_of_each() -> None:

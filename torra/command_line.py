@@ -20,7 +20,7 @@ from torra.first_steps import init
 from torra.plain_errors import plainly
 from torra.profile_commands import profile
 from torra.replay.checking_commands import consistency, lookahead
-from torra.replay.commands import recompose, replay
+from torra.replay.commands import recompose, replay, sweep
 from torra.replay.standing_commands import scorecard, standing
 
 
@@ -275,7 +275,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit,
-    replay, recompose, scorecard, standing, lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

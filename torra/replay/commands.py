@@ -7,6 +7,7 @@ with --report, into one HTML file. An interrupted replay that is started again g
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +97,49 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
         click.echo(found.json())
     else:
         click.echo(found.text())
+
+
+@click.command("sweep")
+@click.argument("symbols", nargs=-1, required=True)
+@click.option(
+    "--bars",
+    "bars",
+    multiple=True,
+    help="A file of bars, SYMBOL=FILE where there are several symbols; or store.",
+)
+@click.option("--thresholds", default="", help="Of BUY and SELL alike, as .3:.7:.05 or .4,.5.")
+@click.option(
+    "--weights",
+    multiple=True,
+    help="NAME=AXIS: a vector, ath or a timeframe, as momentum=0:.5:.25.",
+)
+@click.option("--folds", type=click.IntRange(1, 50), default=4, show_default=True)
+@click.option("--purge", type=click.IntRange(0), default=100, show_default=True, help="Bars.")
+@click.option("--embargo", type=click.IntRange(0), default=20, show_default=True, help="Bars.")
+@click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01.")
+@click.option("--to", "end", help="Last close that is run, UTC.")
+@click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
+@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
+@click.option("--profile", help="Use this profile: a name or a file.")
+@click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's.")
+@click.option("--seed", type=int, help="Of the resampling.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
+@click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
+@click.option("--name", help="What the result is called; default: made of symbol and settings.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def sweep(home: Path, /, symbols: tuple[str, ...], as_json: bool, **asked: Any) -> None:
+    """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
+    from torra.replay import sweep_jobs  # noqa: PLC0415
+
+    names = [symbol.upper() for symbol in symbols]
+    found = sweep_jobs.swept(home, names, say=_say, **asked)
+    if as_json:
+        told = [dict(one.found) for one in found]
+        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
+    else:
+        click.echo("\n\n".join(one.text() for one in found))
 
 
 @contextmanager

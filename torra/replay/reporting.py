@@ -27,6 +27,7 @@ from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms, cluster, pages, parcels, report, scorecard, shards, voices
 from torra.replay.arms import CONTROL, Arm
+from torra.replay.caveats import caveats
 from torra.replay.checkpoints import move_into_place
 from torra.replay.history import History, cut, load
 from torra.replay.recomposing import MADE_OF, Progress
@@ -120,7 +121,7 @@ def replayed(
         period(plan, seen),
         [arm.name for arm in plan.arms],
         exhibits,
-        warnings(plan, seen),
+        caveats(plan, seen),
         System().real_now(),
     )
     report.write(home, document, overwrite=True)
@@ -318,35 +319,6 @@ def period(plan: Plan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
     if not ticks:
         return plan.history.period
     return min(tick.bar_time for tick in ticks), max(tick.close_time for tick in ticks)
-
-
-def warnings(plan: Plan, seen: Sequence[ArmSeen]) -> list[str]:
-    """Return what is to be read before the figures."""
-    found = []
-    if voices.is_paid(plan.profile):
-        found.append(
-            "A language model may have read about these days when it was trained. Only ticks after "
-            "its knowledge ends are evidence; the others show what it remembers."
-        )
-    if plan.history.derived:
-        names = ", ".join(plan.history.derived)
-        found.append(f"{names} bars were put together from shorter ones; half bars are left out.")
-    control = seen[0]
-    if control.skipped:
-        told = ", ".join(f"{number} {reason}" for reason, number in control.skipped.items())
-        found.append(f"Ticks that were not run: {told}.")
-    halted = {arm.name: arm.halts for arm in seen if arm.halts}
-    if halted:
-        told = ", ".join(f"{name} {number}" for name, number in halted.items())
-        found.append(f"Arms that halted themselves, and were resumed at midnight: {told}.")
-    missed = sum(tick.source_type == "L1_ONLY" for arm in seen[1:] for tick in arm.ticks)
-    if missed and plan.profile.agents.provider == "recorded":
-        found.append(f"{missed} ticks had no recorded answer that fits; they are L1 alone.")
-    found.append(
-        "A replay fills at the next bar's open and knows no queue, no requote and no news gap "
-        "inside a bar; docs/paper.md says what it cannot know."
-    )
-    return found
 
 
 def _arms_told(found: Sequence[Arm]) -> str:

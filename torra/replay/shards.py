@@ -117,7 +117,9 @@ class Progress:
 
     def line(self) -> str:
         """Return the progress as a line for a terminal."""
-        left = "" if self.left_s is None else f", about {duration_text(self.left_s)} left"
+        if self.left_s is None or self.done == self.total:
+            return f"{self.done}/{self.total} {self.name}"
+        left = f", about {duration_text(self.left_s)} left"
         return f"{self.done}/{self.total} {self.name}{left}"
 
 

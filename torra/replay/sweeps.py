@@ -10,22 +10,17 @@ and slippage in the fills, commission off each trade's R. The same words give th
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from torra.clock import System
 from torra.config import Instance
-from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
 from torra.evaluation.exhibits import Cell as Shown
@@ -54,10 +49,8 @@ from torra.evaluation.wording import count, percent, rounded, signed, span
 from torra.l1_sweep import Ground, Swept
 from torra.l1_trades import END
 from torra.l1_verdicts import micros
-from torra.replay import grids, report, reporting, trials
 from torra.replay.grids import Cell
 from torra.replay.history import History
-from torra.replay.replaying import Plan
 
 FOLDS: Final = 4
 PURGE: Final = 100
@@ -114,23 +107,6 @@ class Sweeping:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """A sweep from the command line: what was planned, what came of it, the document."""
-
-    plan: Plan
-    sweeping: Sweeping
-    document: Document
-
-    def text(self) -> str:
-        """Return the sweep for a terminal."""
-        return report.text(self.document)
-
-    def json(self) -> str:
-        """Return every configuration and every finding as JSON."""
-        return json.dumps(self.sweeping.as_json(), indent=2, allow_nan=False)
-
-
-@dataclass(frozen=True, slots=True)
 class _Tried:
     """A configuration with its trades by opening, its net results, those by day, its Sharpe."""
 
@@ -140,91 +116,6 @@ class _Tried:
     daily_r: Floats
     ratio: sharpe.Sharpe
     halts: int
-
-
-def swept(
-    home: Path,
-    symbol: str,
-    *,
-    say: Callable[[str], None],
-    bars: Sequence[str],
-    thresholds: str,
-    weights: Sequence[str] = (),
-    folds: int = FOLDS,
-    purge: int = PURGE,
-    embargo: int = EMBARGO,
-    begin: str | None = None,
-    end: str | None = None,
-    timeframes: str = "",
-    clock: str = "utc",
-    profile: str | None = None,
-    costs: str = "",
-    seed: int | None = None,
-    name: str | None = None,
-) -> Finished:
-    """Run a sweep of one symbol and write its document; raises ConfigError naming what to mend."""
-    plan = reporting.planned(
-        home,
-        symbol,
-        bars=bars,
-        begin=begin,
-        end=end,
-        timeframes=timeframes,
-        clock=clock,
-        wanted="l1",
-        profile=profile,
-        provider=None,
-        costs=costs,
-        seed=seed,
-        name=name,
-    )
-    cells = grids.cells(plan.profile, thresholds, weights)
-    walk = (folds, purge, embargo)
-    called = name or _name(plan, cells, walk)
-    logged = trials.log(home, symbol, _trials(plan, cells), f"sweep {called}")
-    say(f"{count(len(cells), 'configuration')} of {symbol} {', '.join(plan.history.timeframes)}")
-    sweeping = sweep_cells(
-        plan.history,
-        cells,
-        begin=plan.begin,
-        end=plan.end,
-        commission=plan.costs.commission,
-        walk=walk,
-        logged=logged,
-        seed=plan.seed,
-    )
-    document = report.document(
-        called,
-        "replay",
-        f"{symbol} {', '.join(plan.history.timeframes)}: a sweep of "
-        f"{count(len(cells), 'configuration')}, L1 alone",
-        sweeping.exhibits[0].says[: reporting.MOST_SUMMARY],
-        plan.history.period,
-        ["l1"],
-        sweeping.exhibits,
-        ["A sweep asks no agent. " + reporting.warnings(plan, [ArmSeen("l1", (), ())])[-1]],
-        System().real_now(),
-    )
-    report.write(home, document, overwrite=True)
-    return Finished(plan, sweeping, document)
-
-
-def _name(plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
-    told = json.dumps([plan.name, [cell.name for cell in cells], walk])
-    return f"{plan.history.symbol.lower()}-sweep-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
-
-
-def _trials(plan: Plan, cells: Sequence[Cell]) -> list[str]:
-    """Return the name of each configuration in the log of trials."""
-    identity = {**plan.identity(plan.arms[0]), "program": ""}
-    symbol, digest = plan.history.symbol, plan.history.digest
-    return [
-        trials.name_of("cell", symbol, digest, {**identity, "profile": cell.profile.digest()})
-        for cell in cells
-    ]
-
-
-# --- values ---------------------------------------------------------------------------------------
 
 
 def sweep_cells(
