@@ -76,6 +76,36 @@ def test_the_same_arm_is_no_edge_without_placebos_or_after_many_trials():
         assert tables["claims"].figures["budget.edge"] == 0.0
 
 
+def claimed(**changes):
+    tables = {one.name: one for one in arm_exhibits(compared(**changes))}
+    return tables["claims"], {row[0]: row[-1] for row in tables["claims"].rows}
+
+
+def test_random_entries_are_no_stand_in_for_the_placebos_of_agents():
+    by_chance = {"l1": 0.001, "legacy": 0.001, "budget": 0.001}
+    table, why = claimed(placebos={"legacy": ("shuffled",)}, by_chance=by_chance)
+    assert why["budget"] == "no placebo of its own"
+    assert table.figures["budget.edge"] == 0.0
+    table, why = claimed(by_chance=by_chance)
+    assert table.figures["budget.edge"] == 1.0
+    assert "after costs and beyond its 2 placebos and random entries." in table.says
+    _, why = claimed(by_chance={"budget": 0.5})
+    assert why["budget"] == "not better than random entries"
+
+
+def test_the_control_is_held_against_random_entries_alone():
+    given = {"control": "budget", "placebos": {}}
+    table, why = claimed(**given, by_chance={"budget": 0.001})
+    assert why["budget"] == "every rule holds"
+    assert (
+        "budget shows an edge on these bars, after costs and beyond random entries." in table.says
+    )
+    _, why = claimed(**given, by_chance={"budget": 0.2})
+    assert why["budget"] == "not better than random entries"
+    _, why = claimed(**given)
+    assert why["budget"] == "no placebo of its own"
+
+
 def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told():
     told = Measured(false_single=Share(7, 9), fallbacks=Share(5, 5), lost=0)
     rows = {row[0]: row for row in arm_exhibits(compared(measured=told))[-1].rows}

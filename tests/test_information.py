@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from markets import knowing, market, saying
 from observed import START, plain_tick, quiet_ticks
+from scipy import stats
 
 from torra.evaluation.dependence import (
     bootstrap_correlation,
@@ -206,6 +207,30 @@ def test_lags_span_the_longest_timeframe() -> None:
     assert lag_of(quiet_ticks(9), 4) == 8
     assert lag_of([*quiet_ticks(9), *hourly], 4) == 32
     assert lag_of((), 4) == 8
+
+
+def test_a_group_of_some_hundred_ticks_has_no_coefficient() -> None:
+    """Intervals of 100 to 400 ticks are too narrow where words and scores last."""
+    ticks, known = desk(1600, share=0.5)
+    ticks = tuple(replace(tick, regime="abcd"[n // 20 % 4]) for n, tick in enumerate(ticks))
+    found = by_group(ticks, known, lambda tick: tick.regime, 1)
+    assert {c.n for c in found} == {400}
+    assert {c.estimate for c in found} == {None}
+
+
+def test_the_tail_of_p_is_students() -> None:
+    """The interval and p agree at 5 %; farther out p is larger than the normal's."""
+    x, noise = np.random.default_rng(4).normal(size=(2, 160))
+    x, lag = x - x.mean(), 16
+    for share in (0.1, 0.3, 0.6):
+        y = share * x + noise - noise.mean()
+        found = slope_estimate(x, y, np.arange(160), lag)
+        assert found is not None
+        assert (found.p < 0.05) == (found.low > 0.0 or found.high < 0.0)
+        wide = widening(lag / 160)
+        points = found.value / found.error / wide * stats.t.ppf(0.975, 15) / stats.norm.ppf(0.975)
+        assert found.p == pytest.approx(2 * stats.t.sf(abs(points), 15))
+    assert found.p > 2 * stats.norm.sf(abs(found.value) / found.error / wide)
 
 
 def test_groups_are_looked_at_by_themselves() -> None:

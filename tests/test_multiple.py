@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def good(trades: int = 800, hits: int = 400, p: float = 0.001, low: float = 0.05
         (ArmFigures("full", 200, Mean(200, 0.2, 1.0), hits=90), True, 1, "no interval: the"),
         (good(low=0.0), True, 1, "the interval does not lie above 0"),
         (good(), True, 51, "not beyond chance after all arms and trials"),
-        (good(), None, 1, "no placebo to compare with"),
+        (good(), None, 1, "no placebo of its own"),
         (good(), False, 1, "not better than its placebos"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -130,6 +131,19 @@ def test_the_sentence_claims_only_what_the_table_claims():
     nothing = claims_exhibit([], {})
     shows_no_gaps(nothing)
     assert not nothing.enough
+
+
+def test_the_sentence_names_what_each_winner_beat():
+    arms = [replace(good(), arm="l1"), replace(good(), arm="full")]
+    told = claims_exhibit(
+        arms,
+        {"l1": True, "full": True},
+        against={"l1": "random entries", "full": "its 3 placebos and random entries"},
+    ).says
+    assert "l1 shows an edge on these bars, after costs and beyond random entries." in told
+    assert "full shows an edge on these bars, after costs and beyond its 3 placebos and" in told
+    (lost,) = claims([good()], {"full": False}, against={"full": "random entries"})
+    assert lost.why == "not better than random entries"
 
 
 P_VALUES = [0.001, 0.03, 0.012, 0.8, 0.03, 0.2]

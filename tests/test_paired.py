@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -58,16 +59,50 @@ def test_ticks_of_one_arm_alone_are_not_compared():
     assert (ticks, len(found)) == (3, 3)
 
 
-def test_flips_nearer_than_the_horizon_count_once_in_each_series():
+def test_flips_nearer_than_the_horizon_count_once():
     one, other = arm(["BUY"] * 40), arm(["HOLD"] * 40, "l1")
-    hours = tuple(plain_tick(START + timedelta(hours=n), "H1") for n in range(3))
-    one = ArmSeen("full", (*one.ticks, *(replace(t, verdict="SELL") for t in hours)), ())
-    other = ArmSeen("l1", (*other.ticks, *hours), ())
     known = {tick.key: UP for tick in one.ticks if tick.key != one.ticks[0].key}
     ticks, found = flips(one, other, known, horizon=16)
-    assert (ticks, len(found)) == (43, 43)
-    assert [n for n, flip in enumerate(found) if flip.apart] == [1, 17, 33, 40]
+    assert (ticks, len(found)) == (40, 40)
+    assert [n for n, flip in enumerate(found) if flip.apart] == [1, 17, 33]
     assert found[0].worth is None
+
+
+def counted_of(flipped, hours=30):
+    """Return the closes, in hours, of the flips that count among M15 and H1 of one symbol."""
+    ticks = [
+        *quiet_ticks(4 * hours),
+        *(plain_tick(START + timedelta(hours=n), "H1") for n in range(hours)),
+    ]
+    said = [replace(t, verdict="BUY" if flipped(t) else "HOLD") for t in ticks]
+    one, other = ArmSeen("full", tuple(said), ()), ArmSeen("l1", tuple(ticks), ())
+    _, found = flips(one, other, {tick.key: UP for tick in ticks}, horizon=4)
+    return [
+        (flip.key[1], (flip.close_time - START) / timedelta(hours=1))
+        for flip in found
+        if flip.apart
+    ]
+
+
+def test_outcomes_of_two_timeframes_that_overlap_count_once():
+    """An M15 flip is over after an hour, an H1 flip after four: neither falls into the other."""
+    assert counted_of(lambda t: t.timeframe == "H1")[:3] == [("H1", 0), ("H1", 4), ("H1", 8)]
+    first = counted_of(lambda t: t.timeframe == "H1" or t.close_time >= START + timedelta(hours=2))
+    assert first[:3] == [("H1", 0), ("M15", 4), ("M15", 5)]
+    apart = [at for _, at in first]
+    assert all(later - before >= 1 for before, later in pairwise(apart))
+
+
+def test_a_gap_keeps_an_outcome_open():
+    ticks = [*quiet_ticks(3), plain_tick(START + timedelta(hours=48), "H1")]
+    ticks += [replace(t, bar_time=t.bar_time + timedelta(hours=47, minutes=15),
+                      close_time=t.close_time + timedelta(hours=47, minutes=15))
+              for t in quiet_ticks(9)]  # fmt: skip
+    said = [replace(t, verdict="BUY") for t in ticks]
+    known = {tick.key: UP for tick in ticks}
+    _, found = flips(ArmSeen("full", tuple(said), ()), ArmSeen("l1", tuple(ticks), ()), known, 4)
+    hours = [(flip.close_time - START) / timedelta(hours=1) for flip in found if flip.apart]
+    assert hours == [0.0, 47.5, 48.5]
 
 
 def test_the_outcomes_of_bars_are_those_of_the_verdicts():

@@ -98,6 +98,14 @@ def test_better_than_their_mean_but_not_than_the_best_is_not_enough():
     shows_no_gaps(placebos_exhibit([found]))
 
 
+def test_arms_without_placebos_of_their_own_are_named():
+    mine = placebo_result(arm_of(MARKET + 0.2, "full"), placebos(), rng())
+    other = placebo_result(arm_of(MARKET, "budget"), [], rng())
+    told = placebos_exhibit([mine, other]).says
+    assert told.startswith("full beat every placebo")
+    assert told.endswith("No placebo of its own: budget.")
+
+
 def test_without_placebos_nothing_is_beaten():
     found = placebo_result(arm_of(MARKET, "full"), [], rng())
     assert found.beaten is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -11,7 +14,9 @@ from click.testing import CliRunner, Result
 from torra.command_line import main
 from torra.config import ROOT
 from torra.dashboard.replay_files import Document
-from torra.replay.recomposing import made_of, seen_of
+from torra.errors import ConfigError
+from torra.replay import folders, scorecard, shards
+from torra.replay.folders import made_of, seen_of
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
 PERIOD = ["--from", "2021-11-20", "--to", "2021-11-21"]
@@ -66,14 +71,64 @@ def test_json_is_one_document_and_nothing_else(home: Path) -> None:
     ]
 
 
-def test_the_same_trial_counts_once(home: Path) -> None:
+def logged(home: Path) -> list[str]:
     log = home / "replays" / "trials.jsonl"
-    before = log.read_text()
-    assert len(before.splitlines()) == 3
+    return [json.loads(line)["what"] for line in log.read_text().splitlines()]
+
+
+def test_the_same_trial_counts_once(home: Path) -> None:
+    before = logged(home)
+    assert before.count("replay day") == 3
     torra(home, "replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "other")
-    assert log.read_text() == before
+    assert logged(home) == before
     torra(home, "replay", "BTCUSD", *ALL, "--arms", "l1", "--costs", "1", "--name", "cheap")
-    assert len(log.read_text().splitlines()) == 4
+    assert logged(home) == [*before, "replay cheap"]
+
+
+def test_a_recomposition_is_a_trial(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logged before it runs, counted in its own report, and once."""
+    told: list[int] = []
+
+    def counting(*arms: Any, trials: int, **rest: Any) -> Any:
+        del arms, rest
+        assert len(logged(home)) == trials
+        told.append(trials)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(scorecard, "exhibits", counting)
+    before = len(logged(home))
+    words = ("recompose", "day", "--arm", "budget", "--buy")
+    for level in ("0.41", "0.41", "0.42"):
+        assert "enough" in torra(home, *words, level).stderr
+    assert [number - before for number in told] == [1, 1, 2]
+    assert logged(home)[before:] == ["recompose day budget"] * 2
+
+
+def test_a_replay_under_a_name_that_is_taken_changes_nothing(home: Path) -> None:
+    folder = home / "replays"
+    before = (folder / "trials.jsonl").read_bytes(), (folder / "day" / "made_of.json").read_bytes()
+    told = torra(home, "replay", "BTCUSD", *ALL, "--costs", "2", "--name", "day")
+    assert told.exit_code == 2
+    assert "give this one another --name" in told.stderr
+    after = (folder / "trials.jsonl").read_bytes(), (folder / "day" / "made_of.json").read_bytes()
+    assert after == before
+
+
+def test_the_same_replay_does_not_run_twice_at_once(tmp_path: Path) -> None:
+    with folders.taken(tmp_path / "replays" / "one"):
+        told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1", "--name", "one")
+    assert told.exit_code == 2
+    assert told.stderr.startswith("torra: the replay one is running already")
+    assert not (tmp_path / "replays" / "trials.jsonl").exists()
+
+
+def test_what_workers_ran_can_be_recomposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "processes", lambda workers: shards.inline())
+    words = ("--arms", "l1", "--name", "spread", "--workers", "2")
+    assert torra(tmp_path, "replay", "BTCUSD", *ALL, *words).exit_code == 0
+    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 120
 
 
 @pytest.mark.parametrize(
@@ -90,10 +145,15 @@ def test_the_same_trial_counts_once(home: Path) -> None:
         (["BTCUSD", "--bars", BARS[0], "--timeframes", "M1"], "no M1 bars of BTCUSD"),
         (["GOLD", "--bars", BARS[0]], "no trading conditions for GOLD"),
         (["BTCUSD", "--bars", "store"], "holds no database yet"),
+        (["BTCUSD", *ALL, "--arms", "l1", "--seed", "-1"], "'--seed': -1 is not in the range"),
+        (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "nan"], "--max-cost nan: write a sum"),
+        (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "inf"], "--max-cost inf: write a sum"),
+        (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "-1"], "--max-cost -1: write a sum"),
+        (["BTCUSD", *ALL, "--arms", "l1", "--name", "Scorecard-default"], "begins the names of"),
     ],
     ids=[
         "no-bars", "no-file", "arm", "from", "period", "costs", "paid", "name", "timeframe",
-        "symbol", "store",
+        "symbol", "store", "seed", "nan", "endless", "negative", "scorecard",
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path) -> None:
@@ -102,6 +162,43 @@ def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path
     assert said in told.stderr
     assert len(told.stderr.strip().splitlines()) == 1
     assert told.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bars.csv.gz", gzip.compress(b"x" * 99)[:10] + b"\xff" * 20, "cannot read"),
+        ("bars.csv.gz", b"time,open", "cannot read"),
+        ("bars.csv", b"time,open,high,low,close,volume\n2024-01-01T00:00Z,1,2,1,2,3\n", "1 bar,"),
+    ],
+    ids=["corrupt", "not-packed", "one-bar"],
+)
+def test_a_file_that_holds_no_history(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    told = torra(tmp_path, "replay", "BTCUSD", "--bars", str(tmp_path / name))
+    assert told.exit_code == 2
+    assert said in told.stderr
+    assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "replays").write_text("a file in the place of the folder")
+    told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
+    assert told.exit_code == 2
+    assert "cannot be written" in told.stderr
+
+
+def test_a_damaged_folder_is_told(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home / "replays" / "day", tmp_path / "replays" / "day")
+    lines = tmp_path / "replays" / "day" / "budget.ticks.gz"
+    lines.write_bytes(lines.read_bytes()[:-50])
+    for words in (
+        ["recompose", "day", "--arm", "budget"],
+        ["replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "day"],
+    ):
+        told = torra(tmp_path, *words)
+        assert told.exit_code == 2
+        assert "budget.ticks.gz is damaged" in told.stderr
 
 
 def test_with_everything_kept_nothing_changes(home: Path) -> None:

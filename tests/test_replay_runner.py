@@ -9,24 +9,33 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.contracts import ADJUSTMENT_BOUND
-from torra.clock import iso
+from instance_database import TickKey
+from tests import l1_markets
+from torra.bridges.paper import PaperPosition
+from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
-from torra.replay import arms, parcels, shards, voices
+from torra.l1_sweep import Ground
+from torra.l1_trades import left_open
+from torra.replay import arms, parcels, runner, shards, voices
 from torra.replay.arms import ARMS
 from torra.replay.checkpoints import Checkpoint
 from torra.replay.history import History, cut, load
 from torra.replay.replaying import Costs, Plan, run, run_on
-from torra.replay.runner import Course, run_arm
+from torra.replay.runner import Course, Voice, run_arm
+from torra_trader import run_tick
 
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=9)
+MIDNIGHT = END - timedelta(days=1)
 ALL = ("l1", "budget", "placebo")
+GATE = Profile().gate
 
 
 @pytest.fixture(scope="module")
@@ -171,16 +180,26 @@ def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:
 def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
     budget = whole[1]
     said = {(tick.timeframe, iso(tick.bar_time)): tick.adjustments for tick in budget.ticks}
-    flipped = arms.placebo("flipped", budget, 1)
+    flipped = arms.placebo("flipped", budget, 1, GATE)
     assert all(
         words.adjustments == tuple(0.0 - a for a in said[place]) for place, words in flipped.items()
     )
-    shuffled = arms.placebo("shuffled", budget, 1)
+    shuffled = arms.placebo("shuffled", budget, 1, GATE)
     assert Counter(words.adjustments for words in shuffled.values()) == Counter(said.values())
-    random = arms.placebo("random", budget, 1)
+    random = arms.placebo("random", budget, 1, GATE)
     sizes = Counter(tuple(map(abs, words.adjustments)) for words in random.values())
     assert sizes == Counter(tuple(map(abs, moves)) for moves in said.values())
-    assert arms.placebo("random", budget, 1) == random != arms.placebo("random", budget, 2)
+    assert (
+        arms.placebo("random", budget, 1, GATE) == random != arms.placebo("random", budget, 2, GATE)
+    )
+
+
+def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmSeen]) -> None:
+    """With the other sign on the same tick gate and conviction leave what they left the source."""
+    budget, flipped = whole[1], whole[3]
+    sizes = [[t.multiplier * t.conviction for t in arm.ticks] for arm in (budget, flipped)]
+    assert sizes[1] == pytest.approx(sizes[0], abs=1e-8)
+    assert sum(sizes[0]) < 0.9 * len(sizes[0])
 
 
 def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
@@ -191,6 +210,88 @@ def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
     assert seen.trades
     assert seen.trades[-1].reason == "END"
     assert seen.trades[-1].closed < course.keys[39].bar_time + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("side", "levels", "told"),
+    [
+        ("LONG", (98.0, 104.0), (103.0, 1.5, 1500.0)),
+        ("SHORT", (104.0, 92.0), (103.5, -0.875, -1750.0)),
+        ("LONG", (100.0, 100.0), (103.0, 0.0, 1500.0)),
+    ],
+    ids=["long", "short-at-the-ask", "no-risk"],
+)
+def test_what_a_position_that_is_left_open_comes_to(
+    side: Any, levels: tuple[float, float], told: tuple[float, float, float]
+) -> None:
+    spec = l1_markets.profile(0.1, spec_spread=0.5).symbol(l1_markets.SYMBOL)
+    held = PaperPosition("one", side, 5.0, 100.0, *levels, opened_at=BEGIN)
+    event = left_open(held, 103.0, END, spec)
+    assert (event.price, event.r_multiple, event.profit) == pytest.approx(told)
+    assert event.time == END
+
+
+def halting(halts: dict[int, str], seen: list[tuple[datetime, str]]) -> Callable[..., Any]:
+    """The very run_tick, after which the desk is halted at some ticks; `seen` is how it stood."""
+
+    def tick(*told: Any, edges: Any, **rest: Any) -> Any:
+        seen.append((told[2] + duration(told[1]), edges.database.trading_state()))
+        outcome = run_tick(*told, edges=edges, **rest)
+        if len(seen) in halts:
+            edges.database.halt(halts[len(seen)])
+        return outcome
+
+    return tick
+
+
+def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last tick before midnight halts: the first of the new day runs on an active desk."""
+    course = Course.of(history, begin=END - timedelta(hours=25), end=END)
+    late = course.keys[: next(n for n, key in enumerate(course.keys) if closes(key) >= MIDNIGHT)]
+    known: list[tuple[datetime, str]] = []
+    monkeypatch.setattr(runner, "run_tick", halting({len(late): "late", 30: "later"}, known))
+    seen = run_arm(
+        dataclasses.replace(course, keys=course.keys[:30]), ARMS["l1"], Profile(), Voice()
+    )
+    assert seen.halts == 2, "one before midnight, one in the very last tick"
+    assert {state for _, state in known} == {"ACTIVE"}
+
+
+def test_a_halted_desk_rests_until_midnight(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = Course.of(history, begin=MIDNIGHT - timedelta(hours=3), end=MIDNIGHT)
+    known: list[tuple[datetime, str]] = []
+    monkeypatch.setattr(runner, "run_tick", halting({2: "early"}, known))
+    assert run_arm(course, ARMS["l1"], Profile(), Voice()).halts == 1
+    assert [state for _, state in known[:-2]] == ["ACTIVE"] * 2 + ["HALTED"] * (len(known) - 4)
+    assert known[-2:] == [(MIDNIGHT, "ACTIVE")] * 2, "both timeframes close at midnight"
+
+
+def test_the_pass_on_l1_counts_a_halt_in_the_last_tick_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = l1_markets.profile(0.1, risk_max_signals_per_hour=1, on_opposite="reverse")
+    bars = l1_markets.history(l1_markets.walk(11, 345, holes=0.0), single=True)
+    course, at = Course.of(bars), list[int]()
+    note = runner._note_a_halt
+
+    def noted(run: Any, day: str) -> None:
+        before = run.halts
+        note(run, day)
+        at.extend([run.at] * (run.halts - before))
+
+    monkeypatch.setattr(runner, "_note_a_halt", noted)
+    run_arm(course, ARMS["l1"], profile, Voice())
+    keys = course.keys[: at[0] + 1]
+    cut_off = run_arm(dataclasses.replace(course, keys=keys), ARMS["l1"], profile, Voice())
+    found = Ground(course.instance, cut(bars, None, closes(keys[-1])).frames).run(profile)
+    assert (found.trades, found.halts) == (cut_off.trades, cut_off.halts)
+    assert found.halts == 1
+
+
+def closes(key: TickKey) -> datetime:
+    return key.bar_time + duration(key.timeframe)
 
 
 @pytest.mark.parametrize(

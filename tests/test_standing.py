@@ -30,8 +30,10 @@ from torra.replay.seen import tick_seen
 from torra.schedule import Desk
 
 EARNED = trading("earned")
+MARK = fingerprint(EARNED)
 SHORT = Rule(looks=(20, 40), later=40, least_blocks=1, least_flips=0)
 ROW: dict[str, Any] = {
+    "trial": 1,
     "look": 1,
     "promoted": True,
     "reason": "promoted: told",
@@ -63,12 +65,14 @@ def subject(profile: Profile = EARNED) -> Subject:
 
 
 def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
-    assert not database.agents_promoted("mine", "f1")
+    assert not database.agents_promoted("f1")
     assert database.write_standing("mine", "f1", **ROW)
-    assert not database.write_standing("mine", "f1", **{**ROW, "promoted": False})
-    assert database.agents_promoted("mine", "f1")
-    (row,) = database.standings("mine")
-    assert (row["look"], row["promoted"], row["figures"]) == (1, True, {"ic": 0.1})
+    for name in ("mine", "a copy"):
+        assert not database.write_standing(name, "f1", **{**ROW, "promoted": False})
+    assert database.agents_promoted("f1")
+    (row,) = database.standings("f1")
+    assert (row["profile"], row["look"], row["promoted"]) == ("mine", 1, True)
+    assert row["figures"] == {"ic": 0.1}
     for change in ("UPDATE agent_standing SET promoted = 0", "DELETE FROM agent_standing"):
         with pytest.raises(sqlite3.IntegrityError, match="stays as it is"), database.transaction():
             database.connection().execute(change)
@@ -76,18 +80,19 @@ def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
 
 def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
     database.write_standing("mine", "f1", **ROW)
-    database.write_standing("mine", "f1", **{**ROW, "look": 2, "promoted": False})
-    assert not database.agents_promoted("mine", "f1")
-    assert not database.agents_promoted("mine", "f2"), "another setting begins anew"
-    assert not database.agents_promoted("other", "f1")
-    assert promotion.standing_of(database, "mine", "f1")[0].look == 2
+    database.write_standing("other", "f1", **{**ROW, "look": 2, "promoted": False})
+    assert not database.agents_promoted("f1")
+    assert not database.agents_promoted("f2"), "another setting begins anew"
+    assert promotion.standing_of(database, "f1")[0].look == 2
 
 
-def test_settings_are_numbered_by_their_first_look(database: Database) -> None:
-    for mark, look in (("f1", 1), ("f2", 1), ("f1", 2)):
-        database.write_standing("mine", mark, **{**ROW, "look": look})
-    numbers = [promotion.standing_of(database, "mine", mark)[1] for mark in ("f1", "f2", "new")]
+def test_settings_are_numbered_by_their_first_look_over_all_names(database: Database) -> None:
+    for name, mark, trial, look in (("a", "f1", 1, 1), ("b", "f2", 2, 1), ("b", "f1", 1, 2)):
+        assert database.write_standing(name, mark, **{**ROW, "trial": trial, "look": look})
+    numbers = [promotion.standing_of(database, mark)[1] for mark in ("f1", "f2", "new")]
     assert numbers == [1, 2, 3]
+    assert not database.write_standing("c", "f3", **{**ROW, "trial": 2}), "that number is f2's"
+    assert database.standings("f3") == []
 
 
 # --- settings ---
@@ -146,7 +151,7 @@ def test_looks_are_taken_in_their_order_and_once(lived: Desk, tmp_path: Path) ->
         taken = [standing.look for _, standing in mine.look()]
         assert taken == [1, 2]
         assert mine.look() == [] and Promotions(database, lambda: [subject()], SHORT).look() == []
-        rows = database.standings("default")
+        rows = database.standings(MARK)
         assert [row["figures"]["ticks"] for row in rows] == [20, 40]
         entries = database.audit_entries(action=promotion.ACTION)
         assert [json.loads(row["after"])["look"] for row in entries] == [2, 1]
@@ -172,7 +177,7 @@ def test_a_look_sees_the_same_whenever_it_is_taken(
         (tmp_path / str(number)).mkdir()
         with closing(copied(lived, tmp_path / str(number))) as database:
             Promotions(database, lambda: [subject()], SHORT).look()
-            found.append([row["figures"] for row in database.standings("default")])
+            found.append([row["figures"] for row in database.standings(MARK)])
     assert found[0] == found[1]
     assert len({row["beats"] for row in found[0]}) == 2
 
@@ -219,7 +224,7 @@ def test_a_look_that_fails_changes_nothing_and_stops_nobody(
     with caplog.at_level(logging.ERROR, logger="torra"):
         assert promotions(lived).look() == []
     assert "the agents of default could not be looked at" in caplog.text
-    assert lived.database.standings("default") == []
+    assert lived.database.standings(MARK) == []
 
 
 def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Database) -> None:
@@ -231,7 +236,7 @@ def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Databa
     mine = Promotions(broken, lambda: [subject()], SHORT)
     assert not mine.promoted("default", EARNED)
     mine.database = database
-    database.write_standing("default", fingerprint(EARNED), **ROW)
+    database.write_standing("default", MARK, **ROW)
     assert mine.promoted("default", EARNED), "it is asked again"
 
 
@@ -355,10 +360,18 @@ def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path)
 
 def test_standing_of_agents_that_were_promoted(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
-        database.write_standing("default", fingerprint(EARNED), **ROW)
+        database.write_standing("default", MARK, **ROW)
     said = called(standing_commands.standing, home)
     assert "its agents have a say" in said and "promoted: told" in said
     assert "next look at 6,000" in said
+
+
+def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> None:
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("former", MARK, **ROW)
+        database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
+    said = called(standing_commands.standing, home)
+    assert "as profile former: promoted: told" in said and "next look at 12,000" in said
 
 
 def test_a_trial_tick_runs_as_the_desk_would(home: Path) -> None:
@@ -370,5 +383,5 @@ def test_a_trial_tick_runs_as_the_desk_would(home: Path) -> None:
 
     assert not moved()
     with closing(desks.open_database(home)) as database:
-        database.write_standing("default", fingerprint(EARNED), **ROW)
+        database.write_standing("default", MARK, **ROW)
     assert moved()

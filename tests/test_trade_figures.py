@@ -137,6 +137,20 @@ def test_a_trade_near_zero_is_charged_by_the_risk_of_its_size():
     assert net_results(ArmSeen("l1", (), (unknown,), commission=10.0)) == (0.0,)
 
 
+def test_the_size_is_that_of_the_ticks_that_decided_trades():
+    decided = [plain_tick(START, "H1", multiplier=0.8, conviction=0.5), plain_tick(
+        START + timedelta(hours=1), "H1", multiplier=0.6)]  # fmt: skip
+    quiet = [plain_tick(START + timedelta(hours=n), "H1", conviction=0.2) for n in (2, 3)]
+    trades = [trade(tick.close_time, 1.0, timeframe="H1") for tick in decided]
+    arm = ArmSeen("full", (*decided, *quiet), tuple(trades))
+    found = arm_figures(arm, rng())
+    assert found.size == pytest.approx(0.5)
+    assert found.said == pytest.approx(0.35)
+    table = arms_exhibit([arm], [found])
+    assert table.rows[0][table.columns.index("size")] == 0.5
+    assert arm_figures(ArmSeen("full", (), ()), rng()).size is None
+
+
 def test_no_loss_no_profit_factor():
     assert profit_factor([10.0, 5.0]) is None
     assert profit_factor([]) is None

@@ -203,6 +203,26 @@ def account_of(
     return Account(tuple(desk.trades), desk.halts)
 
 
+def left_open(
+    held: paper.PaperPosition, close: float, time: datetime, spec: SymbolSpec
+) -> paper.PaperEvent:
+    """Return how a position ends that the history leaves open: at its last close, unrounded.
+
+    `close` is the bid at which the bar that opened at `time` ended; a short leaves at the ask.
+    """
+    price = close if held.side == "LONG" else close + spec.spread
+    gain = price - held.entry if held.side == "LONG" else held.entry - price
+    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    return paper.PaperEvent(
+        "CLOSED",
+        held.sid,
+        price,
+        time,
+        profit=gain / spec.tick_size * spec.tick_value * held.lots,
+        r_multiple=gain / risk if risk else 0.0,
+    )
+
+
 def _roomy(risk: Risk) -> bool:
     """Return whether one opening alone never comes near a limit of the whole desk."""
     whole = min(risk.exposure_cap_pct, 100.0 * risk.account_leverage_cap) * CLEARLY
@@ -357,18 +377,8 @@ class _Desk:
         held = self.position
         if held is None:
             return
-        bar, spec = self.market.bar(len(self.market) - 1), self.spec
-        price = bar.close if held.side == "LONG" else bar.close + spec.spread
-        gain = price - held.entry if held.side == "LONG" else held.entry - price
-        risk = abs(held.target - held.stop) / (1 + TARGET_R)
-        event = paper.PaperEvent(
-            "CLOSED",
-            held.sid,
-            price,
-            bar.time,
-            profit=gain / spec.tick_size * spec.tick_value * held.lots,
-            r_multiple=gain / risk if risk else 0.0,
-        )
+        bar = self.market.bar(len(self.market) - 1)
+        event = left_open(held, bar.close, bar.time, self.spec)
         self._tell(self.sent[held.sid], event, END)
 
     def _held(self) -> Position | None:
@@ -557,10 +567,8 @@ class _Desk:
         return allowed._asdict()
 
     def _halt(self, tick: int) -> None:
-        """Stop until a person resumes: on the first day after the one of the next tick."""
+        """Stop until a person resumes: at the next midnight, UTC."""
         self.orders = ()
-        self.silent_until = self.last
-        if tick + 1 < self.last:
-            self.halts += 1
-            following = self.market.close[tick + 1]
-            self.silent_until = bisect_left(self.market.close, following - following % DAY + DAY)
+        self.halts += 1
+        now = self.market.close[tick]
+        self.silent_until = bisect_left(self.market.close, now - now % DAY + DAY)

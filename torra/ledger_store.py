@@ -21,6 +21,11 @@ from typing import Any, Final
 
 from torra.store_connection import Store, stamp
 
+SUMMED: Final = "replay."
+"""Begins the names that have one sum for ever: their rows are never forgotten, or a replay that is
+taken up again after months would begin to spend anew.
+"""
+
 JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 
 PROFILES: Final = """
@@ -172,7 +177,10 @@ class LedgerStore(Store):
 
     def prune_ledger(self, before: datetime) -> int:
         """Forget the rows that left every window before a moment; return how many."""
-        return self._change("DELETE FROM ledger WHERE until < ?", stamp(before))
+        return self._change(
+            "DELETE FROM ledger WHERE until < ? AND substr(profile, 1, ?) <> ?",
+            stamp(before), len(SUMMED), SUMMED,
+        )  # fmt: skip
 
     def _change_id(self, sql: str, *values: object) -> int:
         cursor = self.connection().execute(sql, values)

@@ -324,12 +324,13 @@ by which a list of ticks does not read their records, nor the alarms that stand 
 STANDING: Final = """
 CREATE TABLE agent_standing (
     id INTEGER PRIMARY KEY,
-    profile TEXT NOT NULL, fingerprint TEXT NOT NULL,
-    look INTEGER NOT NULL CHECK (look > 0),
+    fingerprint TEXT NOT NULL, profile TEXT NOT NULL,
+    trial INTEGER NOT NULL CHECK (trial > 0), look INTEGER NOT NULL CHECK (look > 0),
     promoted INTEGER NOT NULL CHECK (promoted IN (0, 1)),
     reason TEXT NOT NULL, figures TEXT NOT NULL, at TEXT NOT NULL
 );
-CREATE UNIQUE INDEX agent_standing_look ON agent_standing (profile, fingerprint, look);
+CREATE UNIQUE INDEX agent_standing_look ON agent_standing (fingerprint, look);
+CREATE UNIQUE INDEX agent_standing_trial ON agent_standing (trial, look);
 CREATE TRIGGER agent_standing_never_changes BEFORE UPDATE ON agent_standing
     BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
 CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing

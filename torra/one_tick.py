@@ -184,7 +184,7 @@ def _tick(
         account=account,
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
-        promoted=lambda: database.agents_promoted(instance.profile, fingerprint(profile)),
+        promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
     before = edges if account is None else replace(edges, submit=None)
     silent = profile.model_copy(update={"execution": "off"})

@@ -1,10 +1,13 @@
 """Which agents have earned their influence: the promotion rule, applied to what the journal holds.
 
-A profile with `agents.influence` earned is looked at when the ticks of its instances reach one of
-the rule's looks. The look goes by the first ticks there were, in the order of time, so it does not
-matter when somebody gets to it; it is taken once, and its result is one row that nobody changes,
-with its entry in the audit log in the same transaction. Ticks count for the setting that they ran
-with (`fingerprint`); any other setting begins anew.
+What is looked at is a setting: what agents are (`fingerprint`), whatever the profile is called that
+has it and whichever instances run with it now. Every tick that any instance of the database ever
+ran with a setting counts for it, and for no other, so a profile that is renamed, copied, or edited
+and edited back, and an instance that comes or goes, neither skip a look nor repeat one, nor begin
+anew. A setting with `agents.influence` earned is looked at when its ticks reach one of the rule's
+looks. The look goes by the first ticks there were, in the order of time, so it does not matter when
+somebody gets to it; it is taken once, and its result is one row that nobody changes, with its entry
+in the audit log in the same transaction.
 
 A look that fails is logged and changes nothing; ticks never wait for one. Until the first row says
 otherwise, and while the database cannot be read, agents are in shadow.
@@ -21,6 +24,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
@@ -33,7 +37,7 @@ from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence, promotion_rule
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.outcomes import Costs, outcomes
+from torra.evaluation.outcomes import Costs, Outcomes, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
 from torra.evaluation.recomposition import Brain
@@ -76,7 +80,7 @@ class Account:
 
     `ticks` is how many pooled ticks of this setting there are, `next_look` the count at which the
     next look is taken, None where none is left; `trial` the number of this setting among those of
-    the profile that came to a look.
+    the database that came to a look.
     """
 
     subject: Subject
@@ -103,16 +107,16 @@ class Promotions:
     database: Database
     subjects: Callable[[], Iterable[Subject]]
     rule: Rule = RULE
-    _known: dict[tuple[str, str], bool] = field(default_factory=dict)
-    _seen: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    _known: dict[str, bool] = field(default_factory=dict)
+    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def promoted(self, name: str, profile: Profile) -> bool:
         """Return whether agents of a profile that have to earn their influence have earned it."""
-        key = name, fingerprint(profile)
-        known = self._known.get(key)
+        mark = fingerprint(profile)
+        known = self._known.get(mark)
         if known is None:
             try:
-                known = self._known[key] = self.database.agents_promoted(*key)
+                known = self._known[mark] = self.database.agents_promoted(mark)
             except StoreUnavailable as error:
                 log.error("the standing of %s: %s", name, error)
                 return False
@@ -134,35 +138,44 @@ class Promotions:
         return taken
 
     def _looks(self, subject: Subject) -> list[Standing]:
-        key = subject.name, subject.fingerprint
-        standing, trial = standing_of(self.database, *key)
-        self._known[key] = standing.promoted
+        mark, database = subject.fingerprint, self.database
+        standing, trial = standing_of(database, mark)
+        self._known[mark] = standing.promoted
         wanted = next_look(standing, self.rule)
-        names = [instance.id for instance in subject.instances]
-        stored = self.database.stored_ticks(names)
-        counted, then = self._seen.get(key, (0, 0))
+        stored = database.stored_ticks([*ran_with(database, mark)])
+        counted, then = self._seen.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
             return []
-        pool = pooled(self.database, subject)
-        self._seen[key] = pool.count, stored
+        pool = pooled(database, subject)
+        self._seen[mark] = pool.count, stored
         found = []
         while due := promotion_rule.due(standing, pool.count, trial, self.rule):
-            chance = Generator(PCG64([int(key[1], 16), due.number]))
+            chance = Generator(PCG64([int(mark, 16), due.number]))
             seen = promotion_evidence.evidence(pool, due, chance)
             after = promotion_rule.decide(standing, seen, self.rule)
-            self._write(subject, standing, after, seen.as_json() | {"trial": trial})
-            standing = after
-            self._known[key] = standing.promoted
-            found.append(standing)
+            if self._write(subject, trial, standing, after, seen.as_json()):
+                found.append(after)
+            before = standing, trial
+            standing, trial = standing_of(database, mark)  # as it is on record, by whomever
+            self._known[mark] = standing.promoted
+            if (standing, trial) == before:
+                break
         return found
 
     def _write(
-        self, subject: Subject, before: Standing, after: Standing, figures: Mapping[str, Any]
-    ) -> None:
+        self,
+        subject: Subject,
+        trial: int,
+        before: Standing,
+        after: Standing,
+        figures: Mapping[str, Any],
+    ) -> bool:
+        """Note a look with its entry in the audit log; False when somebody else came first."""
         with self.database.transaction():
             new = self.database.write_standing(
                 subject.name,
                 subject.fingerprint,
+                trial=trial,
                 look=after.look,
                 promoted=after.promoted,
                 reason=after.reason,
@@ -177,7 +190,9 @@ class Promotions:
                     before={"promoted": before.promoted, "look": before.look},
                     after={"promoted": after.promoted, "look": after.look, "why": after.reason},
                 )
-        log.warning("agents of %s, look %s: %s", subject.name, after.look, after.reason)
+        if new:
+            log.warning("agents of %s, look %s: %s", subject.name, after.look, after.reason)
+        return new
 
 
 def subjects_of(stations: Iterable[tuple[Instance, Profile]]) -> tuple[Subject, ...]:
@@ -192,11 +207,9 @@ def subjects_of(stations: Iterable[tuple[Instance, Profile]]) -> tuple[Subject, 
 
 def account(database: Database, subject: Subject, rule: Rule = RULE) -> Account:
     """Return how a profile's agents stand, with every look of its setting; counts its ticks."""
-    standing, trial = standing_of(database, subject.name, subject.fingerprint)
-    looks = [
-        row for row in database.standings(subject.name) if row["fingerprint"] == subject.fingerprint
-    ]
-    ticks = pooled(database, subject).count
+    mark = subject.fingerprint
+    standing, trial = standing_of(database, mark)
+    ticks, looks = pooled(database, subject).count, database.standings(mark)
     return Account(subject, standing, ticks, next_look(standing, rule), trial, tuple(looks))
 
 
@@ -205,16 +218,13 @@ def nothing_yet(subject: Subject) -> Account:
     return Account(subject, Standing(), 0, next_look(Standing()), 1)
 
 
-def standing_of(database: Database, name: str, mark: str) -> tuple[Standing, int]:
-    """Return how a setting of a profile stands, and its number among those that came to a look."""
-    rows = database.standings(name)
-    own = [row for row in rows if row["fingerprint"] == mark]
-    marks = list(dict.fromkeys(row["fingerprint"] for row in rows))
-    trial = marks.index(mark) + 1 if own else len(marks) + 1
-    if not own:
-        return Standing(), trial
-    last = own[-1]
-    return Standing(last["promoted"], last["look"], last["reason"]), trial
+def standing_of(database: Database, mark: str) -> tuple[Standing, int]:
+    """Return how a setting stands, and its number among those of the database, by first looks."""
+    rows = database.standings(mark)
+    if not rows:
+        return Standing(), database.settings_looked_at() + 1
+    last = rows[-1]
+    return Standing(last["promoted"], last["look"], last["reason"]), last["trial"]
 
 
 def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
@@ -224,16 +234,26 @@ def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
 
 
 def pooled(database: Database, subject: Subject) -> promotion_evidence.Pool:
-    """Return what the rule goes by: every tick of a profile's instances in its setting of now."""
-    ticks = ticks_of(database, subject)
-    frames = frames_of(database, subject.instances, ticks)
-    spec = subject.profile.symbol
-    costs = {
-        symbol: Costs(spec(symbol).spread + 2 * spec(symbol).slippage)
-        for symbol in {tick.symbol for tick in ticks}
-    }
-    known = outcomes(ticks, frames, costs, (HORIZON,))
+    """Return what the rule goes by: every tick of a setting, of whichever instances ran with it.
+
+    Each with the bars of its own instance, and at the costs of the newest profile by which that ran
+    with this setting.
+    """
+    mark = subject.fingerprint
+    profiles = ran_with(database, mark)
+    ticks = _ticks(database, mark, [*profiles])
+    known = outcomes_of(database, ticks, profiles)
     return promotion_evidence.pool(ticks, known, Brain.of(subject.profile))
+
+
+def ran_with(database: Database, mark: str) -> dict[str, Profile]:
+    """Return the instances that were ever given a setting, and the newest profile that had it."""
+    found = {}
+    for instance, told in database.profiles_given():
+        profile = _told(told)
+        if profile is not None and _mark(told) == mark:
+            found[instance] = profile
+    return found
 
 
 def ticks_of(
@@ -242,35 +262,49 @@ def ticks_of(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[TickSeen]:
-    """Return the ticks of a profile's instances in its setting of now, in the order of time.
+    """Return the ticks of a profile's instances of now in its setting, in the order of time.
 
     Those that closed in [start, end]. Of 100,000 ticks this takes about half a minute.
     """
     names = [instance.id for instance in subject.instances]
-    marks, wanted = Fingerprints(database), subject.fingerprint
+    return _ticks(database, subject.fingerprint, names, start, end)
+
+
+def _ticks(
+    database: Database,
+    mark: str,
+    names: Sequence[str],
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[TickSeen]:
+    marks = Fingerprints(database)
     rows = database.observed(names, start, end)
-    own = (tick_of(row) for row in rows if marks.of(row) == wanted)
+    own = (tick_of(row) for row in rows if marks.of(row) == mark)
     return sorted((tick for tick in own if tick is not None), key=_running)
 
 
-def frames_of(
-    database: Database, instances: Sequence[Instance], ticks: Sequence[TickSeen]
-) -> dict[tuple[str, str], pd.DataFrame]:
-    """Return the stored bars of instances by symbol and timeframe, from their first tick on."""
-    if not ticks:
-        return {}
-    frames: dict[tuple[str, str], pd.DataFrame] = {}
-    for instance in instances:
-        for name in instance.timeframes:
-            own = [t.bar_time for t in ticks if (t.instance, t.timeframe) == (instance.id, name)]
-            if not own:
-                continue
-            bars = database.load_bars(instance.id, name, as_of=FOREVER)
-            bars = bars[bars.index >= pd.Timestamp(min(own))]
-            held = frames.get((instance.symbol, name))
-            if held is None or len(bars) > len(held):
-                frames[instance.symbol, name] = bars
-    return frames
+def outcomes_of(
+    database: Database, ticks: Sequence[TickSeen], profiles: Mapping[str, Profile]
+) -> Outcomes:
+    """Return the outcomes of ticks over HORIZON bars, each instance's by its own bars and costs.
+
+    One that came later than LONGEST_WAIT is none: by then later ticks were counted without it.
+    """
+    forward, long, short = (np.full((len(ticks), 1), np.nan) for _ in range(3))
+    for stream in dict.fromkeys((tick.instance, tick.timeframe) for tick in ticks):
+        rows = [n for n, tick in enumerate(ticks) if (tick.instance, tick.timeframe) == stream]
+        own = [ticks[row] for row in rows]
+        bars = database.load_bars(*stream, as_of=FOREVER)
+        bars = bars[bars.index >= pd.Timestamp(own[0].bar_time)]
+        if not len(bars):
+            continue
+        spec = profiles[stream[0]].symbol(own[0].symbol)
+        costs = {own[0].symbol: Costs(spec.spread + 2 * spec.slippage)}
+        known = outcomes(own, {(own[0].symbol, stream[1]): bars}, costs, (HORIZON,))
+        timely = promotion_evidence.in_time(own, bars)
+        for whole, part in ((forward, known.forward), (long, known.long), (short, known.short)):
+            whole[rows] = np.where(timely[:, None], part, np.nan)
+    return Outcomes((HORIZON,), forward, long, short)
 
 
 FOREVER: Final[datetime] = parse("9000-01-01")
@@ -307,10 +341,9 @@ class Fingerprints:
         if known is None:
             known = self._profiles[instance] = {}
             for row in self._database.profiles_of(instance):
-                try:
-                    profile = Profile.model_validate_json(row["profile"])
-                except ValidationError:
-                    continue  # of a version that had other settings
+                profile = _told(row["profile"])
+                if profile is None:
+                    continue
                 silent = profile.model_copy(update={"execution": "off"})
                 known |= {row["digest"]: profile, silent.digest(): profile}
         return known
@@ -323,6 +356,25 @@ def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None
     thresholds, and, where the rules answer, the program's version (`code`; None: this one).
     """
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
+
+
+@lru_cache(maxsize=256)
+def _told(text: str) -> Profile | None:
+    """Return a stored profile; None for one of a version that had other settings."""
+    try:
+        return Profile.model_validate_json(text)
+    except ValidationError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _mark(text: str) -> str | None:
+    """Return the fingerprint of a stored profile; None for a desk that cannot be seated."""
+    profile = _told(text)
+    try:
+        return None if profile is None else fingerprint(profile)
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=256)

@@ -22,6 +22,10 @@ ceiling. That holds through crashes (a row that nobody settles stays reserved) a
 the clock is set back (then `until` lies further ahead than it is). A clock that jumps ahead ends
 hours early; nothing here can know.
 
+An account may also have a sum that it never passes, `most`: then the same transaction counts every
+row that its name ever had, so it matters neither how the hour slides nor who else books meanwhile
+or booked before. A row counts from its booking on, at no less than it will cost.
+
 The actual cost stays under the worst case because tokens are no more than bytes and allowances
 (torra.providers.prices). Should a vendor report more, that is booked and flagged.
 
@@ -37,7 +41,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -63,6 +67,9 @@ log = logging.getLogger("torra")
 
 HOUR: Final = timedelta(hours=1)
 """The window over which the ceiling holds."""
+
+EVER: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Before any call."""
 
 LINGER: Final = timedelta(seconds=60)
 """How long after a tick's deadline a vendor may go on with a call that was cancelled."""
@@ -164,10 +171,12 @@ class Purse:
         monotonic: Callable[[], float],
         deadline: float,
         late: LateRows | None = None,
+        most: float | None = None,
     ) -> None:
         """Open the purse of a tick; `now` is real time, `deadline` a moment of `monotonic`.
 
         `late` is what all purses of a profile share: rows whose answers came after their tick.
+        `most` is what all that was ever booked for the profile may come to, in USD.
         """
         self._database = database
         self._prices = prices
@@ -181,6 +190,7 @@ class Purse:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._late = LateRows() if late is None else late
+        self._most = math.inf if most is None else most
         self._rows: dict[Slot, _Row] = {}
         self._closed = False
 
@@ -258,8 +268,7 @@ class Purse:
         with self._database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
             self._enter([*former, *late])
             now = self._now()
-            spent = self._database.spent(self._profile, now - HOUR)
-            granted = spent + total <= self._settings.max_api_cost_per_hour
+            granted = self._affords(total, now)
             if granted:
                 ids = self._database.book(
                     self._profile,
@@ -273,6 +282,14 @@ class Purse:
             for row, row_id in zip(rows, ids, strict=True):
                 row.id = row_id
         return granted
+
+    def _affords(self, usd: float, now: datetime) -> bool:
+        """Tell whether so much more stays under the ceiling of the hour, and under the sum."""
+        spent = self._database.spent(self._profile, now - HOUR)
+        if spent + usd > self._settings.max_api_cost_per_hour:
+            return False
+        ever = 0.0 if self._most == math.inf else self._database.spent(self._profile, EVER)
+        return ever + usd <= self._most
 
     def _finished(self, *, last: bool = False) -> list[_Row]:
         """Return the booked rows whose end is not written yet; give up those never sent.
@@ -483,7 +500,10 @@ def _choose(
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the ticks of one profile share: the ledger, the prices and the ladder."""
+    """What the ticks of one profile share: the ledger, the prices and the ladder.
+
+    `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.
+    """
 
     database: Database
     prices: PriceList
@@ -491,6 +511,7 @@ class Account:
     local: Local
     now: Callable[[], datetime]
     late: LateRows = field(default_factory=LateRows)
+    most: float | None = None
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
         """Return what the next tick is run with (see `rung`)."""
@@ -512,7 +533,7 @@ class Account:
         return Purse(
             self.database, self.prices, settings, self.profile, key, submit,
             local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
-            late=self.late,
+            late=self.late, most=self.most,
         )  # fmt: skip
 
 

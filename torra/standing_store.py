@@ -1,8 +1,10 @@
-"""What the promotion rule decided about a profile's agents, and what it reads to decide.
+"""What the promotion rule decided about agents, and what it reads to decide.
 
 One row for each look that was taken, never changed and never taken twice: two desks that come to
-the same look write it once. A look belongs to a profile by name and to the fingerprint of its
-desk's setting; a setting that has no row has not been promoted. Ticks are read for evaluation as
+the same look write it once. A look belongs to the fingerprint of a desk's setting, whatever the
+profile is called that has it; the name is only noted. Settings are numbered (`trial`) by their
+first look over all names of the database, and no two have one number. A setting that has no row has
+not been promoted. Ticks are read for evaluation as
 plain rows, in the order in which they ran, some at a time, and of their JSON only what an
 observation needs: the texts stay where they are.
 """
@@ -59,44 +61,57 @@ class StandingStore(Store):
         profile: str,
         fingerprint: str,
         *,
+        trial: int,
         look: int,
         promoted: bool,
         reason: str,
         figures: Mapping[str, Any],
     ) -> bool:
-        """Note how a look ended; False when that very look is on record already."""
-        row = (profile, fingerprint, look, promoted, reason, to_json(figures), self._moment())
+        """Note how a look ended; False when it is on record already.
+
+        Also where another setting took this trial's number meanwhile.
+        """
+        row = (fingerprint, profile, trial, look, promoted, reason, to_json(figures))
         changed = self._change(
             "INSERT OR IGNORE INTO agent_standing "
-            "(profile, fingerprint, look, promoted, reason, figures, at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *row,
-        )
+            "(fingerprint, profile, trial, look, promoted, reason, figures, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            *row, self._moment(),
+        )  # fmt: skip
         return changed > 0
 
-    def standings(self, profile: str) -> list[dict[str, Any]]:
-        """Return every look of a profile, oldest first: fingerprint, look, promoted, reason, at.
+    def standings(self, fingerprint: str) -> list[dict[str, Any]]:
+        """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
 
-        `figures` are what the look saw.
+        `profile` is what the profile was called then, `figures` what the look saw.
         """
         rows = self._rows(
-            "SELECT fingerprint, look, promoted, reason, figures, at FROM agent_standing "
-            "WHERE profile = ? ORDER BY id",
-            profile,
+            "SELECT profile, trial, look, promoted, reason, figures, at FROM agent_standing "
+            "WHERE fingerprint = ? ORDER BY look",
+            fingerprint,
         )
         return [
             {**row, "promoted": bool(row["promoted"]), "figures": json.loads(row["figures"])}
             for row in rows
         ]
 
-    def agents_promoted(self, profile: str, fingerprint: str) -> bool:
-        """Return whether the newest look promoted the agents of a profile with this setting."""
+    def settings_looked_at(self) -> int:
+        """Return how many settings ever came to a look, under whatever name."""
+        row = self._row("SELECT coalesce(max(trial), 0) AS number FROM agent_standing")
+        return int(row["number"]) if row else 0
+
+    def agents_promoted(self, fingerprint: str) -> bool:
+        """Return whether the newest look of a setting promoted its agents."""
         row = self._row(
-            "SELECT promoted FROM agent_standing WHERE profile = ? AND fingerprint = ? "
-            "ORDER BY look DESC LIMIT 1",
-            profile, fingerprint,
-        )  # fmt: skip
+            "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1",
+            fingerprint,
+        )
         return row is not None and bool(row["promoted"])
+
+    def profiles_given(self) -> list[tuple[str, str]]:
+        """Return every instance there was with each profile it was given, as JSON, oldest first."""
+        rows = self._rows("SELECT instance, profile FROM trading_config ORDER BY id")
+        return [(str(row["instance"]), str(row["profile"])) for row in rows]
 
     def stored_ticks(self, instances: Sequence[str]) -> int:
         """Return how many ticks of these instances are stored."""

@@ -130,7 +130,7 @@ def agents(database: Database, subjects: Iterable[Subject]) -> Iterator[Sign]:
         if influence == "shadow":
             yield Sign(f"agents of {subject.name}", "note", NOT_COUNTED)
         elif influence == EARNED:
-            standing, _ = standing_of(database, subject.name, subject.fingerprint)
+            standing, _ = standing_of(database, subject.fingerprint)
             wanted = next_look(standing)
             ahead = "no look is left" if wanted is None else f"next look at {wanted:,} ticks"
             level = "ok" if standing.promoted else "note"

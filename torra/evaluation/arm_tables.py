@@ -3,7 +3,8 @@
 The one call that a report needs; each table is made in a module of its own. Everything random comes
 from the seed and the name of the arm, so that an arm's figures are the same whatever else is in the
 table. Placebos stand in the tables of results and of changed verdicts; whether an arm shows an edge
-is asked of the others only, and never of an arm that has no placebo.
+is asked of the others only. The control is held against random entries; an arm of agents against
+its own placebos as well, and nothing is claimed of one that has none.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from torra.evaluation.paired_days import (
 from torra.evaluation.power import Seen, power_exhibit
 from torra.evaluation.sharpe import sharpe_exhibit
 from torra.evaluation.trade_figures import ArmFigures, arm_figures, arms_exhibit, own_sd
+from torra.evaluation.wording import count, listed
 
 AGENTS: Final = "budget"
 SINGLE: Final = "legacy"
@@ -87,10 +89,12 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
     real = [one for one in figures if one.arm not in compared.is_placebo]
-    beaten = {one.arm: _beaten(one, compared) for one in placebos}
+    held = {one.arm: _held(one, compared) for one in placebos}
+    beaten = {arm: all(told.values()) if told else None for arm, told in held.items()}
+    against = {arm: _named(told) for arm, told in held.items() if told}
     return (
         arms_exhibit(compared.arms, figures),
-        claims_exhibit(real, beaten, compared.trials),
+        claims_exhibit(real, beaten, compared.trials, against),
         flips_exhibit(flips),
         days_exhibit(_days(compared)),
         placebos_exhibit(placebos),
@@ -101,12 +105,26 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     )
 
 
-def _beaten(one: PlaceboResult, compared: Compared) -> bool | None:
-    """Return whether an arm beat every placebo it has, random entries among them; None for none."""
+def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
+    """Return what an arm is held against, and whether it beat it; nothing where no claim is due.
+
+    Random entries are no stand-in for the placebos of agents: L1's own skill beats them.
+    """
+    told: dict[str, bool] = {}
+    if one.beaten is not None:
+        told[f"its {count(len(one.totals), 'placebo')}"] = one.beaten
+    elif one.arm != compared.control:
+        return {}
     as_good = compared.by_chance.get(one.arm)
-    told = [one.beaten, None if as_good is None else as_good <= (1.0 - LEVEL) / 2.0]
-    known = [word for word in told if word is not None]
-    return all(known) if known else None
+    if as_good is not None:
+        told["random entries"] = as_good <= (1.0 - LEVEL) / 2.0
+    return told
+
+
+def _named(told: Mapping[str, bool]) -> str:
+    """Return what was beaten, or where anything was not, what was not."""
+    lost = [name for name, won in told.items() if not won]
+    return listed(lost or list(told))
 
 
 def _others(compared: Compared) -> tuple[ArmSeen | None, list[ArmSeen]]:

@@ -233,6 +233,9 @@ def _says(found: Attribution, needed: int | None) -> str:
     if not found.contributions:
         return f"No analyst's worth can be told: no words, or no outcomes. {need}"
     how = "changed the verdict" if found.worth == "verdict" else "moved the composite"
+    if not found.moved:
+        what = "No verdict was changed" if found.worth == "verdict" else "No composite was moved"
+        return f"{what} on {count(found.n, 'tick')}, so nothing can be told. {need}"
     start = f"The analysts {how} on {found.moved:,} of {count(found.n, 'tick')}"
     sure = [one for one in found.contributions if one.estimate and _clear(one.estimate)]
     if not sure:

@@ -13,12 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from torra.evaluation.intervals import LEVEL, Interval, normal_quantile, normal_share
+from torra.evaluation.intervals import (
+    LEVEL,
+    Interval,
+    normal_quantile,
+    student_quantile,
+    student_tail,
+)
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import Floats, Whole, moments_of, streams_of
 
@@ -31,6 +38,10 @@ LEAST_BLOCKS: Final = 8
 WIDER: Final = (2.9694, 0.4160, -0.5324)
 """Kiefer and Vogelsang (2005), table 1: 1.9600 + 2.9694 b + 0.4160 b^2 - 0.5324 b^3 is the 97.5 %
 point, b = lags / moments."""
+
+FREEDOM: Final = 1.5
+"""Bartlett's kernel estimates a variance as well as 1.5 / b independent values would: beyond the
+97.5 % point the tail is Student's with so many degrees, scaled to that point."""
 
 
 class Estimate(NamedTuple):
@@ -93,8 +104,17 @@ def _estimate(
     error = math.sqrt(variance) / scale
     wide = widening(lag / length)
     half = normal_quantile((1 + LEVEL) / 2) * wide * error
-    p = 2.0 * normal_share(-abs(value) / (error * wide))
+    p = 2.0 * student_tail(abs(value) * _student_point(length, lag) / half, _freedom(length, lag))
     return Estimate(value, error, value - half, value + half, p)
+
+
+def _freedom(length: int, lag: int) -> float:
+    return FREEDOM * length / max(lag, 1)
+
+
+@lru_cache(maxsize=256)
+def _student_point(length: int, lag: int) -> float:
+    return student_quantile((1 + LEVEL) / 2, _freedom(length, lag))
 
 
 def widening(share: float) -> float:

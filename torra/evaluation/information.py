@@ -49,8 +49,10 @@ from torra.evaluation.wording import count, listed, rounded, signed, span
 ALL: Final = "all"
 """In place of a vector: an agent's adjustments as one, or the desk's shift of the consensus."""
 
-LEAST: Final = 50
-"""Fewer ticks than this have no coefficient: ten for each control."""
+LEAST: Final = 600
+"""Fewer ticks than this have no coefficient: words and controls that last leave too little that is
+independent, and an interval of 100 to 400 ticks is too narrow (docs/scorecard.md has the levels).
+"""
 
 DRAWS: Final = 500
 SHOWN_HORIZON: Final = 4

@@ -6,7 +6,8 @@ An arm shows an edge where all of these hold, and nowhere else in Torra is it sa
     the 95 % interval of net expectancy lies above 0
     its p (Student's t over blocks, two-sided), after Holm over every arm and every trial logged,
     is at most 5 %
-    it did better than its placebos (torra.evaluation.paired_days says when)
+    it did better than what it is held against: an arm of agents its own placebos and random
+    entries, the control random entries (torra.evaluation.arm_tables)
 
 The first rule keeps out what wins a little often and has not yet met its loss; the second and third
 guard each other, one for skewed results, one for few. Trials that were logged and are not in the
@@ -19,17 +20,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import LEVEL
 from torra.evaluation.power import trades_take
 from torra.evaluation.trade_figures import ArmFigures, own_sd
-from torra.evaluation.wording import count, listed, rounded, span
+from torra.evaluation.wording import count, rounded, span
 
 LEAST_TRADES: Final = 100
+PLACEBOS: Final = "its placebos"
+"""What an arm is held against where nobody says it more exactly."""
+
 LEAST_EACH_WAY: Final = 10
 """Wins, and losses, below which neither an interval nor a p of a mean of trades can be trusted."""
+
+NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 P = float | None
 """A p-value; None where there was nothing to test, which is then counted as no test."""
@@ -70,34 +77,43 @@ def _order(values: Sequence[P]) -> list[tuple[float, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whether an arm shows an edge, and if not, why not in a few words."""
+    """Whether an arm shows an edge, and if not, why not in a few words.
+
+    `against` names what it was held against.
+    """
 
     arm: str
     edge: bool
     adjusted: float | None
     why: str
+    against: str = PLACEBOS
 
 
 def claims(
-    figures: Sequence[ArmFigures], beaten: Mapping[str, bool | None], trials: int = 0
+    figures: Sequence[ArmFigures],
+    beaten: Mapping[str, bool | None],
+    trials: int = 0,
+    against: Mapping[str, str] = NOBODY,
 ) -> tuple[Claim, ...]:
     """Return for each arm whether it shows an edge.
 
-    `beaten` says by arm whether it beat its placebos; an arm that is missing or None had none, and
-    without placebos nothing is claimed. `trials` counts all that was tried on these bars.
+    `beaten` says by arm whether it beat what it is held against; an arm that is missing or None has
+    no placebo of its own, and of that nothing is claimed. `against` names, by arm, what was beaten,
+    or what was not; PLACEBOS where it does not. `trials` counts all that was tried on these bars.
     """
     adjusted = holm([one.net.p for one in figures], trials)
     return tuple(
-        _claim(one, p, beaten.get(one.arm)) for one, p in zip(figures, adjusted, strict=True)
+        _claim(one, p, beaten.get(one.arm), against.get(one.arm, PLACEBOS))
+        for one, p in zip(figures, adjusted, strict=True)
     )
 
 
-def _claim(one: ArmFigures, adjusted: float | None, beaten: bool | None) -> Claim:
-    why = _against(one, adjusted, beaten)
-    return Claim(one.arm, not why, adjusted, why or "every rule holds")
+def _claim(one: ArmFigures, adjusted: float | None, beaten: bool | None, against: str) -> Claim:
+    why = _against(one, adjusted, beaten, against)
+    return Claim(one.arm, not why, adjusted, why or "every rule holds", against)
 
 
-def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None) -> str:
+def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, against: str) -> str:
     """Return the first rule that an arm does not meet; nothing where it meets them all."""
     each_way = min(one.hits, one.trades - one.hits)
     low = one.net.low
@@ -110,17 +126,20 @@ def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None) -> st
             adjusted is not None and adjusted <= 1 - LEVEL,
             "not beyond chance after all arms and trials",
         ),
-        (beaten is not None, "no placebo to compare with"),
-        (bool(beaten), "not better than its placebos"),
+        (beaten is not None, "no placebo of its own"),
+        (bool(beaten), f"not better than {against}"),
     )
     return next((why for met, why in rules if not met), "")
 
 
 def claims_exhibit(
-    figures: Sequence[ArmFigures], beaten: Mapping[str, bool | None], trials: int = 0
+    figures: Sequence[ArmFigures],
+    beaten: Mapping[str, bool | None],
+    trials: int = 0,
+    against: Mapping[str, str] = NOBODY,
 ) -> Exhibit:
     """Return the table of claims: the only one that says that an arm shows an edge."""
-    found = claims(figures, beaten, trials)
+    found = claims(figures, beaten, trials, against)
     tests = max(trials, sum(1 for one in figures if one.net.p is not None))
     return Exhibit(
         "claims",
@@ -151,13 +170,16 @@ def _row(one: ArmFigures, claim: Claim) -> tuple[Cell, ...]:
 
 
 def _says(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> str:
-    winners = [claim.arm for claim in found if claim.edge]
+    winners = [claim for claim in found if claim.edge]
     looks = f"Allowed for: {count(tests, 'look')} at these bars."
     if winners:
-        verb = "shows" if len(winners) == 1 else "show"
+        told = " ".join(
+            f"{claim.arm} shows an edge on these bars, after costs and beyond {claim.against}."
+            for claim in winners
+        )
         return (
-            f"{listed(winners)} {verb} an edge on these bars, after costs and beyond its placebos. "
-            f"{looks} What was found on past bars need not last: watch it run before it counts."
+            f"{told} {looks} "
+            "What was found on past bars need not last: watch it run before it counts."
         )
     most = max(figures, key=lambda one: one.trades, default=None)
     need = trades_take(most.trades, own_sd(most)) if most else trades_take(0)

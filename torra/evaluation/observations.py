@@ -7,10 +7,12 @@ thing. Times are aware UTC; scores lie in [-1, +1]; an adjustment of None was no
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Final
+from math import copysign
+from typing import Any, Final, TypeVar
 
 from agents.contracts import VECTORS
 from torra.clock import iso, parse
@@ -19,6 +21,8 @@ Four = tuple[float, float, float, float]
 """A number for each of VECTORS, in that order."""
 
 NOTHING: Final[Four] = (0.0, 0.0, 0.0, 0.0)
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,16 @@ class TickSeen:
     def key(self) -> tuple[str, str, datetime]:
         """What pairs the same tick of two arms."""
         return self.instance, self.timeframe, self.bar_time
+
+
+WORDS: Final = (
+    "instance", "symbol", "timeframe", "l1_verdict", "verdict", "action", "reason", "source_type",
+    "regime", "session", "state",
+)  # fmt: skip
+"""Fields of a tick with few different words."""
+
+OF_THE_MARKET: Final = ("bar_time", "close_time", "close", "atr", "ath", "l1", "l1_consensus")
+"""Fields that are the same in every arm of a replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +191,82 @@ def trade_of(told: Mapping[str, Any]) -> TradeSeen:
 
 def arm_of(told: Mapping[str, Any]) -> ArmSeen:
     """Return the arm that `as_json` told of."""
+    shared = Shared()
     return ArmSeen(
         **{
             **told,
-            "ticks": tuple(tick_of(one) for one in told["ticks"]),
+            "ticks": tuple(shared.tick(tick_of(one)) for one in told["ticks"]),
             "trades": tuple(trade_of(one) for one in told["trades"]),
         }
     )
+
+
+class Shared:
+    """Holds what many ticks say alike once: a replay has six arms, and each says much the same.
+
+    Words, what agents moved a score by, whole opinions without adjustments, and whatever the same
+    tick of an earlier arm said. Only values with the same bits are taken for each other, so a tick
+    is written down as before.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._held: dict[Any, Any] = {0.0: 0.0, NOTHING: NOTHING}
+        self._first: dict[tuple[str, datetime], TickSeen] = {}
+
+    def tick(self, tick: TickSeen) -> TickSeen:
+        """Return an equal tick that holds less memory."""
+        first = self._first.setdefault((sys.intern(tick.timeframe), tick.bar_time), tick)
+        told: dict[str, Any] = {name: sys.intern(getattr(tick, name)) for name in WORDS}
+        for name in OF_THE_MARKET:
+            told[name] = _same(getattr(first, name), getattr(tick, name))
+        for name in ("debate", "adjustments"):
+            told[name] = self._four(getattr(tick, name))
+        told["scores"] = _same(told["l1"], tick.scores)
+        told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
+        found = replace(tick, **told)
+        if first is tick:
+            self._first[found.timeframe, found.bar_time] = found
+        return found
+
+    def _opinion(self, one: Opinion) -> Opinion:
+        adjustments = tuple([self._one(value) for value in one.adjustments])
+        told = Opinion(
+            sys.intern(one.agent_id),
+            sys.intern(one.kind),
+            adjustments,
+            self._one(one.focus),
+            self._one(one.trust),
+            sys.intern(one.confidence),
+            one.abstained,
+            one.answered,
+            self._one(one.multiplier),
+            one.veto,
+        )
+        return told if any(adjustments) else self._one(told)
+
+    def _four(self, values: Four) -> Four:
+        return values if any(values) else self._one(values)
+
+    def _one(self, value: V) -> V:
+        held: V = self._held.setdefault(value, value)
+        return _same(held, value)
+
+
+def _same(held: V, value: V) -> V:
+    """Return `held` where it is `value` to the last bit; 0.0 equals -0.0, and 1 equals 1.0."""
+    return held if held is value or (held == value and _bits(held) == _bits(value)) else value
+
+
+def _bits(value: Any) -> Any:
+    """Return what tells values apart that are equal."""
+    if isinstance(value, float):
+        return float, copysign(1.0, value)
+    if isinstance(value, tuple):
+        return tuple([_bits(one) for one in value])
+    if isinstance(value, Opinion):
+        return _bits((*value.adjustments, *value.focus, value.trust, value.multiplier))
+    return type(value)
 
 
 def four(values: Mapping[str, float]) -> Four:

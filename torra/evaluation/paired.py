@@ -2,15 +2,17 @@
 
 Two arms that see the same market differ only on discordant ticks, where one gave another verdict
 than the other; everything else is the market's. So flips are judged alone: what the changed verdict
-was worth over the next bars less what the control's was. Ticks nearer than the horizon share their
-outcome, so of each series only flips at least a horizon apart are counted. A flip that a placebo
-makes as well is worth nothing: give the placebo arms too, their rows stand beside the agents'.
+was worth over the next bars less what the control's was. Flips whose outcomes overlap are no
+independent pairs, whatever timeframe they were seen on: of each symbol a flip counts where the
+outcome of the last one that counted has ended. A flip that a placebo makes as well is worth
+nothing: give the placebo arms too, their rows stand beside the agents'.
 
 Pure and total: without flips or outcomes the figures are None and the sentence says so.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from torra.clock import duration
 from torra.evaluation.account_curve import MOST_POINTS
 from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
 from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
@@ -59,7 +62,7 @@ class Flip:
     """A tick on which an arm's verdict was not the control's.
 
     `worth` is the outcome of the arm's verdict less that of the control's, in ATR, net of cost;
-    None where the future is not known. `apart`: at least a horizon after the last one that counts.
+    None where the future is not known. `apart`: the outcome of the last one that counts had ended.
     """
 
     key: Key
@@ -104,22 +107,41 @@ def flips(
     A tick whose outcome is not known is a flip all the same, and is not counted.
     """
     other = {tick.key: tick.verdict for tick in control.ticks}
-    paired = [tick for tick in arm.ticks if tick.key in other]
-    place: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], int] = {}
+    paired = sorted(
+        (tick for tick in arm.ticks if tick.key in other), key=lambda tick: tick.close_time
+    )
+    ends = _ends(paired, horizon)
+    free: dict[str, datetime] = {}
     found = []
-    for tick in paired:
-        series = (tick.instance, tick.timeframe)
-        place[series] = place.get(series, -1) + 1
+    for tick, end in zip(paired, ends, strict=True):
         if tick.verdict == other[tick.key]:
             continue
         worth = _worth(outcomes.get(tick.key), tick.verdict, other[tick.key])
-        far = series not in last or place[series] - last[series] >= horizon
-        apart = worth is not None and far
+        apart = worth is not None and free.get(tick.symbol, tick.close_time) <= tick.close_time
         if apart:
-            last[series] = place[series]
+            free[tick.symbol] = end
         found.append(Flip(tick.key, tick.close_time, other[tick.key], tick.verdict, worth, apart))
     return len(paired), tuple(found)
+
+
+def _ends(ticks: Sequence[TickSeen], horizon: int) -> list[datetime]:
+    """Return when the outcome of each tick has ended: at the close of its series `horizon` later.
+
+    A gap makes that later than so many bars' time; near the end of a series the time is all there
+    is to go by.
+    """
+    series: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    for tick in ticks:
+        series[tick.instance, tick.timeframe].append(tick.close_time)
+    place: dict[tuple[str, str], int] = defaultdict(int)
+    found = []
+    for tick in ticks:
+        name = (tick.instance, tick.timeframe)
+        place[name] += 1
+        at = place[name] - 1 + horizon
+        later = tick.close_time + duration(tick.timeframe) * horizon
+        found.append(max(later, series[name][at]) if at < len(series[name]) else later)
+    return found
 
 
 def _worth(sides_of_tick: Sides | None, verdict: str, control: str) -> float | None:

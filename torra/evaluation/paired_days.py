@@ -225,11 +225,14 @@ def _placebo_row(one: PlaceboResult) -> tuple[Cell, ...]:
 
 def _placebos_say(found: Sequence[PlaceboResult]) -> str:
     tried = [one for one in found if one.beaten is not None]
+    without = [one.arm for one in found if one.beaten is None]
     if not tried:
         return "No placebo was run, so no arm can be said to beat chance: run the placebo arms."
     winners = [one.arm for one in tried if one.beaten]
     sample = _visible(max(tried, key=lambda one: one.days.days.n).days.days)
     rule = "To beat its placebos an arm must come to more than each, and than their mean by more "
+    others = f"No placebo of its own: {listed(without)}." if without else ""
+    said = f"No arm beat its placebos. {rule}than chance."
     if winners:
-        return f"{listed(winners)} beat every placebo beyond chance. {sample}".strip()
-    return f"No arm beat its placebos. {rule}than chance. {sample}".strip()
+        said = f"{listed(winners)} beat every placebo beyond chance."
+    return " ".join(part for part in (said, sample, others) if part)

@@ -21,6 +21,7 @@ from datetime import timedelta
 from typing import Final
 
 import numpy as np
+import pandas as pd
 from numpy.random import Generator
 
 from agents.contracts import VECTORS
@@ -29,7 +30,7 @@ from torra.evaluation.information import LEAST, ranks_within, residual
 from torra.evaluation.intervals import student_quantile
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import Flags, Floats, Whole, l1_of, spoke, streams_of
-from torra.evaluation.outcomes import Outcomes
+from torra.evaluation.outcomes import Outcomes, entry_bars
 from torra.evaluation.promotion_rule import Evidence, Look
 from torra.evaluation.recomposition import Brain, Chains, blend, verdicts_of
 
@@ -118,6 +119,20 @@ def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: Brain) -> Pool:
         counted=_counted(ticks, np.array(heard, dtype=bool), known.long[:, column]),
         verdicts=verdicts,
     )
+
+
+def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
+    """Return which ticks of a stream have an outcome that began its last bar within LONGEST_WAIT.
+
+    Closed `bars` by open time; of a stream that was given up and taken up again, what came after
+    the gap is no outcome of what was said before it.
+    """
+    opens = pd.DatetimeIndex(bars.index)
+    last = entry_bars(ticks, bars) + HORIZON - 1
+    known = last < len(opens)
+    closes = pd.DatetimeIndex([tick.close_time for tick in ticks])
+    waited = opens[np.minimum(last, len(opens) - 1)] - closes
+    return np.asarray(known & (waited < pd.Timedelta(LONGEST_WAIT)))
 
 
 def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -> Evidence:

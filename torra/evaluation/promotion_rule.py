@@ -14,10 +14,10 @@ can wait for a lucky moment. What it looks at is made in torra.evaluation.promot
                not beat their placebos.
 
 A count belongs to one setting of the desk (its fingerprint: prompts, models, settings that
-matter); a change begins another, at nothing. Agents that know nothing are promoted with a
-probability of at most ALPHA, over all looks and however many settings their owner tries: the first
-condition alone sees to that, by Bonferroni over looks and 1 / (t (t + 1)) over settings, which sums
-to 1.
+matter), under whatever name and on whichever instances it runs; a change begins another, at
+nothing. Agents that know nothing are promoted with a probability of at most ALPHA, over all looks
+and however many settings of a database come to one: the first condition alone sees to that, by
+Bonferroni over looks and 1 / (t (t + 1)) over settings, which sums to 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 ALPHA: Final = 0.05
-"""Probability, two-sided, with which agents that know nothing may ever be promoted."""
+"""Probability, two-sided, with which agents that know nothing may ever be promoted: for all
+profiles of a database together.
+"""
 
 LOOKS: Final = (3_000, 6_000, 12_000, 24_000)
 """Pooled ticks at which agents may be promoted. The first is the stop rule of the method and the

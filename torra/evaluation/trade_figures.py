@@ -35,7 +35,7 @@ from torra.evaluation.account_curve import (
 )
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
-from torra.evaluation.observations import ArmSeen, TradeSeen
+from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.power import NOTABLE_R, TRADE_SD, mean_count, trades_take
 from torra.evaluation.wording import count, listed, percent, percent_span, rounded, span
 
@@ -54,6 +54,7 @@ MONTH: Final = 365.25 / 12
 COLUMNS: Final = (
     "arm",
     "trades",
+    "size",
     "hit rate",
     "R a trade, net",
     "95 % interval",
@@ -78,7 +79,8 @@ class ArmFigures:
 
     `net` is the mean of the net results in R; `profit` and `drawdown` are in account currency and
     net; shares lie in [0, 1]; `lots_a_month` counts a lot twice, opened and closed; `in_market` is
-    the share of ticks that closed with a position open.
+    the share of ticks that closed with a position open. `size` is the mean of multiplier times
+    conviction, in [0, 1], over the ticks that decided its trades, `said` over all of its ticks.
     """
 
     arm: str
@@ -98,6 +100,8 @@ class ArmFigures:
     at_stop: int = 0
     commission: float = 0.0
     model_cost: float = 0.0
+    size: float | None = None
+    said: float | None = None
 
     @property
     def hit_rate(self) -> float | None:
@@ -143,7 +147,22 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
         at_stop=sum(1 for trade in arm.trades if abs(trade.r + ONE_R) <= R_ROUNDING),
         commission=math.fsum(arm.commission * trade.lots for trade in arm.trades),
         model_cost=arm.cost_usd,
+        size=_size_factor(_deciding(arm)),
+        said=_size_factor(arm.ticks),
     )
+
+
+def _size_factor(ticks: Sequence[TickSeen]) -> float | None:
+    """Return the mean of what gate and conviction leave of an opening; None without ticks."""
+    if not ticks:
+        return None
+    return math.fsum(tick.multiplier * tick.conviction for tick in ticks) / len(ticks)
+
+
+def _deciding(arm: ArmSeen) -> list[TickSeen]:
+    """Return the ticks at whose close the arm's trades were decided."""
+    made = {(trade.instance, trade.timeframe, trade.decided) for trade in arm.trades}
+    return [t for t in arm.ticks if (t.instance, t.timeframe, t.close_time) in made]
 
 
 def net_results(arm: ArmSeen) -> tuple[float, ...]:
@@ -270,6 +289,7 @@ def _row(one: ArmFigures) -> tuple[Cell, ...]:
     return (
         one.arm,
         one.trades,
+        rounded(one.size, 2),
         hits,
         rounded(one.net.mean, 3),
         None if one.net.low is None else span(one.net.low, one.net.high, 3),
@@ -322,6 +342,8 @@ def _named(one: ArmFigures) -> dict[str, float | None]:
         "at_stop": one.at_stop,
         "commission": one.commission,
         "model_cost": one.model_cost,
+        "size": one.size,
+        "said_size": one.said,
     }
 
 

@@ -4,11 +4,12 @@ An arm is the very run_tick with another desk of agents, or with nobody asked. T
 the debate themselves (Edges.debater): what a real arm's agents said is given to other ticks, with
 another sign, or drawn at random, so that an arm that only stirs the scores is seen to do no more
 than its placebo. Their rules of the gate are those of every arm; a model's veto goes with the
-words it came with.
+words it came with, and so does what the agents left of the size of an opening: a placebo that
+traded larger than its source would lose to it, or beat it, by its size alone.
 
     shuffled   the words of the same time of day on another day
     flipped    the words of this tick with the other sign
-    random     the size of another tick's words, any tick, each vector with a sign of its own
+    random     the words of any other tick, each vector with a sign of its own
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-import numpy as np
 from numpy.random import PCG64, Generator
 
 import agent_framework
-from agent_config import GATE_ID, MODES, DebateSettings
+from agent_config import GATE_ID, MODES, DebateSettings, GateSettings
 from agent_framework import Deliberation
 from agents.contracts import (
+    SCORE_DECIMALS,
     VECTORS,
     Completion,
     DebateContext,
@@ -38,11 +39,13 @@ from agents.contracts import (
     is_immediate,
 )
 from agents.deliberation import score_chart_shape
+from agents.panel import NEUTRAL
 from agents.registry import AGENTS
 from torra.clock import iso
 from torra.config import Profile
 from torra.errors import ConfigError
-from torra.evaluation.observations import NOTHING, ArmSeen, Four, TickSeen, four
+from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
+from torra.evaluation.recomposition import agreement, analysts_apart
 from torra.tick_debate import Debater
 
 Placebo = Literal["shuffled", "flipped", "random"]
@@ -164,18 +167,46 @@ class Words:
     """What a placebo or a recomposition gives to a tick: adjustments after the gate, and its veto.
 
     `debate` are the adjustments before the gate where they are known. `veto` adds to the rules'.
+    `multiplier` is what the agents, by disagreeing or by their gate's word, left of the rules'
+    multiplier, and `conviction` what theirs left of an opening; both in [0, 1], and they scale
+    sizes only.
     """
 
     adjustments: Four
     veto: bool = False
     debate: Four | None = None
+    multiplier: float = 1.0
+    conviction: float = 1.0
 
 
-def speaking(words: Mapping[tuple[str, str], Words], note: str = PLACEBO_WORD) -> Debater:
-    """Return a debater that gives each tick, by (timeframe, bar time in ISO), its words.
+Spoken = Mapping[tuple[str, str], Words]
+"""Words by (timeframe, bar time in ISO)."""
 
-    A tick without words is one on which nobody was asked. The rules of the gate hold as ever; their
-    multiplier scales the size and, since the words are those after a gate, no score a second time.
+
+def rows_of(words: Spoken) -> list[list[Any]]:
+    """Return words as JSON values, a row for each tick."""
+    return [
+        [*place, list(one.adjustments), one.veto, one.debate, one.multiplier, one.conviction]
+        for place, one in words.items()
+    ]
+
+
+def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Words]:
+    """Return the words that `rows_of` told of."""
+    return {
+        (row[0], row[1]): Words(
+            tuple(row[2]), bool(row[3]), tuple(row[4]) if row[4] else None, row[5], row[6]
+        )
+        for row in rows
+    }
+
+
+def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
+    """Return a debater that gives each tick its words.
+
+    A tick without words is one on which nobody was asked. The rules of the gate hold as ever: the
+    size is theirs on this tick, times the words' own multiplier and conviction. The words are those
+    after a gate, so no score is scaled a second time.
     """
 
     def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
@@ -191,7 +222,8 @@ def speaking(words: Mapping[tuple[str, str], Words], note: str = PLACEBO_WORD) -
 def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -> Deliberation:
     moves = dict(zip(VECTORS, said.adjustments, strict=True))
     before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
-    ruling = alone.ruling
+    size = round(alone.ruling.multiplier * said.multiplier, SCORE_DECIMALS)
+    ruling = replace(alone.ruling, multiplier=size)
     if said.veto and not ruling.veto:
         ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
     return replace(
@@ -201,42 +233,59 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
         adjustments=moves,
         debate=before,
         ruling=ruling,
+        panel=replace(NEUTRAL, conviction_raw=said.conviction, conviction=said.conviction),
     )
 
 
 # --- placebos -------------------------------------------------------------------------------------
 
 
-def placebo(kind: Placebo, seen: ArmSeen, seed: int) -> dict[tuple[str, str], Words]:
-    """Return the words of a placebo of an arm, by tick; `seed` fixes the draw."""
+def placebo(kind: Placebo, seen: ArmSeen, seed: int, gate: GateSettings) -> Spoken:
+    """Return the words of a placebo of an arm, by tick.
+
+    `seed` fixes the draw, `gate` are the settings with which the arm ran.
+    """
     rng = Generator(PCG64([seed, PLACEBOS.index(kind)]))
-    said = {_place(tick): _words(tick) for tick in seen.ticks}
+    parts = zip(seen.ticks, agents_part(seen.ticks, gate), strict=True)
+    said = {_place(tick): _words(tick, part) for tick, part in parts}
     return MAKERS[kind](seen.ticks, said, rng)
 
 
-def _words(tick: TickSeen) -> Words:
-    return Words(tick.adjustments, tick.veto and not tick.rule_veto)
+def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
+    """Return what the agents left of the rules' multiplier on each tick, in [0, 1].
+
+    The rules without the agents are the recorded ones with the analysts' disagreement taken out;
+    where they left nothing, only the disagreement is known.
+    """
+    agreed = agreement(analysts_apart(ticks), gate).tolist()
+    return [_part(tick, left) for tick, left in zip(ticks, agreed, strict=True)]
+
+
+def _part(tick: TickSeen, agreed: float) -> float:
+    if tick.rule_multiplier <= 0.0 or agreed <= 0.0:
+        return agreed
+    return min(1.0, tick.multiplier / min(1.0, tick.rule_multiplier / agreed))
+
+
+def _words(tick: TickSeen, part: float) -> Words:
+    return Words(
+        tick.adjustments,
+        tick.veto and not tick.rule_veto,
+        multiplier=part,
+        conviction=tick.conviction,
+    )
 
 
 def _place(tick: TickSeen) -> tuple[str, str]:
     return tick.timeframe, iso(tick.bar_time)
 
 
-def _flipped(
-    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
-) -> dict[tuple[str, str], Words]:
+def _flipped(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
     del ticks, rng
-    return {
-        place: Words(
-            four({v: 0.0 - a for v, a in zip(VECTORS, one.adjustments, strict=True)}), one.veto
-        )
-        for place, one in said.items()
-    }
+    return {place: _signed(one, (-1.0,) * len(VECTORS)) for place, one in said.items()}
 
 
-def _shuffled(
-    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
-) -> dict[tuple[str, str], Words]:
+def _shuffled(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
     groups: dict[Any, list[tuple[str, str]]] = defaultdict(list)
     for tick in ticks:
         groups[tick.timeframe, _time_of_day(tick.bar_time)].append(_place(tick))
@@ -247,29 +296,27 @@ def _shuffled(
     return found
 
 
-def _random(
-    ticks: Sequence[TickSeen], said: Mapping[tuple[str, str], Words], rng: Generator
-) -> dict[tuple[str, str], Words]:
+def _random(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
     del ticks
     places = list(said)
-    sizes = np.array([said[place].adjustments for place in places] or [NOTHING])
-    signs = rng.choice((-1.0, 1.0), size=sizes.shape)
-    drawn = np.abs(sizes[rng.permutation(len(sizes))]) * signs
-    vetoes = rng.permutation([said[place].veto for place in places] or [False])
+    signs = rng.choice((-1.0, 1.0), size=(len(places), len(VECTORS))).tolist()
+    order = rng.permutation(len(places))
     return {
-        place: Words((float(row[0]), float(row[1]), float(row[2]), float(row[3])), bool(veto))
-        for place, row, veto in zip(places, drawn, vetoes, strict=False)
+        place: _signed(said[places[other]], row)
+        for place, other, row in zip(places, order, signs, strict=True)
     }
+
+
+def _signed(words: Words, signs: Sequence[float]) -> Words:
+    moved = zip(VECTORS, words.adjustments, signs, strict=True)
+    return replace(words, adjustments=four({v: 0.0 + sign * a for v, a, sign in moved}))
 
 
 def _time_of_day(moment: datetime) -> tuple[int, int]:
     return moment.hour, moment.minute
 
 
-Maker = Callable[
-    [Sequence[TickSeen], Mapping[tuple[str, str], Words], Generator],
-    dict[tuple[str, str], Words],
-]
+Maker = Callable[[Sequence[TickSeen], Spoken, Generator], Spoken]
 MAKERS: Final[Mapping[Placebo, Maker]] = {
     "shuffled": _shuffled,
     "flipped": _flipped,

@@ -34,7 +34,9 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option(
     "--points", type=click.IntRange(1, 10_000), default=LOOKAHEAD_POINTS, show_default=True
 )
-@click.option("--seed", type=int, default=8, show_default=True, help="Of the moments.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=8, show_default=True, help="Of the moments."
+)
 @as_json_option
 @click.pass_obj
 @plainly

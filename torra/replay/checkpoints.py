@@ -2,111 +2,265 @@
 
 Each arm has two files in the folder of its replay: NAME.ticks.gz, one JSON document a line, ticks
 and trades in the order in which they happened, written in whole chunks; and NAME.state.json, which
-says up to which byte those lines count, and how the arm's store stood there. The state is moved
-into place after its chunk is on disk; on opening, what was written after the last state is cut off.
-So an arm that is taken up again goes on exactly where its last state stood, and ends as if it had
-never stopped. A folder that belongs to another replay (other bars, profile, arm or version) is
-refused with a ConfigError, never mixed.
+says up to which byte those lines count, how many they are, and how the arm stood there. The state
+is moved into place after its chunk is on disk; on opening, what was written after the last state is
+cut off. So an arm that is taken up again goes on exactly where its last state stood, and ends as if
+it had never stopped.
+
+Files of another replay (other bars, profile, arm or version), files that are damaged and a disk
+that cannot be written are a ConfigError with the remedy: nothing is mixed, nothing read in part.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
+
 from torra.errors import ConfigError
-from torra.evaluation.observations import TickSeen, TradeSeen, as_json, tick_of, trade_of
+from torra.evaluation.observations import (
+    ArmSeen,
+    Shared,
+    TickSeen,
+    TradeSeen,
+    as_json,
+    tick_of,
+    trade_of,
+)
 
 STATE: Final = ".state.json"
 LINES: Final = ".ticks.gz"
+
+CHUNK: Final = 1000
+"""Ticks between two checkpoints: some seconds of work."""
+
+PASSING: Final = ("program", "words")
+"""Parts of an identity that matter for going on, not for reading what there is."""
+
+BROKEN: Final = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
+"""What reading a damaged file raises."""
+
+Lines = tuple[list[TickSeen], list[TradeSeen]]
+
+
+class Held(BaseModel):
+    """What a state file says; `length` in bytes, `ticks` and `trades` count the lines in them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    identity: dict[str, Any]
+    length: NonNegativeInt
+    ticks: NonNegativeInt
+    trades: NonNegativeInt
+    done: bool
+    state: dict[str, Any]
 
 
 class Checkpoint:
     """The files of one arm of one replay."""
 
     def __init__(self, folder: Path, arm: str, identity: Mapping[str, Any]) -> None:
-        """Open the files; raises ConfigError when they are those of another replay."""
+        """Open the files; raises ConfigError when they are damaged or those of another replay."""
         self._lines = folder / f"{arm}{LINES}"
         self._state = folder / f"{arm}{STATE}"
         self._identity = json.loads(json.dumps(identity, sort_keys=True))
-        folder.mkdir(parents=True, exist_ok=True)
-        self._held = self._opened()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._held = self._opened()
+        except OSError as error:
+            raise unwritable(folder, error) from error
 
     @property
     def state(self) -> Mapping[str, Any] | None:
         """What `save` was given last; None for an arm that has not begun."""
-        return None if self._held is None else self._held["state"]
+        return None if self._held is None else self._held.state
+
+    @property
+    def done(self) -> bool:
+        """Whether the arm was run to its end."""
+        return self._held is not None and self._held.done
 
     def save(
-        self, ticks: Sequence[TickSeen], trades: Sequence[TradeSeen], state: Mapping[str, Any]
+        self,
+        ticks: Sequence[TickSeen],
+        trades: Sequence[TradeSeen],
+        state: Mapping[str, Any],
+        *,
+        done: bool = False,
     ) -> None:
         """Append a chunk, then say that it counts; both are on disk on return."""
+        self._say(self._append(ticks, trades), len(ticks), len(trades), state, done=done)
+
+    def keep(self, seen: ArmSeen, state: Mapping[str, Any]) -> None:
+        """Keep an arm that was run to its end elsewhere, in place of what there was."""
+        try:
+            self._state.unlink(missing_ok=True)
+            self._lines.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self._lines, error) from error
+        self._held = None
+        for at in range(0, len(seen.ticks), CHUNK):
+            self._append(seen.ticks[at : at + CHUNK], ())
+        length = self._append((), seen.trades)
+        self._say(length, len(seen.ticks), len(seen.trades), state, done=True)
+
+    def lines(self, shared: Shared | None = None) -> Lines:
+        """Return every tick and every trade that counts, in the order in which they were saved."""
+        if self._held is None:
+            return [], []
+        return _whole(self._lines, self._state, self._held, shared or Shared())
+
+    def damaged(self, why: str) -> ConfigError:
+        """Return what to say of a state that makes no sense."""
+        return damaged(self._state, self._state, why)
+
+    def _append(self, ticks: Sequence[TickSeen], trades: Sequence[TradeSeen]) -> int:
+        """Write a chunk and return where it ends."""
         rows = [{"tick": as_json(tick)} for tick in ticks]
         rows += [{"trade": as_json(trade)} for trade in trades]
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
-        with self._lines.open("ab") as file:
-            file.write(gzip.compress(text.encode(), compresslevel=3, mtime=0))
-            file.flush()
-            os.fsync(file.fileno())
-            length = file.tell()
-        self._held = {"identity": self._identity, "length": length, "state": dict(state)}
-        move_into_place(self._state, json.dumps(self._held, sort_keys=True))
-
-    def lines(self) -> tuple[list[TickSeen], list[TradeSeen]]:
-        """Return every tick and every trade that counts, in the order in which they were saved."""
-        return ([], []) if self._held is None else _sorted(_rows(self._lines))
-
-    def _opened(self) -> dict[str, Any] | None:
-        """Return what the state file says, the lines cut to what counts."""
         try:
-            held = json.loads(self._state.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            with self._lines.open("ab") as file:
+                file.write(gzip.compress(text.encode(), compresslevel=3, mtime=0))
+                file.flush()
+                os.fsync(file.fileno())
+                return file.tell()
+        except OSError as error:
+            raise unwritable(self._lines, error) from error
+
+    def _say(
+        self, length: int, ticks: int, trades: int, state: Mapping[str, Any], *, done: bool
+    ) -> None:
+        before = self._held
+        self._held = Held(
+            identity=self._identity,
+            length=length,
+            ticks=ticks + (before.ticks if before else 0),
+            trades=trades + (before.trades if before else 0),
+            done=done,
+            state=dict(state),
+        )
+        move_into_place(self._state, json.dumps(self._held.model_dump(), sort_keys=True))
+
+    def _opened(self) -> Held | None:
+        """Return what the state file says, the lines cut to what counts."""
+        held = _held(self._state)
+        if held is None:
             self._lines.unlink(missing_ok=True)
             return None
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"cannot read {self._state}: {error}; remove its folder") from error
-        if not isinstance(held, dict) or held.get("identity") != self._identity:
-            raise ConfigError(
-                f"{self._state} belongs to a replay of other bars, settings or another version; "
-                "give this one another --name, or remove the folder"
-            )
+        if held.identity != self._identity:
+            raise foreign(self._state)
+        if not self._lines.exists() or self._lines.stat().st_size < held.length:
+            raise damaged(self._lines, self._state, "its end is missing")
         with self._lines.open("r+b") as file:
-            file.truncate(held["length"])
+            file.truncate(held.length)
         return held
 
 
-def read_lines(folder: Path, arm: str) -> tuple[list[TickSeen], list[TradeSeen]] | None:
-    """Return the ticks and trades of an arm in a replay's folder; None when it was not run."""
-    path = folder / f"{arm}{LINES}"
-    return _sorted(_rows(path)) if path.exists() else None
+def read_arm(
+    folder: Path, arm: str, identity: Mapping[str, Any]
+) -> tuple[Lines, Mapping[str, Any]]:
+    """Return the ticks and trades of an arm that was run to its end, and its state.
+
+    Whichever program ran it. Nothing is changed, so another process may be at work in the folder.
+    Raises ConfigError for an arm that was not run to its end, is damaged or another replay's.
+    """
+    lines, state = folder / f"{arm}{LINES}", folder / f"{arm}{STATE}"
+    held = _held(state)
+    if held is None or not held.done:
+        raise ConfigError(
+            f"the arm {arm} of {folder.name} was not run to its end: torra replay goes on"
+        )
+    if _lasting(held.identity) != _lasting(json.loads(json.dumps(identity))):
+        raise foreign(state)
+    return _whole(lines, state, held, Shared()), held.state
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for line in file:
+def _lasting(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in identity.items() if name not in PASSING}
+
+
+def _held(path: Path) -> Held | None:
+    try:
+        return Held.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise damaged(path, path, why) from error
+
+
+def _whole(lines: Path, state: Path, held: Held, shared: Shared) -> Lines:
+    """Return the lines that count; ConfigError where they are not what was written."""
+    try:
+        found = _sorted(_rows(lines, held.length), shared)
+    except BROKEN as error:
+        raise damaged(lines, state, f"{type(error).__name__}: {error}") from error
+    if (len(found[0]), len(found[1])) != (held.ticks, held.trades):
+        raise damaged(lines, state, "ticks or trades are missing")
+    return found
+
+
+def _rows(path: Path, length: int) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        packed = file.read(length)
+    if len(packed) < length:
+        raise EOFError("its end is missing")
+    with gzip.open(io.BytesIO(packed), "rt", encoding="utf-8") as rows:
+        for line in rows:
             yield json.loads(line)
 
 
-def _sorted(rows: Iterator[dict[str, Any]]) -> tuple[list[TickSeen], list[TradeSeen]]:
+def _sorted(rows: Iterator[dict[str, Any]], shared: Shared) -> Lines:
     ticks: list[TickSeen] = []
     trades: list[TradeSeen] = []
     for row in rows:
         if "tick" in row:
-            ticks.append(tick_of(row["tick"]))
+            ticks.append(shared.tick(tick_of(row["tick"])))
         else:
             trades.append(trade_of(row["trade"]))
     return ticks, trades
 
 
+# --- on disk --------------------------------------------------------------------------------------
+
+
 def move_into_place(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; raises ConfigError where it cannot be."""
     temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> ConfigError:
+    """Return what to say where a replay cannot be kept."""
+    return ConfigError(
+        f"{path} cannot be written: {error.strerror or error}; make room for it, or name another "
+        "home with --home"
+    )
+
+
+def foreign(path: Path) -> ConfigError:
+    """Return what to say of a file that belongs to another replay."""
+    return ConfigError(
+        f"{path} belongs to a replay of other bars, settings or another version; "
+        "give this one another --name, or remove the folder"
+    )
+
+
+def damaged(path: Path, state: Path, why: str) -> ConfigError:
+    """Return what to say of a file that is not what was written."""
+    return ConfigError(f"{path} is damaged ({why}): remove {state} to have that arm run again")

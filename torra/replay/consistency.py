@@ -13,6 +13,7 @@ desk is left out. What has been run by then counts.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -148,6 +149,8 @@ def plan(
         bars,
         profile,
     )
+    if max_cost is not None and not math.isfinite(max_cost):
+        raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
     if made.paid and max_cost is None:
         raise ConfigError(f"{made.line()}: say with --max-cost USD how much it may cost")
     return made

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -164,7 +165,7 @@ def _read(file: Path, clock: str) -> tuple[str, pd.DataFrame]:
 def _unpacked(file: Path, clock: str) -> pd.DataFrame:
     try:
         content = gzip.decompress(file.read_bytes())
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(f"cannot read {file}: {error}") from error
     with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
         plain = Path(folder) / file.stem
@@ -173,13 +174,19 @@ def _unpacked(file: Path, clock: str) -> pd.DataFrame:
 
 
 def _timeframe(frame: pd.DataFrame, file: Path) -> str:
+    """Return the timeframe whose step is the most frequent between two bars."""
+    if len(frame) < 2:
+        raise ConfigError(
+            f"{file}: it holds {len(frame)} bar, and its timeframe is read off the steps between "
+            "bars: two at least, and some hundreds to score them"
+        )
     usual = pd.Series(frame.index).diff().mode()
     for name, step in TIMEFRAMES.items():
-        if len(usual) and usual.iloc[0] == pd.Timedelta(step):
+        if usual.iloc[0] == pd.Timedelta(step):
             return name
-    apart = usual.iloc[0] if len(usual) else "nothing"
     raise ConfigError(
-        f"{file}: its bars are mostly {apart} apart; known timeframes: {', '.join(TIMEFRAMES)}"
+        f"{file}: its bars are mostly {usual.iloc[0]} apart; known timeframes: "
+        f"{', '.join(TIMEFRAMES)}"
     )
 
 

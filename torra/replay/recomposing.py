@@ -3,7 +3,8 @@
 The words of every agent are in the replay's folder, so no model is asked. Scores and verdicts come
 from torra.evaluation.recomposition; to get trades, the recomposed adjustments go through the very
 run_tick again, as the words of a debater. Exact for analysts with the debate off; the label says
-when it is only first-order, and stands above every figure.
+when it is only first-order, and stands above every figure. Each recomposition is a trial, logged
+before it runs: whoever tries many desks and shows the best one shows luck.
 """
 
 from __future__ import annotations
@@ -17,20 +18,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
-from torra.clock import System, iso, parse
+from torra.clock import System, iso
 from torra.config import Profile, validate
 from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
 from torra.evaluation.recomposition import Brain, Changes, GateUse, recompose
-from torra.replay import arms, pages, parcels, report, scorecard
+from torra.replay import arms, pages, report, scorecard, trials
 from torra.replay.arms import CONTROL, Arm, Words
-from torra.replay.checkpoints import read_lines
-from torra.replay.replaying import FOLDER, Costs, Plan
+from torra.replay.folders import made_of, seen_of
+from torra.replay.replaying import Plan
 from torra.replay.runner import Course, Voice, run_arm
-
-MADE_OF: Final = "made_of.json"
-"""Bars and settings of a replay, in its folder."""
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """Shows how far long work is: total and label in, a context whose value moves it on."""
@@ -87,10 +85,28 @@ def recomposed(
         bound=ADJUSTMENT_BOUND if bound is None else bound,
         blend=BLEND_WEIGHT if blend is None else blend,
     )
+    profile = _changed(plan.profile, (buy, sell), weights)
+    tried = trials.log(
+        home, plan.history.symbol, [_trial(plan, arm, changes, profile)], f"recompose {name} {arm}"
+    )
     with progress(2 * len(recorded.ticks), f"{name} {arm}") as forward:
-        return run(
-            plan, recorded, changes, thresholds=(buy, sell), weights=weights, on_ticks=forward
-        )
+        return run(plan, recorded, changes, profile, tried=tried, on_ticks=forward)
+
+
+def _trial(plan: Plan, arm: str, changes: Changes, profile: Profile) -> str:
+    """Return the name of a recomposition in the log of trials."""
+    settings = {
+        **plan.identity(arms.ARMS[arm]),
+        "program": "",
+        "profile": arms.ARMS[arm].profile(profile).digest(),
+        "analysts": None if changes.analysts is None else sorted(changes.analysts),
+        "researchers": changes.researchers,
+        "gate": changes.gate,
+        "bound": changes.bound,
+        "blend": changes.blend,
+    }
+    symbol, digest = plan.history.symbol, plan.history.digest
+    return trials.name_of(RECOMPOSED, symbol, digest, settings)
 
 
 def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> frozenset[str] | None:
@@ -116,22 +132,21 @@ def run(
     plan: Plan,
     recorded: ArmSeen,
     changes: Changes,
+    profile: Profile,
     *,
-    thresholds: tuple[float | None, float | None] = (None, None),
-    weights: str = "",
+    tried: int,
     on_ticks: Callable[[int], None] = lambda _: None,
 ) -> Recomposition:
-    """Recompose an arm of a replay; raises ConfigError naming what to mend.
+    """Recompose an arm of a replay with the thresholds and weights of `profile`.
 
-    `thresholds` are those of BUY and SELL, None as recorded; `weights` are five numbers of the
-    composite, comma-separated, "" as recorded.
+    `tried` is how many configurations were ever tried on the symbol, this one among them.
     """
-    profile = _changed(plan.profile, thresholds, weights)
     changes = dataclasses.replace(changes, brain=Brain.of(profile))
     found = recompose(recorded, changes, Brain.of(plan.profile))
     course = Course.of(plan.history, begin=plan.begin, end=plan.end)
     words = {
-        (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend) for tick in found.ticks
+        (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend, part)
+        for tick, part in zip(found.ticks, _parts(found.ticks, changes, plan), strict=True)
     }
     other = Arm(RECOMPOSED, found.label, "placebo")
     told = run_arm(
@@ -156,6 +171,7 @@ def run(
         shown,
         {plan.history.symbol: plan.history.frames},
         profile=profile,
+        trials=tried,
         seed=plan.seed,
         commission=plan.costs.commission,
     )
@@ -173,54 +189,22 @@ def run(
     return Recomposition(shown, found.exact, found.label, document)
 
 
-def made_of(home: Path, name: str) -> Plan:
-    """Return the plan of a replay that was run; raises ConfigError when there is none."""
-    path = home / FOLDER / name / MADE_OF
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        held = sorted(item.parent.name for item in (home / FOLDER).glob(f"*/{MADE_OF}"))
-        known = ", ".join(held) or "none yet: run torra replay"
-        raise ConfigError(f"there is no replay {name} in {home}; there are {known}") from error
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path}: {error}; run the replay again") from error
-    return Plan(
-        name,
-        parcels.history_of(told["history"]),
-        validate(Profile, told["profile"], str(path)),
-        tuple(arms.ARMS[each] for each in told["arms"]),
-        Costs(**told["costs"]),
-        parse(told["begin"]) if told["begin"] else None,
-        parse(told["end"]) if told["end"] else None,
-        told["seed"],
-    )
+def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: Plan) -> list[float]:
+    """Return what the agents leave of the rules' multiplier on each tick: all of it with no gate."""
+    if changes.gate == "off":
+        return [1.0] * len(ticks)
+    return arms.agents_part(ticks, plan.profile.gate)
 
 
-def seen_of(home: Path, plan: Plan, arm: str) -> ArmSeen:
-    """Return a recorded arm of a replay; raises ConfigError when it was not run to its end."""
-    names = [each.name for each in plan.arms]
-    if arm not in names:
-        raise ConfigError(f"the replay {plan.name} has no arm {arm}; it has {', '.join(names)}")
-    found = read_lines(home / FOLDER / plan.name, arm)
-    if found is None:
-        raise ConfigError(f"the arm {arm} of {plan.name} was not run yet: torra replay goes on")
-    ticks, trades = found
-    return ArmSeen(
-        arm,
-        tuple(ticks),
-        tuple(trades),
-        capital=plan.profile.risk.capital,
-        commission=plan.costs.commission,
-    )
-
-
-def _words(tick: TickSeen, blend: float) -> Words:
-    """Return a tick's recomposed words; another blend is another size of them."""
+def _words(tick: TickSeen, blend: float, part: float) -> Words:
+    """Return a tick's recomposed words, which trade at the size that they left."""
     scale = blend / BLEND_WEIGHT
     return Words(
         _scaled(tick.adjustments, scale),
         tick.veto and not tick.rule_veto,
         _scaled(tick.debate, scale),
+        multiplier=part,
+        conviction=tick.conviction,
     )
 
 
@@ -238,6 +222,10 @@ def _with_opinions(ran: Sequence[TickSeen], recomposed: Sequence[TickSeen]) -> t
 def _changed(
     profile: Profile, thresholds: tuple[float | None, float | None], weights: str
 ) -> Profile:
+    """Return the profile with these thresholds of BUY and SELL and these five weights.
+
+    None and "" leave them as recorded.
+    """
     values: dict[str, Any] = json.loads(profile.model_dump_json())
     for side, value in zip(("buy", "sell"), thresholds, strict=True):
         if value is not None:

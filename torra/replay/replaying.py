@@ -19,12 +19,12 @@ from typing import Any, Final
 from torra.clock import iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import ConfigError
-from torra.evaluation.observations import ArmSeen
+from torra.evaluation.observations import ArmSeen, Shared
 from torra.replay import arms, parcels, trials
-from torra.replay.arms import Arm, Words
-from torra.replay.checkpoints import Checkpoint
+from torra.replay.arms import Arm
+from torra.replay.checkpoints import CHUNK, Checkpoint
 from torra.replay.history import History
-from torra.replay.runner import CHUNK, Course, Voice, run_arm
+from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import Job, program, run_all
 from torra.replay.voices import rules_voice
 
@@ -80,6 +80,12 @@ class Plan:
     end: datetime | None = None
     seed: int = SEED
 
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What is the same for every arm: plans with equal settings may share a folder."""
+        bars, profile = self.history.digest, self.profile.digest()
+        return bars, profile, self.costs, self.begin, self.end, self.seed
+
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return what names an arm of this plan, and the program that runs it."""
         return {
@@ -126,6 +132,7 @@ def run(
     """
     course = Course.of(plan.history, begin=plan.begin, end=plan.end)
     seen: dict[str, ArmSeen] = {}
+    shared = Shared()
     for arm in plan.arms:
         checkpoint = Checkpoint(folder, arm.name, plan.identity(arm)) if folder else None
         seen[arm.name] = run_arm(
@@ -136,6 +143,7 @@ def run(
             checkpoint=checkpoint,
             commission=plan.costs.commission,
             chunk=chunk,
+            shared=shared,
             on_ticks=lambda number, name=arm.name: on_ticks(name, number),  # type: ignore[misc]
         )
     return list(seen.values())
@@ -146,7 +154,7 @@ def placebo_voice(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
     source = arms.reference(plan.arms)
     if arm.placebo is None or source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
-    said = arms.placebo(arm.placebo, seen[source], plan.seed)
+    said = arms.placebo(arm.placebo, seen[source], plan.seed, plan.profile.gate)
     return Voice(debater=arms.speaking(said), provider="placebo")
 
 
@@ -180,7 +188,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     arm = arms.ARMS[spec["arm"]]
     course = Course.of(history, begin=_moment(spec["begin"]), end=_moment(spec["end"]))
     if arm.placebo:
-        words = {(row[0], row[1]): Words(tuple(row[2]), bool(row[3])) for row in spec["words"]}
+        words = arms.words_of(spec["words"])
         voice = Voice(debater=arms.speaking(words), provider="placebo")
     else:
         voice = rules_voice(arm)
@@ -193,8 +201,8 @@ def spec_of(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]
     source = arms.reference(plan.arms)
     words: list[Any] = []
     if arm.placebo and source:
-        said = arms.placebo(arm.placebo, seen[source], plan.seed)
-        words = [[*place, list(one.adjustments), one.veto] for place, one in said.items()]
+        said = arms.placebo(arm.placebo, seen[source], plan.seed, plan.profile.gate)
+        words = arms.rows_of(said)
     return {
         "history": parcels.packed_history(plan.history),
         "profile": plan.profile.model_dump_json(),

@@ -9,6 +9,7 @@ what computes exhibits says None for what it does not know.
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -78,8 +79,8 @@ def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
     """Move a document into the home's folder of replays and return its path.
 
     Raises ConfigError for a name that no file may have, for one that is taken unless it may be
-    overwritten, for a document that is too large to be read again, and where the folder cannot be
-    written. The file is there whole or not at all.
+    overwritten and is of the same kind, for a document that is too large to be read again, and
+    where the folder cannot be written. The file is there whole or not at all.
     """
     _check_name(found.name)
     text = as_json(found)
@@ -90,6 +91,8 @@ def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
             "compare fewer arms or symbols in one report"
         )
     path = home / FOLDER / f"{found.name}{SUFFIX}"
+    if overwrite and path.exists() and (kind := _kind(path)) != found.kind:
+        raise ConfigError(f"{path} is {kind}, no {found.kind}: take another name or remove it")
     put(path, text, overwrite=overwrite)
     return path
 
@@ -142,6 +145,15 @@ def _check_name(name: str) -> None:
             f"{name[:60]!r} is no name of a report: use letters, digits, dot, dash and underscore, "
             "32 at most, beginning with a letter or digit, and no device of Windows"
         )
+
+
+def _kind(path: Path) -> str:
+    """Return what kind of document a file says it holds."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return "no document"
+    return str(told.get("kind")) if isinstance(told, dict) else "no document"
 
 
 def _table(exhibit: shown.Exhibit) -> dict[str, Any]:

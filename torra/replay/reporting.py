@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,23 +20,25 @@ from typing import Final
 from instance_database import TickKey
 from technical_calculator import WARM_UP
 from torra import wiring
-from torra.clock import System, iso, parse
+from torra.clock import System, parse
 from torra.config import Profile, load_desk, load_profile, validate
 from torra.dashboard.replay_files import Document, allowed
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
-from torra.replay import arms, cluster, pages, parcels, report, scorecard, shards, voices
+from torra.replay import arms, cluster, folders, pages, report, scorecard, shards, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
-from torra.replay.checkpoints import move_into_place
 from torra.replay.history import History, cut, load
-from torra.replay.recomposing import MADE_OF, Progress
+from torra.replay.recomposing import Progress
 from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
 from torra.replay.runner import REAL, Course, Voice, run_arm
 
 MOST_SUMMARY: Final = 600
 """Characters of a summary: what the page takes."""
+
+SCORECARDS: Final = "scorecard"
+"""Begins the names of what a desk says of itself (torra.replay.live)."""
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
@@ -86,6 +89,7 @@ def replayed(
     teach: bool = False,
 ) -> Finished:
     """Run a replay and write its document; raises ConfigError naming what to mend."""
+    most = _sum(max_cost)
     plan = planned(
         home,
         symbol,
@@ -101,16 +105,11 @@ def replayed(
         seed=seed,
         name=name,
     )
-    logged = plan.log(home)
-    folder = home / FOLDER / plan.name
-    _keep_making(folder, plan)
-    if workers > 1 or address:
-        seen = _elsewhere(plan, folder, workers, address, say)
-    else:
-        with voices.opened(home, plan.profile, symbol, plan.name, max_cost=max_cost) as voice:
-            ticks = estimate(plan, voices.is_paid(plan.profile), say)
-            with progress(ticks * len(plan.arms), plan.name) as forward:
-                seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
+    with folders.taken(home / FOLDER / plan.name):
+        if workers > 1 or address:
+            seen, logged = _elsewhere(home, plan, workers, address, say)
+        else:
+            seen, logged = _here(home, plan, most, say, progress)
     say("judging the arms ...")
     exhibits = judged(plan, seen, logged)
     document = report.document(
@@ -186,8 +185,16 @@ def _weighed(profile: Profile, history: History) -> Profile:
     return profile.model_copy(update={"timeframe_weights": known})
 
 
+def _sum(usd: float | None) -> float | None:
+    if usd is not None and not 0 <= usd < math.inf:
+        raise ConfigError(f"--max-cost {usd:g}: write a sum in USD, 0 or more")
+    return usd
+
+
 def _name(plan: Plan, named: str | None) -> str:
     if named is not None:
+        if named.casefold().startswith(SCORECARDS):
+            raise ConfigError(f"--name {named}: {SCORECARDS} begins the names of torra scorecard's")
         if not allowed(named):
             raise ConfigError(
                 f"--name {named}: use letters, digits, dot, dash and underscore, 32 at most"
@@ -237,33 +244,35 @@ def _inside(course: Course) -> tuple[TickKey, ...]:
     return course.keys[begin : begin + SAMPLE]
 
 
+def _here(
+    home: Path, plan: Plan, most: float | None, say: Callable[[str], None], progress: Progress
+) -> tuple[list[ArmSeen], int]:
+    """Run the arms in this process; return them and how many trials are logged."""
+    symbol, folder = plan.history.symbol, home / FOLDER / plan.name
+    with voices.opened(home, plan.profile, symbol, plan.name, max_cost=most) as voice:
+        logged = folders.begin(home, plan)
+        ticks = estimate(plan, voices.is_paid(plan.profile), say)
+        with progress(ticks * len(plan.arms), plan.name) as forward:
+            seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
+    return seen, logged
+
+
 def _elsewhere(
-    plan: Plan, folder: Path, workers: int, address: str | None, say: Callable[[str], None]
-) -> list[ArmSeen]:
-    """Run the arms in worker processes or on a cluster."""
+    home: Path, plan: Plan, workers: int, address: str | None, say: Callable[[str], None]
+) -> tuple[list[ArmSeen], int]:
+    """Run the arms in worker processes or on a cluster, and keep them as if they ran here."""
     if plan.profile.agents.provider != "rules":
         raise ConfigError(
             f"--workers and --cluster are for the rules provider; {plan.profile.agents.provider} "
             "is asked from one process only"
         )
+    logged = folders.begin(home, plan)
+    kept = home / FOLDER / plan.name / "kept"
     opened = cluster.open_cluster(address) if address else shards.processes(workers)
     with opened as executor:
-        return run_on(plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line()))
-
-
-def _keep_making(folder: Path, plan: Plan) -> None:
-    """Keep what the replay is made of; refuse a folder that belongs to another one."""
-    told = {
-        "history": parcels.packed_history(plan.history),
-        "profile": plan.profile.model_dump(mode="json"),
-        "arms": [arm.name for arm in plan.arms],
-        "costs": dataclasses.asdict(plan.costs),
-        "begin": iso(plan.begin) if plan.begin else "",
-        "end": iso(plan.end) if plan.end else "",
-        "seed": plan.seed,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    move_into_place(folder / MADE_OF, json.dumps(told))
+        seen = run_on(plan, executor, keep=kept, on_done=lambda done: say(done.line()))
+    folders.keep_arms(home, plan, seen)
+    return seen, logged
 
 
 def _teach(home: Path, plan: Plan, control: ArmSeen, say: Callable[[str], None]) -> None:

@@ -24,22 +24,20 @@ import pandas as pd
 from agents.contracts import Submit
 from instance_database import TickKey
 from torra.bar_window import HistoryWindow
+from torra.bridges.paper import PaperPosition
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile
-from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
+from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
 from torra.journal_replay import Still
+from torra.l1_trades import END, left_open
 from torra.memory_store import MemoryStore
-from torra.order_levels import TARGET_R
 from torra.replay.arms import Arm
-from torra.replay.checkpoints import Checkpoint
+from torra.replay.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.history import History
 from torra.replay.seen import tick_seen, trade_seen
 from torra.schedule import running_order
 from torra.tick_debate import Debater, Payer
 from torra_trader import Edges, run_tick
-
-CHUNK: Final = 1000
-"""Ticks between two checkpoints: some seconds of work."""
 
 EPOCH: Final = 1
 """The desk's epoch in a replay, which nobody contests."""
@@ -99,6 +97,7 @@ class _Run:
     profile: Profile
     voice: Voice
     store: MemoryStore
+    shared: Shared
     at: int = 0
     halts: int = 0
     halted_on: str = ""
@@ -113,14 +112,14 @@ class _Run:
 
     @property
     def state(self) -> dict[str, Any]:
-        """How the arm stands, as JSON values."""
-        return {
+        """How the arm stands, as JSON values; at its end nobody asks for the store any more."""
+        told = {
             "at": self.at,
             "halts": self.halts,
             "halted_on": self.halted_on,
             "skipped": dict(sorted(self.skipped.items())),
-            "store": self.store.as_json(),
         }
+        return told if self.done else {**told, "store": self.store.as_json()}
 
 
 def run_arm(
@@ -133,30 +132,30 @@ def run_arm(
     commission: float = 0.0,
     on_ticks: Callable[[int], None] | None = None,
     chunk: int = CHUNK,
+    shared: Shared | None = None,
 ) -> ArmSeen:
     """Run an arm to its end and return what was observed.
 
     `profile` is the replay's; the arm makes its own of it. With a `checkpoint` the arm goes on from
     there, and every `chunk` ticks are saved. `on_ticks` hears how many more are done, those of an
-    earlier run included. Raises what run_tick raises.
+    earlier run included. `shared` holds what arms of one replay say alike. Raises what run_tick
+    raises, ConfigError for a damaged checkpoint.
     """
-    tell = on_ticks or _nobody
-    run = _begun(course, arm.profile(profile), voice, checkpoint)
+    tell, alike = on_ticks or _nobody, shared or Shared()
+    run = _begun(course, arm.profile(profile), voice, checkpoint, alike)
     tell(run.at)
-    before: tuple[list[TickSeen], list[TradeSeen]] = ([], [])
-    if checkpoint is not None:
-        before = checkpoint.lines()
+    ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
     for number, _ in enumerate(_steps(run), 1):
         tell(1)
         if checkpoint is not None and (number % chunk == 0 or run.done):
-            checkpoint.save(run.ticks, run.trades, run.state)
-            before[0].extend(run.ticks)
-            before[1].extend(run.trades)
+            checkpoint.save(run.ticks, run.trades, run.state, done=run.done)
+            ticks.extend(run.ticks)
+            trades.extend(run.trades)
             run.ticks, run.trades = [], []
     return ArmSeen(
         arm.name,
-        (*before[0], *run.ticks),
-        (*before[1], *run.trades),
+        (*ticks, *run.ticks),
+        (*trades, *run.trades),
         capital=profile.risk.capital,
         commission=commission,
         skipped=dict(sorted(run.skipped.items())),
@@ -168,21 +167,30 @@ def _nobody(number: int) -> None:
     """Tell nobody."""
 
 
-def _begun(course: Course, profile: Profile, voice: Voice, checkpoint: Checkpoint | None) -> _Run:
+def _begun(
+    course: Course, profile: Profile, voice: Voice, checkpoint: Checkpoint | None, shared: Shared
+) -> _Run:
     profiles = {course.instance.id: profile}
-    state = checkpoint.state if checkpoint else None
-    if state is None:
-        return _Run(course, profile, voice, MemoryStore(profiles))
-    return _Run(
-        course,
-        profile,
-        voice,
-        MemoryStore.of(state["store"], profiles),
-        at=state["at"],
-        halts=state["halts"],
-        halted_on=state["halted_on"],
-        skipped=Counter(state["skipped"]),
-    )
+    if checkpoint is None or checkpoint.state is None:
+        return _Run(course, profile, voice, MemoryStore(profiles), shared)
+    state = checkpoint.state
+    try:
+        store = MemoryStore(profiles)
+        if not checkpoint.done:
+            store = MemoryStore.of(state["store"], profiles)
+        return _Run(
+            course,
+            profile,
+            voice,
+            store,
+            shared,
+            at=state["at"],
+            halts=state["halts"],
+            halted_on=state["halted_on"],
+            skipped=Counter(state["skipped"]),
+        )
+    except BROKEN as error:
+        raise checkpoint.damaged(f"{type(error).__name__}: {error}") from error
 
 
 def _steps(run: _Run) -> Iterator[None]:
@@ -212,7 +220,8 @@ def _steps(run: _Run) -> Iterator[None]:
 def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
     close = key.bar_time + duration(key.timeframe)
     clock.set(close)
-    _let_a_person_in(run, close)
+    day = close.date().isoformat()
+    _let_a_person_in(run, day)
     began = REAL.monotonic()
     outcome = run_tick(
         run.course.instance,
@@ -226,20 +235,22 @@ def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
     if outcome.seen is None:
         run.skipped[outcome.reason or outcome.state] += 1
     else:
-        run.ticks.append(tick_seen(outcome.seen, took))
+        run.ticks.append(run.shared.tick(tick_seen(outcome.seen, took)))
+    _note_a_halt(run, day)
     run.trades += [trade_seen(row) for row in run.store.take_trades()]
 
 
-def _let_a_person_in(run: _Run, close: datetime) -> None:
+def _let_a_person_in(run: _Run, day: str) -> None:
     """Resume a desk that halted itself on an earlier day."""
-    if run.store.trading_state() == "ACTIVE":
-        return
-    day = close.date().isoformat()
-    if not run.halted_on:
-        run.halts, run.halted_on = run.halts + 1, day
-    elif run.halted_on != day:
+    if run.halted_on and run.halted_on != day:
         run.store.set_trading_state("ACTIVE", "a new day of the replay")
         run.halted_on = ""
+
+
+def _note_a_halt(run: _Run, day: str) -> None:
+    """Count a halt, and the day of the tick that brought it about."""
+    if not run.halted_on and run.store.trading_state() != "ACTIVE":
+        run.halts, run.halted_on = run.halts + 1, day
 
 
 def _open_at_end(run: _Run) -> list[TradeSeen]:
@@ -252,18 +263,15 @@ def _open_at_end(run: _Run) -> list[TradeSeen]:
     end = last.bar_time + duration(last.timeframe) - duration(instance.shortest)
     frame = run.course.history.frames[instance.shortest]
     frame = frame[frame.index <= pd.Timestamp(end)]
-    spec = run.profile.symbol(instance.symbol)
     close, bar_time = float(frame["close"].iloc[-1]), frame.index[-1].to_pydatetime()
-    price = close if held.side == "LONG" else close + spec.spread
-    gain = price - held.entry if held.side == "LONG" else held.entry - price
-    row = run.store.signal(held.signal_id) or {}
-    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    spec = run.profile.symbol(instance.symbol)
+    event = left_open(PaperPosition.of(held), close, bar_time, spec)
     ended = {
-        **row,
-        "closed_at": bar_time,
-        "close_price": price,
-        "r_multiple": gain / risk if risk else 0.0,
-        "profit": gain / spec.tick_size * spec.tick_value * held.lots,
-        "close_reason": "END",
+        **(run.store.signal(held.signal_id) or {}),
+        "closed_at": event.time,
+        "close_price": event.price,
+        "r_multiple": event.r_multiple,
+        "profit": event.profit,
+        "close_reason": END,
     }
     return [trade_seen(ended)]

@@ -39,6 +39,7 @@ from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import random_entries_exhibit
 from torra.evaluation.recomposition import Brain
 from torra.evaluation.state_timeline import states_exhibit
+from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.entries import Beside, beside_random
 from torra.replay.vetoes import vetoed, would_have_come_to
 
@@ -134,7 +135,11 @@ def compare(
     seed: int = 0,
     measured: Measured | None = None,
 ) -> Compared:
-    """Return what is compared with what: the outage is no competitor, placebos are somebody's."""
+    """Return what is compared with what: the outage is no competitor, placebos are somebody's.
+
+    They are held against the one arm whose words they use: another arm moves the scores by less or
+    by more, and would beat them, or lose to them, by that alone.
+    """
     shown = [arm for arm in arms if arm.name != OUTAGE]
     control = next((arm for arm in shown if arm.name == CONTROL), None)
     words = [arm.name for arm in shown if arm.name.startswith(PLACEBO)]
@@ -143,13 +148,18 @@ def compare(
     return Compared(
         shown,
         control=CONTROL,
-        placebos=dict.fromkeys(real, words),
+        placebos={_whose(real): words} if words else {},
         outcomes=known,
         vetoed={arm.name: market.openings(arm) for arm in shown if heard(arm)},
         trials=trials,
         seed=seed,
         measured=measured or Measured(),
     )
+
+
+def _whose(names: Sequence[str]) -> str:
+    """Return whose words the placebos use; "" where that arm is not among these."""
+    return next((name for name in SOURCES if name in names), "")
 
 
 def random_beside(arms: Sequence[ArmSeen], market: Market, seed: int) -> list[Beside]:

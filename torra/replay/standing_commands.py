@@ -122,6 +122,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
         "Promoted when the residual IC is above 0 with its whole interval and changed verdicts pay "
         "more than the placebos;",
         "demoted when, on the ticks since the look before, neither holds.",
+        "Ticks and looks belong to a setting, whatever its profile is called and whoever ran it.",
     ]
     for row in found:
         lines += ["", *_profile(row)]
@@ -141,8 +142,12 @@ def _profile(row: Mapping[str, Any]) -> list[str]:
     ]
     if row["influence"] != "earned":
         lines[-1] = "  The rule decides where agents.influence is earned."
-    return [*lines, *(f"  look {each['look']} on {each['at']}: {each['reason']}" for each in
-                      row["looks"][:-1])]  # fmt: skip
+    return [*lines, *(_look(each, row["profile"]) for each in row["looks"][:-1])]
+
+
+def _look(each: Mapping[str, Any], name: str) -> str:
+    then = "" if each["profile"] == name else f" as profile {each['profile']}"
+    return f"  look {each['look']} on {each['at']}{then}: {each['reason']}"
 
 
 def _print(document: object) -> None:

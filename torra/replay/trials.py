@@ -4,7 +4,7 @@ Whoever tries a hundred settings and shows the best one shows luck. Each arm of 
 cell of a sweep is a trial; it is logged before its result is known, one JSON line in
 TORRA_HOME/replays/trials.jsonl, and the deflated Sharpe of any later report counts all of them. The
 same trial on the same bars counts once. A line that cannot be read counts as a trial of its own: a
-broken log never makes a result look better.
+broken log never makes a result look better. One that cannot be opened at all is a ConfigError.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from torra.clock import System, iso
+from torra.errors import ConfigError
 
 LOG: Final = Path("replays") / "trials.jsonl"
 
@@ -33,14 +34,9 @@ def log(home: Path, symbol: str, names: Iterable[str], what: str) -> int:
     known = set(_logged(path, symbol))
     new = [name for name in dict.fromkeys(names) if name not in known]
     if new:
-        path.parent.mkdir(parents=True, exist_ok=True)
         at = iso(System().real_now())
         rows = ({"symbol": symbol, "trial": name, "what": what, "at": at} for name in new)
-        text = "".join(f"{json.dumps(row)}\n" for row in rows)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _append(path, "".join(f"{json.dumps(row)}\n" for row in rows))
     return len(known) + len(new)
 
 
@@ -49,10 +45,34 @@ def count(home: Path, symbol: str) -> int:
     return len(set(_logged(home / LOG, symbol)))
 
 
-def _logged(path: Path, symbol: str) -> Iterable[str]:
-    if not path.exists():
+def _append(path: Path, text: str) -> None:
+    """Add lines; one that was half written before stays a line of its own."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                text = text if file.read(1) == b"\n" else f"\n{text}"
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror or error}; every trial must be logged "
+            "before it runs"
+        ) from error
+
+
+def _logged(path: Path, symbol: str) -> Iterator[str]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines()):
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror or error}; no claim can be made without it"
+        ) from error
+    for number, line in enumerate(lines):
         try:
             row = json.loads(line)
             if row["symbol"] == symbol:

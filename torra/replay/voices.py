@@ -1,15 +1,20 @@
 """Who answers in a replay: the rules, what was recorded, or a vendor's models for money.
 
 A vendor is asked through the home's own ledger, under the name of the replay, each stage reserved
-before it is asked, and never past the sum that the user named: `Allowance` lowers the hourly
-ceiling by what older hours have cost, and where a whole tick does not fit any more nobody is asked.
+before it is asked, and never past the sum that the user named: the transaction that books a stage
+counts everything that was ever booked under that name, by this process or another, in this life or
+a former one (torra.spending). Where a whole tick does not fit any more, or the ledger cannot be
+read, nobody is asked.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -19,20 +24,20 @@ from agents.registry import Agent
 from instance_database import TickKey
 from torra import wiring
 from torra.config import Profile
-from torra.errors import ConfigError
+from torra.errors import ConfigError, StoreUnavailable
 from torra.journal_store import journal_history
+from torra.ledger_store import SUMMED
 from torra.providers.recorded import RecordedProvider
 from torra.providers.rules import RulesProvider
 from torra.replay.arms import Arm, only_scorer, silence
 from torra.replay.runner import Voice
-from torra.spending import HOUR, UNASKED, Account, Purse, Rung
+from torra.spending import EVER, HOUR, UNASKED, Account, Purse, Rung
 from torra.tick_debate import Payer
 
-LEDGER_PREFIX: Final = "replay."
-"""Begins the name under which a replay's calls stand in the ledger."""
+LONGEST: Final = 32
+"""Characters of a name in the ledger, as of a profile's."""
 
-EVER: Final = datetime.fromisoformat("2000-01-01T00:00:00+00:00")
-"""Before any call."""
+log = logging.getLogger("torra")
 
 
 def is_paid(profile: Profile) -> bool:
@@ -44,7 +49,11 @@ def is_paid(profile: Profile) -> bool:
 def opened(
     home: Path, profile: Profile, symbol: str, name: str, *, max_cost: float | None
 ) -> Iterator[Callable[[Arm], Voice]]:
-    """Yield who speaks in each arm; raises ConfigError naming what to mend."""
+    """Yield who speaks in each arm; raises ConfigError naming what to mend.
+
+    `max_cost` is the sum in USD that a vendor may be paid under the replay's name, all its lives
+    together.
+    """
     provider = profile.agents.provider
     with ExitStack() as stack:
         if provider == "recorded":
@@ -62,16 +71,31 @@ def opened(
                 f"{provider} is paid for every call: say with --max-cost USD how much this replay "
                 "may cost at most"
             )
+        if not (math.isfinite(max_cost) and max_cost >= 0.0):
+            raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
         wiring.check_models(home, profile.agents)
         database = wiring.open_database(home)
         stack.callback(database.close)
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
         models.heed()
-        account = models.account(profile.agents, f"{LEDGER_PREFIX}{name}"[:32])
+        account = models.account(profile.agents, ledger_name(name))
         voice = models.provider(profile.agents)
         payer = Allowance(account, max_cost) if account else None
         yield _speaker(voice.submit, voice.name, payer)
+
+
+def ledger_name(name: str) -> str:
+    """Return the name under which a replay's calls stand in the ledger: LONGEST characters at most.
+
+    No two replays have the same. One that is too long is told by its hash, after a "_", with which
+    no replay's own name begins.
+    """
+    told = f"{SUMMED}{name}"
+    if len(told) <= LONGEST:
+        return told
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return f"{SUMMED}_{digest}"[:LONGEST]
 
 
 def rules_voice(arm: Arm) -> Voice:
@@ -95,16 +119,24 @@ class Allowance:
     """The account of a replay (torra.tick_debate.Payer): one sum for all of it."""
 
     def __init__(self, account: Account, most: float) -> None:
-        """Let `account` spend `most` USD in all."""
-        self._account = account
+        """Let `account` spend `most` USD in all; that is its ceiling, an hour has none."""
+        self._account = replace(account, most=most)
         self._most = most
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
-        """Return what the next tick is run with: what is left of the sum is its ceiling."""
-        left = self._left()
-        if left <= 0:
+        """Return what the next tick is run with: a desk whose worst case what is left pays for.
+
+        This only chooses. What is booked meanwhile may leave less: then the purse refuses.
+        """
+        try:
+            ceiling = self._ceiling()
+        except StoreUnavailable:
+            log.exception("ledger: nobody is asked for %s", self._account.profile)
+            ceiling = 0.0
+        if ceiling <= 0.0:
             return Rung(settings, UNASKED, asked=False)
-        return self._account.rung(_under(settings, left), agents)
+        chosen = self._account.rung(_under(settings, ceiling), agents)
+        return replace(chosen, settings=_under(chosen.settings, self._most))
 
     def purse(
         self,
@@ -118,14 +150,14 @@ class Allowance:
         """Open the purse of a tick."""
         return self._account.purse(key, settings, submit, monotonic=monotonic, deadline=deadline)
 
-    def _left(self) -> float:
-        """Return the ceiling of this hour: the sum less what was spent in hours before it.
+    def _ceiling(self) -> float:
+        """Return the ceiling of this hour under which what is left of the sum can be spent.
 
-        The ledger counts what was spent within the hour.
+        The ladder takes what was spent within the hour from it.
         """
-        now = self._account.now()
-        total = self._account.database.spent(self._account.profile, EVER)
-        recent = self._account.database.spent(self._account.profile, now - HOUR)
+        account = self._account
+        total = account.database.spent(account.profile, EVER)
+        recent = account.database.spent(account.profile, account.now() - HOUR)
         return self._most - (total - recent)
 
 

@@ -1,0 +1,86 @@
+"""What is to be read before the figures of a replay: its conditions, and what they cannot carry.
+
+An arm whose agents were not asked on many ticks is no trial of them, whatever its figures say; so
+each such arm is named with its count. The conditions of the run (costs, provider, seed, bars) stand
+first, because every figure is a figure under them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agents.contracts import SourceType
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.wording import count, percent
+from torra.replay.arms import ARMS, Arm
+from torra.replay.replaying import Plan
+from torra.replay.voices import is_paid
+
+PAPER: Final = (
+    "A replay fills at the next bar's open and knows no queue, no requote and no news gap inside a "
+    "bar; docs/paper.md says what it cannot know."
+)
+MEMORY: Final = (
+    "A language model may have read about these days when it was trained. Only ticks after its "
+    "knowledge ends are evidence; the others show what it remembers."
+)
+
+WHOLE: Final = {
+    "legacy": {SourceType.LEGACY},
+    "analysts": {SourceType.AGENT_CUSTOM},
+    "budget": {SourceType.AGENT_BUDGET},
+    "full": {SourceType.AGENT_FULL},
+    "pivotal": {SourceType.AGENT_BUDGET, SourceType.AGENT_SKIPPED},
+}
+"""What a tick of an arm is called when everybody who should have spoken did."""
+
+
+def caveats(plan: Plan, seen: Sequence[ArmSeen]) -> list[str]:
+    """Return what stands above the figures of a replay."""
+    return [conditions(plan), *_of_the_run(plan, seen), PAPER]
+
+
+def conditions(plan: Plan) -> str:
+    """Return under which conditions a replay ran, in one sentence."""
+    symbol, costs = plan.history.symbol, plan.costs
+    provider = plan.profile.agents.provider
+    return (
+        f"Run with spread {costs.spread:g} and slippage {costs.slippage:g} in the price of "
+        f"{symbol}, commission {costs.commission:g} a lot, answers by {provider}, seed "
+        f"{plan.seed}, bars {plan.history.digest}."
+    )
+
+
+def _of_the_run(plan: Plan, seen: Sequence[ArmSeen]) -> Iterator[str]:
+    if is_paid(plan.profile):
+        yield MEMORY
+    if plan.history.derived:
+        names = ", ".join(plan.history.derived)
+        yield f"{names} bars were put together from shorter ones; half bars are left out."
+    if seen and seen[0].skipped:
+        told = ", ".join(f"{number:,} {reason}" for reason, number in seen[0].skipped.items())
+        yield f"Ticks that were not run: {told}."
+    halted = ", ".join(f"{arm.name} {arm.halts}" for arm in seen if arm.halts)
+    if halted:
+        yield f"Arms that halted themselves, and were resumed at midnight: {halted}."
+    yield from (told for arm in seen if (told := unheard(arm)))
+
+
+def unheard(arm: ArmSeen) -> str:
+    """Return on how many ticks an arm's desk was not whole, and how; "" where it always was."""
+    known: Arm | None = ARMS.get(arm.name)
+    whole = WHOLE.get(arm.name)
+    if known is None or whole is None or not arm.ticks:
+        return ""
+    other = Counter(tick.source_type for tick in arm.ticks if tick.source_type not in whole)
+    if not other:
+        return ""
+    told = ", ".join(f"{number:,} {kind}" for kind, number in other.most_common())
+    share = percent(other.total() / len(arm.ticks), 1)
+    return (
+        f"{arm.name}: on {count(other.total(), 'tick')} of {len(arm.ticks):,} ({share}) its desk "
+        f"was not whole ({told}): no money, no time, or no answer. To that share it is no trial of "
+        "its agents."
+    )

@@ -1,0 +1,160 @@
+"""The folder of a replay, TORRA_HOME/replays/NAME: what it was made of, and who works in it.
+
+`taken` gives a folder to one process at a time, and the system takes it back when that process
+dies. `begin` compares the folder with the plan before anything is logged or written, so a folder
+that belongs to another replay stays as it is. `seen_of` gives back an arm that was run to its end.
+What is another replay's, unfinished, damaged or cannot be written is a ConfigError with the remedy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from torra.clock import iso, parse
+from torra.config import Profile, validate
+from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen
+from torra.replay import arms, parcels
+from torra.replay.checkpoints import (
+    BROKEN,
+    Checkpoint,
+    foreign,
+    move_into_place,
+    read_arm,
+    unwritable,
+)
+from torra.replay.replaying import FOLDER, Costs, Plan
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+MADE_OF: Final = "made_of.json"
+"""Bars and settings of a replay, in its folder."""
+
+LOCK: Final = ".lock"
+"""Held by the process that runs the replay."""
+
+
+@contextmanager
+def taken(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone; raises ConfigError while another one does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("a", encoding="utf-8")
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    with file:
+        if not _locked(file):
+            raise ConfigError(
+                f"the replay {folder.name} is running already: wait for its end, or give this one "
+                "another --name"
+            )
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock a file until it is closed; False where somebody else has."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise unwritable(Path(file.name), error) from error
+    return True
+
+
+def begin(home: Path, plan: Plan) -> int:
+    """Log the trials of a plan and keep what it is made of; return how many the symbol has now.
+
+    Raises ConfigError, and neither logs nor writes, for a folder that belongs to another replay.
+    More arms of the same replay may join.
+    """
+    folder, names = home / FOLDER / plan.name, {arm.name for arm in plan.arms}
+    if (folder / MADE_OF).exists():
+        held = made_of(home, plan.name)
+        if held.settings != plan.settings:
+            raise foreign(folder / MADE_OF)
+        names |= {arm.name for arm in held.arms}
+    for arm in plan.arms:
+        Checkpoint(folder, arm.name, plan.identity(arm))
+    logged = plan.log(home)
+    told = {
+        "history": parcels.packed_history(plan.history),
+        "profile": plan.profile.model_dump(mode="json"),
+        "arms": [name for name in arms.ARMS if name in names],
+        "costs": dataclasses.asdict(plan.costs),
+        "begin": iso(plan.begin) if plan.begin else "",
+        "end": iso(plan.end) if plan.end else "",
+        "seed": plan.seed,
+    }
+    move_into_place(folder / MADE_OF, json.dumps(told))
+    return logged
+
+
+def keep_arms(home: Path, plan: Plan, seen: Sequence[ArmSeen]) -> None:
+    """Keep arms that were run elsewhere as if they had been run here."""
+    for arm, one in zip(plan.arms, seen, strict=True):
+        checkpoint = Checkpoint(home / FOLDER / plan.name, arm.name, plan.identity(arm))
+        if not checkpoint.done:
+            at = len(one.ticks) + sum(one.skipped.values())
+            state = {"at": at, "halts": one.halts, "halted_on": "", "skipped": dict(one.skipped)}
+            checkpoint.keep(one, state)
+
+
+def made_of(home: Path, name: str) -> Plan:
+    """Return the plan of a replay that was run; raises ConfigError when there is none."""
+    path = home / FOLDER / name / MADE_OF
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return _plan(name, told, path)
+    except FileNotFoundError as error:
+        held = sorted(item.parent.name for item in (home / FOLDER).glob(f"*/{MADE_OF}"))
+        known = ", ".join(held) or "none yet: run torra replay"
+        raise ConfigError(f"there is no replay {name} in {home}; there are {known}") from error
+    except BROKEN as error:
+        raise ConfigError(
+            f"{path} is damaged ({type(error).__name__}: {error}): remove its folder and run the "
+            "replay again"
+        ) from error
+
+
+def _plan(name: str, told: Any, path: Path) -> Plan:
+    return Plan(
+        name,
+        parcels.history_of(told["history"]),
+        validate(Profile, told["profile"], str(path)),
+        tuple(arms.ARMS[each] for each in told["arms"]),
+        Costs(**told["costs"]),
+        parse(told["begin"]) if told["begin"] else None,
+        parse(told["end"]) if told["end"] else None,
+        told["seed"],
+    )
+
+
+def seen_of(home: Path, plan: Plan, arm: str) -> ArmSeen:
+    """Return a recorded arm of a replay; raises ConfigError when it was not run to its end."""
+    found = {each.name: each for each in plan.arms}
+    if arm not in found:
+        raise ConfigError(f"the replay {plan.name} has no arm {arm}; it has {', '.join(found)}")
+    folder = home / FOLDER / plan.name
+    (ticks, trades), state = read_arm(folder, arm, plan.identity(found[arm]))
+    return ArmSeen(
+        arm,
+        tuple(ticks),
+        tuple(trades),
+        capital=plan.profile.risk.capital,
+        commission=plan.costs.commission,
+        skipped=state["skipped"],
+        halts=state["halts"],
+    )

@@ -1,0 +1,192 @@
+"""`torra sweep` from its words to its documents: one job for each symbol, here or on an executor.
+
+The plan of every symbol is checked, and all of its configurations are logged as trials, before the
+first one runs. A job carries its own bars and settings, and brings back the finished document, so
+the result is the same wherever it ran; a lost worker costs one symbol, which runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torra.clock import System, iso, parse
+from torra.config import Profile
+from torra.dashboard.replay_files import Document
+from torra.errors import ConfigError
+from torra.evaluation.wording import count
+from torra.replay import cluster, grids, parcels, report, reporting, shards, trials
+from torra.replay.caveats import PAPER, conditions
+from torra.replay.grids import Cell
+from torra.replay.history import STORE
+from torra.replay.replaying import FOLDER, Plan
+from torra.replay.shards import Job, run_all
+from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, sweep_cells
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A sweep of one symbol that has ended: its document, and every configuration with it."""
+
+    document: Document
+    found: Mapping[str, Any]
+
+    def text(self) -> str:
+        """Return the sweep for a terminal."""
+        return report.text(self.document)
+
+
+def swept(
+    home: Path,
+    symbols: Sequence[str],
+    *,
+    say: Callable[[str], None],
+    bars: Sequence[str],
+    thresholds: str,
+    weights: Sequence[str] = (),
+    folds: int = FOLDS,
+    purge: int = PURGE,
+    embargo: int = EMBARGO,
+    workers: int = 1,
+    address: str | None = None,
+    name: str | None = None,
+    **asked: Any,
+) -> list[Finished]:
+    """Sweep symbols and write their documents; raises ConfigError naming what to mend.
+
+    `bars` are files, SYMBOL=FILE where there are several symbols, or "store"; `asked` is the rest
+    of torra.replay.reporting.planned.
+    """
+    if name is not None and len(symbols) > 1:
+        raise ConfigError("--name is for one symbol; several are named by themselves")
+    jobs = []
+    for symbol in dict.fromkeys(symbols):
+        plan = reporting.planned(
+            home, symbol, bars=_bars_of(symbol, bars, symbols), wanted="l1", provider=None,
+            name=name, **asked,
+        )  # fmt: skip
+        cells = grids.cells(plan.profile, thresholds, weights)
+        jobs.append(_job(home, plan, cells, (folds, purge, embargo), name))
+        frames = ", ".join(plan.history.timeframes)
+        say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
+    finished = []
+    for told in _run(home, jobs, workers, address, say):
+        document = Document.model_validate(told["document"])
+        report.write(home, document, overwrite=True)
+        finished.append(Finished(document, told["found"]))
+    return finished
+
+
+def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the sweep of one symbol in a worker; what comes back is its document and findings."""
+    history = parcels.history_of(spec["history"])
+    cells = [
+        Cell(name, settings, Profile.model_validate_json(text))
+        for name, settings, text in spec["cells"]
+    ]
+    found = sweep_cells(
+        history,
+        cells,
+        begin=parse(spec["begin"]) if spec["begin"] else None,
+        end=parse(spec["end"]) if spec["end"] else None,
+        commission=spec["commission"],
+        walk=tuple(spec["walk"]),
+        logged=spec["logged"],
+        seed=spec["seed"],
+    )
+    frames = ", ".join(history.timeframes)
+    document = report.document(
+        spec["name"],
+        "replay",
+        f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
+        found.exhibits[0].says[: reporting.MOST_SUMMARY],
+        history.period,
+        ["l1"],
+        found.exhibits,
+        spec["warnings"],
+        parse(spec["at"]),
+    )
+    return {
+        "document": document.model_dump(mode="json", by_alias=True),
+        "found": found.as_json(),
+    }
+
+
+def _job(
+    home: Path, plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int], named: str | None
+) -> Job:
+    """Log the trials of a sweep and return what a worker needs for it."""
+    name = named or _name(plan, cells, walk)
+    logged = trials.log(home, plan.history.symbol, _trials(plan, cells), f"sweep {name}")
+    spec = {
+        "name": name,
+        "history": parcels.packed_history(plan.history),
+        "cells": [[cell.name, dict(cell.settings), _text(cell)] for cell in cells],
+        "begin": iso(plan.begin) if plan.begin else "",
+        "end": iso(plan.end) if plan.end else "",
+        "commission": plan.costs.commission,
+        "walk": list(walk),
+        "logged": logged,
+        "seed": plan.seed,
+        "warnings": [conditions(plan), f"A sweep asks no agent. {PAPER}"],
+        "at": iso(System().real_now()),
+    }
+    return Job(name, spec)
+
+
+def _run(
+    home: Path,
+    jobs: Sequence[Job],
+    workers: int,
+    address: str | None,
+    say: Callable[[str], None],
+) -> list[Mapping[str, Any]]:
+    if workers == 1 and address is None:
+        opened: Any = shards.inline()
+    else:
+        opened = cluster.open_cluster(address) if address else shards.processes(workers)
+    executor: Executor
+    with opened as executor:
+        return run_all(
+            jobs,
+            run_job,
+            executor,
+            keep=home / FOLDER / "kept" if address else None,
+            on_done=lambda done: say(done.line()),
+        )
+
+
+def _bars_of(symbol: str, bars: Sequence[str], symbols: Sequence[str]) -> list[str]:
+    """Return the bars of one of several symbols."""
+    own = [text.partition("=")[2] for text in bars if text.startswith(f"{symbol}=")]
+    if own or len(symbols) == 1:
+        return own or list(bars)
+    if STORE in bars:
+        return [STORE]
+    raise ConfigError(
+        f"several symbols: say with --bars {symbol}=FILE which file is {symbol}'s, or --bars store"
+    )
+
+
+def _text(cell: Cell) -> str:
+    return cell.profile.model_dump_json()
+
+
+def _name(plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
+    told = json.dumps([plan.name, [cell.name for cell in cells], walk])
+    return f"{plan.history.symbol.lower()}-sweep-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def _trials(plan: Plan, cells: Sequence[Cell]) -> list[str]:
+    """Return the name of each configuration in the log of trials."""
+    identity = {**plan.identity(plan.arms[0]), "program": ""}
+    symbol, digest = plan.history.symbol, plan.history.digest
+    return [
+        trials.name_of("cell", symbol, digest, {**identity, "profile": cell.profile.digest()})
+        for cell in cells
+    ]
