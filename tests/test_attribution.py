@@ -99,7 +99,10 @@ def test_the_one_who_knows_is_found_and_the_silent_one_adds_nothing() -> None:
     noise = told["noise"].estimate
     assert noise is not None and noise.low < 0.0 < noise.high
     shown = attribution_exhibit(found)
-    assert shown.rows[0][0] == "insider" and "insider" in shown.says and "noise" not in shown.says
+    assert shown.rows[0][0] == "insider" and not shown.enough
+    assert "nobody is named" in shown.says and "insider" not in shown.says
+    more = attribution_exhibit(replace(found, n=4_000, moved=4_000))
+    assert more.enough and "insider" in more.says and "noise" not in more.says
 
 
 def test_without_words_or_outcomes_nothing_is_claimed() -> None:

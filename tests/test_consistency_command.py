@@ -64,6 +64,12 @@ def test_the_rules_repeat_themselves_bit_for_bit(tmp_path: Path) -> None:
     assert not told.enough
 
 
+def test_the_first_line_says_where_shipped_bars_stand_in_for_the_desks(tmp_path: Path) -> None:
+    assert "EURUSD H1 on the shipped bars, " in plan(tmp_path, "EURUSD", "H1").line()
+    (tmp_path / "desk.json").write_text('{"instances": [{"symbol": "EURUSD", "feed": "store"}]}')
+    assert "shipped" not in plan(tmp_path, "EURUSD", "H1").line()
+
+
 def test_noise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoken_by(noisy(1), monkeypatch)
     found = repeat(plan(tmp_path, "EURUSD", "H1", runs=3, ticks=2))
@@ -205,7 +211,9 @@ def run(tmp_path: Path, *words: str) -> Result:
 def test_the_command_tells_one_document_and_before_it_what_it_will_do(tmp_path: Path) -> None:
     told = run(tmp_path, "eurusd", "--ticks", "1", "--runs", "2", "--json")
     assert told.exit_code == 0, told.output
-    assert "1 tick of EURUSD H1, 2 runs of each by rules: up to 8 calls, nobody" in told.stderr
+    assert (
+        "1 tick of EURUSD H1 on the shipped bars, 2 runs of each by rules: up to 8" in told.stderr
+    )
     document = json.loads(told.stdout)
     assert document["identical"] is True
     assert len(document["runs"][0]) == 2

@@ -53,7 +53,7 @@ def test_everything_measured():
     found = criteria_exhibit(ALL)
     shows_no_gaps(found)
     assert [row[3] for row in found.rows] == [MET] * 5
-    assert "worth +0.12 R a veto (-0.10 to +0.30)" in found.rows[3][2]
+    assert "worth +0.12 R a veto (\N{MINUS SIGN}0.10 to +0.30)" in found.rows[3][2]
     assert "earn their cost" in found.says
 
 
@@ -70,6 +70,8 @@ def test_everything_measured():
         ("consistency", {"spread": 0.0, "flips": None}, MET),
         ("gate", {"gated": Share(12, 100)}, CANNOT_TELL),
         ("gate", {"gated": Share(4, 400)}, NOT_MET),
+        ("gate", {"gated": Share(29, 29)}, CANNOT_TELL),
+        ("gate", {"gated": Share(30, 30)}, MET),
         ("fallback", {"fallbacks": Share(49, 50)}, NOT_MET),
         ("fallback", {"lost": 1}, NOT_MET),
         ("fallback", {"lost": None}, CANNOT_TELL),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from torra.evaluation import intervals
 from torra.evaluation.intervals import (
     LEAST_BLOCKS,
+    LEAST_VALUES,
     Interval,
     Mean,
     binomial_tail,
@@ -93,6 +95,24 @@ def test_five_blocks_are_enough_and_fewer_are_not():
     sample = np.random.default_rng(3).normal(size=20 * LEAST_BLOCKS)
     assert mean_of(sample, np.random.default_rng(3), horizon=20).low is not None
     assert mean_of(sample[1:], np.random.default_rng(3), horizon=20).low is None
+
+
+def test_fewer_than_20_values_have_no_interval_and_no_p():
+    sample = np.random.default_rng(7).normal(size=LEAST_VALUES)
+    assert mean_of(sample, np.random.default_rng(7)).low is not None
+    few = mean_of(sample[1:], np.random.default_rng(7))
+    assert few.low is few.high is few.p is None
+    assert few.se is not None
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.1, 0.9), (0.1, 1.1)], ids=["below", "above"])
+def test_an_interval_never_ends_beyond_the_values(monkeypatch, low, high):
+    values = np.linspace(0.0, 1.0, 25)
+    assert mean_of(values, np.random.default_rng(7)).low is not None
+    monkeypatch.setattr(intervals, "_studentised", lambda *_: Interval(low, high))
+    found = mean_of(values, np.random.default_rng(7))
+    assert found.low is found.high is found.p is None
+    assert found.se is not None
 
 
 def test_the_same_seed_gives_the_same_interval_and_scale_only_scales():

@@ -106,7 +106,7 @@ def good(trades: int = 800, hits: int = 400, p: float = 0.001, low: float = 0.05
         (good(LEAST_TRADES - 1), True, 1, "99 trades, fewer than 100"),
         (good(hits=LEAST_EACH_WAY - 1), True, 1, "fewer than 10 wins or losses"),
         (good(hits=791), True, 1, "fewer than 10 wins or losses"),
-        (ArmFigures("full", 200, Mean(200, 0.2, 1.0), hits=90), True, 1, "no interval: the"),
+        (ArmFigures("full", 200, Mean(200, 0.2, 1.0), hits=90), True, 1, "no interval: too few"),
         (good(low=0.0), True, 1, "the interval does not lie above 0"),
         (good(), True, 51, "not beyond chance after all arms and trials"),
         (good(), None, 1, "no placebo of its own"),
@@ -124,7 +124,7 @@ def test_every_rule_is_needed(one, beaten, trials, why):
 def test_the_sentence_claims_only_what_the_table_claims():
     won = claims_exhibit([good()], {"full": True}, 12)
     assert won.says.startswith("full shows an edge on these bars")
-    assert "12 looks" in won.says
+    assert "12 looks at this symbol so far" in won.says
     lost = claims_exhibit([good()], {}, 12)
     assert lost.says.startswith("No arm shows an edge.")
     assert "trades" in lost.says
@@ -170,3 +170,10 @@ def test_what_was_not_tested_stays_unknown_and_more_trials_only_raise_p():
     assert holm([]) == benjamini_hochberg([]) == ()
     assert holm([0.01, 0.04], family=10) == pytest.approx((0.1, 0.36))
     assert holm([0.5, 0.9], family=100) == (1.0, 1.0)
+
+
+def test_an_arm_without_an_interval_is_a_look_all_the_same():
+    few = ArmFigures("few", 12, Mean(12, 0.2, 1.0), hits=5)
+    told, _ = claims([good(p=0.02), few], {"full": True})
+    assert told.adjusted == 0.04
+    assert "2 looks" in claims_exhibit([good(), few], {"full": True}).says

@@ -111,7 +111,7 @@ def test_without_placebos_nothing_is_beaten():
     assert found.beaten is None
     told = placebos_exhibit([found])
     shows_no_gaps(told)
-    assert "run the placebo arms" in told.says
+    assert "--arms placebo" in told.says
     shows_no_gaps(placebos_exhibit([]))
 
 

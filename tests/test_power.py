@@ -84,3 +84,9 @@ def test_the_exhibit_says_what_the_sample_could_have_shown():
         False,
     ]
     assert large.rows[2][4] == 219  # 8,721 ticks at 40 a day
+
+
+@pytest.mark.parametrize("have", [0, 1_582, 1_583], ids=["none", "one-short", "just"])
+def test_the_sentence_and_the_badge_agree(have):
+    told = power.trades_take(have)
+    assert power.trades_enough(have) == ("is enough" in told) == (have == 1_583)

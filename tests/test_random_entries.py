@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
+from arm_trades import arm_of
 
 from technical_calculator import score_frame
 from tests import l1_markets
 from torra.bar_window import as_bars
 from torra.bridges import paper
 from torra.bridges.guards import limits
-from torra.config import SymbolSpec
+from torra.config import Profile, SymbolSpec
 from torra.evaluation.random_entries import (
+    RandomEntries,
     drawn,
     outcomes,
     random_entries,
     random_entries_exhibit,
 )
 from torra.order_levels import Levels, levels
+from torra.replay.entries import END, beside_random
 
 
 def spec(**changes: float) -> SymbolSpec:
@@ -123,3 +127,20 @@ def test_no_bar_and_no_trade_are_told_in_words() -> None:
     assert not shown.enough or shown.says
     assert "no trades" in shown.says
     assert "nothing" in random_entries_exhibit([]).says
+
+
+def test_trades_that_the_end_closed_are_told() -> None:
+    values = np.array([0.1, 0.2])
+    told = random_entries_exhibit([("l1", 0.3, RandomEntries(9, 4, values, 2))]).says
+    assert told.endswith(" Left out: 2 trades that the end of the history closed.")
+    assert "Left out" not in random_entries_exhibit([("l1", 0.3, RandomEntries(9, 4, values))]).says
+    none = random_entries_exhibit([("l1", None, RandomEntries(0, 0, values[:0], 1))]).says
+    assert none.endswith(" Left out: 1 trade that the end of the history closed.")
+
+
+def test_an_arm_counts_what_the_end_closed() -> None:
+    arm = arm_of([0.5, -1.0, 0.2])
+    last = replace(arm.trades[-1], reason=END)
+    arm = replace(arm, trades=(*arm.trades[:-1], last))
+    found = beside_random(arm, {}, Profile(), np.random.default_rng(0))
+    assert found.random.left_out == 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,7 +17,7 @@ from torra.command_line import main
 from torra.config import ROOT
 from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
-from torra.replay import folders, scorecard, shards
+from torra.replay import commands, folders, reporting, scorecard, shards
 from torra.replay.folders import made_of, seen_of
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
@@ -42,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
     assert told.exit_code == 0
-    assert "120 ticks x 1 arms of BTCUSD; about " in told.stderr
+    assert "120 ticks x 1 arm of BTCUSD; about " in told.stderr
 
 
 def test_the_document_is_on_the_page_replays(home: Path) -> None:
@@ -143,6 +145,7 @@ def test_what_workers_ran_can_be_recomposed(
         (["BTCUSD", "--bars", BARS[0], "--provider", "anthropic"], "--max-cost USD"),
         (["BTCUSD", "--bars", BARS[0], "--name", "a/b"], "--name a/b: use letters"),
         (["BTCUSD", "--bars", BARS[0], "--timeframes", "M1"], "no M1 bars of BTCUSD"),
+        (["BTCUSD", "--bars", BARS[0], "--bars", BARS[0]], "is given twice"),
         (["GOLD", "--bars", BARS[0]], "no trading conditions for GOLD"),
         (["BTCUSD", "--bars", "store"], "holds no database yet"),
         (["BTCUSD", *ALL, "--arms", "l1", "--seed", "-1"], "'--seed': -1 is not in the range"),
@@ -153,7 +156,7 @@ def test_what_workers_ran_can_be_recomposed(
     ],
     ids=[
         "no-bars", "no-file", "arm", "from", "period", "costs", "paid", "name", "timeframe",
-        "symbol", "store", "seed", "nan", "endless", "negative", "scorecard",
+        "twice", "symbol", "store", "seed", "nan", "endless", "negative", "scorecard",
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path) -> None:
@@ -162,6 +165,42 @@ def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path
     assert said in told.stderr
     assert len(told.stderr.strip().splitlines()) == 1
     assert told.stdout == ""
+    assert not (tmp_path / "replays").exists()
+
+
+def test_help_names_a_page_that_there_is(tmp_path: Path) -> None:
+    pages = re.findall(r"docs/\w+\.md", torra(tmp_path, "replay", "--help").stdout)
+    assert pages == ["docs/replaying.md"]
+
+
+def test_an_interruption_says_what_it_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was saved is not estimated again."""
+    words = ("replay", "BTCUSD", *ALL, "--arms", "l1,budget", "--name", "half")
+    through = reporting.judged
+
+    def stopped(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting, "judged", stopped)
+    told = torra(tmp_path, *words)
+    assert told.exit_code == 130
+    assert told.stderr.endswith("Stopped; the same command goes on from where it was.\n")
+    monkeypatch.setattr(reporting, "judged", through)
+    again = torra(tmp_path, *words)
+    assert "120 ticks x 2 arms of BTCUSD, 240 of 240 done\n" in again.stderr
+    assert again.stdout.endswith("Every table: the page /replays/half, or --report FILE.\n")
+
+
+def test_a_bar_is_not_drawn_at_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    monkeypatch.setattr(click._termui_impl.ProgressBar, "update", lambda _, n: drawn.append(n))
+    with commands.progress(10_050, "ticks") as forward:
+        for _ in range(10_050):
+            forward(1)
+    assert len(drawn) <= commands.REDRAWN + 1
+    assert sum(drawn) == 10_050
 
 
 @pytest.mark.parametrize(
@@ -217,7 +256,19 @@ def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -
     assert exact.exit_code == 0, exact.output
     loose = torra(home, "recompose", "day", "--arm", "budget", "--drop", "technical", "--json")
     assert loose.exit_code == 0, loose.output
-    assert json.loads(loose.stdout)["warnings"][0].startswith("First order only")
+    assert json.loads(loose.stdout)["warnings"][0].startswith("First order only: the ")
+
+
+def test_a_recomposition_names_what_it_changes(home: Path) -> None:
+    words = ("--drop", "momentum", "--gate", "rules", "--buy", ".41", "--weights", "1,1,1,1,1")
+    told = torra(home, "recompose", "day", "--arm", "analysts", *words)
+    assert told.exit_code == 0, told.output
+    title = told.stdout.splitlines()[0]
+    assert title.startswith("analysts of day, recomposed: without momentum, gate rules, BUY 0.41, ")
+    assert title.endswith("structure 1, ath 1")
+    said = " ".join(told.stdout.split())
+    assert "beside L1 with the same weights and thresholds" in said
+    assert said.endswith("Every table: --report FILE.")
 
 
 @pytest.mark.parametrize(
@@ -227,8 +278,13 @@ def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -
         (["day", "--arm", "full"], "has no arm full; it has l1"),
         (["day", "--arm", "budget", "--drop", "bull_researcher"], "--no-debate leaves"),
         (["day", "--arm", "budget", "--weights", "1,2"], "--weights 1,2: write 5"),
+        (
+            ["day", "--arm", "budget", "--weights", "momentm=1"],
+            "5 numbers: price_action, key_levels, momentum, structure, ath",
+        ),
+        (["day", "--arm", "l1", "--drop", "momentum"], "no analyst of l1; it has none"),
     ],
-    ids=["replay", "arm", "researcher", "weights"],
+    ids=["replay", "arm", "researcher", "weights", "named", "none"],
 )
 def test_a_recomposition_that_cannot_be(words: list[str], said: str, home: Path) -> None:
     told = torra(home, "recompose", *words)

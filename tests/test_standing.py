@@ -346,16 +346,40 @@ def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     said = called(standing_commands.scorecard, home, "btcusd", "--report", str(page))
     assert "Verdicts that an arm changed" in said
     assert page.read_text("utf-8").startswith("<!doctype html>")
-    assert (home / "replays" / "scorecard-default.json").exists()
+    kept = home / "replays"
+    assert [path.name for path in kept.glob("*.json")] == ["scorecard-default-BTCUSD.json"]
     told = json.loads(called(standing_commands.scorecard, home, "--json"))
     assert told["ticks_with_agents"] == 60 and told["document"]["kind"] == "scorecard"
+    assert (kept / "scorecard-default.json").exists(), "that of the profile is another document"
 
 
 def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
     for command in (standing_commands.scorecard, standing_commands.standing):
         assert "3,000" in called(command, tmp_path)
+    assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
+
+
+def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None:
+    said = called(standing_commands.scorecard, home, "--to", "2001-01-01")
+    assert said.startswith("No ticks with agents in that period; there are 60 from 20")
+
+
+def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
+    other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
+    (home / "profiles" / "default.json").write_text(other.model_dump_json(), "utf-8")
+    assert called(standing_commands.scorecard, home).startswith("No ticks with agents yet: 0 of")
+
+
+def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
+    said = called(standing_commands.standing, home)
+    assert f"number 1: {COUNTED} ticks with agents, {60 - COUNTED} more wait for their" in said
+    (home / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
+    said = called(standing_commands.standing, home)
+    assert "influence full" in said and "number 1" not in said and "next look" not in said
+    (row,) = json.loads(called(standing_commands.standing, home, "--json"))["profiles"]
+    assert row["setting_number"] is row["next_look"] is None
 
 
 def test_standing_of_agents_that_were_promoted(home: Path) -> None:

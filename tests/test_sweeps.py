@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from tests import l1_markets
+from torra.command_line import main
 from torra.config import Instance
+from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.l1_sweep import Ground
 from torra.replay import trials
 from torra.replay.grids import cells
 from torra.replay.history import History
 from torra.replay.sweep_jobs import swept
-from torra.replay.sweeps import Sweeping, sweep_cells
+from torra.replay.sweeps import Sweeping, check_folds, sweep_cells
 
 WALK = (3, 40, 10)
 
@@ -98,8 +101,24 @@ def test_a_grid_that_never_trades_is_told_in_words() -> None:
 
 def test_folds_that_do_not_fit_are_refused() -> None:
     history = l1_markets.history(l1_markets.walk(6, 500), single=True)
-    with pytest.raises(ConfigError, match=r"--folds.*M15"):
+    with pytest.raises(ConfigError, match=r"--folds.*M15.*fewer --folds"):
         sweep_cells(history, cells(l1_markets.profile(), ".3"), walk=(20, 10, 10))
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "part"])
+def test_folds_are_checked_as_they_are_made(cut: bool) -> None:
+    """What is refused before anything is logged is what the sweep itself would refuse."""
+    history = l1_markets.history(l1_markets.walk(6, 900), single=True)
+    times = history.frames["M15"].index
+    begin, end = (times[300], times[700]) if cut else (None, None)
+    ticks = Ground(
+        Instance(symbol=history.symbol, timeframes=("M15",), feed="store"),
+        history.frames,
+        begin=begin,
+        end=end,
+    ).ticks
+    with pytest.raises(ConfigError, match=f"--folds: {len(ticks.close)} bars make 21 parts"):
+        check_folds(history, begin, end, (20, 10, 10))
 
 
 REST: Any = {
@@ -110,7 +129,7 @@ REST: Any = {
 def test_several_symbols_need_a_file_each(tmp_path: Path) -> None:
     asked: Any = {"bars": ["a.csv"], "thresholds": ".3", "costs": "", **REST}
     with pytest.raises(ConfigError, match="--bars BTCUSD=FILE"):
-        swept(tmp_path, ["BTCUSD", "XAUUSD"], say=str, **asked)
+        swept(tmp_path, ["BTCUSD", "XAUUSD"], say=print, **asked)
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
@@ -129,6 +148,24 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert json.loads(document.read_text())["name"] == first.document.name
     (spread,) = swept(tmp_path, ["BTCUSD"], say=told.append, workers=2, **REST, **asked)
     assert spread.found == first.found
+
+
+def test_a_refused_sweep_costs_no_trial_and_a_report_is_of_what_was_judged(tmp_path: Path) -> None:
+    file, page = tmp_path / "BTCUSD_M15.csv", tmp_path / "sweep.html"
+    frame = l1_markets.walk(8, 1300, holes=0.0, price=40_000.0)
+    frame.to_csv(file, date_format="%Y-%m-%dT%H:%M:%SZ")
+    begin = frame.index[400].strftime("%Y-%m-%dT%H:%MZ")
+    words = ["sweep", "BTCUSD", "--bars", str(file), "--thresholds", ".3", "--costs", "15,0,0"]
+    words = ["--home", str(tmp_path), *words, "--from", begin, "--report", str(page), "--folds"]
+    told = CliRunner().invoke(main, [*words, "20"])
+    assert told.exit_code == 2 and "ask for fewer --folds" in told.stderr
+    assert trials.count(tmp_path, "BTCUSD") == 0
+    told = CliRunner().invoke(main, [*words, "2"])
+    assert told.exit_code == 0, told.output
+    assert "/replays/btcusd-sweep-" in told.stdout and page.read_text().startswith("<!doctype")
+    (document,) = (tmp_path / "replays").glob("btcusd-sweep-*.json")
+    period = Document.model_validate_json(document.read_text()).period
+    assert period.start == frame.index[400]
 
 
 def test_several_timeframes_have_placebos_of_each() -> None:

@@ -37,6 +37,7 @@ from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence, promotion_rule
 from torra.evaluation.observations import TickSeen
+from torra.evaluation.opinion_table import spoke
 from torra.evaluation.outcomes import Costs, Outcomes, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
@@ -79,7 +80,8 @@ class Account:
     """How a profile's agents stand, for people.
 
     `ticks` is how many pooled ticks of this setting there are, `next_look` the count at which the
-    next look is taken, None where none is left; `trial` the number of this setting among those of
+    next look is taken, None where none is left; `waiting` how many more there are whose outcome, or
+    that of one before them, is not known yet; `trial` the number of this setting among those of
     the database that came to a look.
     """
 
@@ -89,6 +91,7 @@ class Account:
     next_look: int | None
     trial: int
     looks: tuple[Mapping[str, Any], ...] = ()
+    waiting: int = 0
 
     @property
     def counts(self) -> bool:
@@ -209,13 +212,32 @@ def account(database: Database, subject: Subject, rule: Rule = RULE) -> Account:
     """Return how a profile's agents stand, with every look of its setting; counts its ticks."""
     mark = subject.fingerprint
     standing, trial = standing_of(database, mark)
-    ticks, looks = pooled(database, subject).count, database.standings(mark)
-    return Account(subject, standing, ticks, next_look(standing, rule), trial, tuple(looks))
+    ticks, pool = _pooled(database, subject)
+    return Account(
+        subject,
+        standing,
+        pool.count,
+        next_look(standing, rule),
+        trial,
+        tuple(database.standings(mark)),
+        waiting_of(ticks, pool),
+    )
 
 
 def nothing_yet(subject: Subject) -> Account:
     """Return how the agents of a profile stand on a desk that has no database yet."""
     return Account(subject, Standing(), 0, next_look(Standing()), 1)
+
+
+def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
+    """Return how many ticks with agents came after the last that counts: they wait for outcomes."""
+    counted = np.flatnonzero(pool.counted)
+    return sum(map(heard_on, ticks[counted[-1] + 1 if len(counted) else 0 :]))
+
+
+def heard_on(tick: TickSeen) -> bool:
+    """Return whether anybody but the gate was heard on a tick."""
+    return any(spoke(one) for one in tick.opinions if one.kind != "gate")
 
 
 def standing_of(database: Database, mark: str) -> tuple[Standing, int]:
@@ -239,11 +261,15 @@ def pooled(database: Database, subject: Subject) -> promotion_evidence.Pool:
     Each with the bars of its own instance, and at the costs of the newest profile by which that ran
     with this setting.
     """
+    return _pooled(database, subject)[1]
+
+
+def _pooled(database: Database, subject: Subject) -> tuple[list[TickSeen], promotion_evidence.Pool]:
     mark = subject.fingerprint
     profiles = ran_with(database, mark)
     ticks = _ticks(database, mark, [*profiles])
     known = outcomes_of(database, ticks, profiles)
-    return promotion_evidence.pool(ticks, known, Brain.of(subject.profile))
+    return ticks, promotion_evidence.pool(ticks, known, Brain.of(subject.profile))
 
 
 def ran_with(database: Database, mark: str) -> dict[str, Profile]:

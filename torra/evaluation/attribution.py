@@ -176,7 +176,7 @@ def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibi
         ("analyst", "Shapley", "95 %", "lost without it", "alone"),
         tuple(rows),
         _says(found, needed),
-        needed is not None and found.moved >= needed,
+        _enough(found, needed),
         (_plot(order),) if order else (),
         {**figures, "whole": found.whole, "moved": found.moved},
     )
@@ -237,11 +237,17 @@ def _says(found: Attribution, needed: int | None) -> str:
         what = "No verdict was changed" if found.worth == "verdict" else "No composite was moved"
         return f"{what} on {count(found.n, 'tick')}, so nothing can be told. {need}"
     start = f"The analysts {how} on {found.moved:,} of {count(found.n, 'tick')}"
+    if not _enough(found, needed):
+        return f"{start}, so nobody is named. {need}"
     sure = [one for one in found.contributions if one.estimate and _clear(one.estimate)]
     if not sure:
         return f"{start}; no analyst's contribution stands out from chance. {need}"
     told = listed([f"{one.agent} ({signed(one.shapley, 3)})" for one in sure])
     return f"{start}; beyond chance are {told}, each taken alone. {need}"
+
+
+def _enough(found: Attribution, needed: int | None) -> bool:
+    return needed is not None and found.moved >= needed
 
 
 def _clear(told: Estimate) -> bool:

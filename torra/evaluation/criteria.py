@@ -25,6 +25,9 @@ LEAST_GATED: Final = 0.10
 LEAST_TICKS: Final = 100
 """The four numbers of the criteria as they were set."""
 
+LEAST_SIGNALS: Final = 30
+"""Signals below which a quota of them cannot be told: all of three vetoed is no rate."""
+
 TAIL: Final = 0.95
 """The share of ticks that must be within the time: 95 of 100."""
 
@@ -205,7 +208,7 @@ def _gate(measured: Measured) -> Criterion:
 
 def _quota(gated: Share) -> str:
     found = wilson(gated.hits, gated.size)
-    if found is None or found.low < LEAST_GATED <= found.high:
+    if found is None or gated.size < LEAST_SIGNALS or found.low < LEAST_GATED <= found.high:
         return CANNOT_TELL
     return MET if found.low >= LEAST_GATED else NOT_MET
 

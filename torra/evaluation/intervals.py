@@ -3,7 +3,8 @@
 Two-sided 95 % everywhere. A share has Wilson's interval. A mean has a studentised moving-block
 bootstrap (Kuensch 1989; Goetze and Kuensch 1996): blocks, because neighbouring results resemble
 each other; studentised, because the percentile bootstrap of 30 to 100 trades is too narrow and
-claims twice too often. Everything is total: a sample that is too small has a mean and no interval.
+claims twice too often. Everything is total: a sample that is too small has a mean and no interval,
+for the studentised bootstrap of few values reaches farther than any mean could lie.
 
 Resampling takes a seeded Generator; the same sample and seed give the same interval.
 """
@@ -26,6 +27,9 @@ LEVEL: Final = 0.95
 RESAMPLES: Final = 2_000
 LEAST_BLOCKS: Final = 5
 """A mean of fewer blocks than this has no interval: their spread is not known."""
+
+LEAST_VALUES: Final = 20
+"""A mean of fewer values than this has no interval: that of ten may reach past all of them."""
 
 CHUNK: Final = 2_000_000
 """Block means drawn at a time, so that a long sample does not fill the memory."""
@@ -81,7 +85,8 @@ def mean_of(
     """Return the mean of a sample in the order of time; values that are not finite are left out.
 
     `horizon` is how many neighbours a value overlaps with, itself included; a block is never
-    shorter. An interval takes LEAST_BLOCKS blocks and values that differ.
+    shorter. An interval takes LEAST_VALUES values in LEAST_BLOCKS blocks, values that differ, and
+    ends between the smallest and the largest of them.
     """
     sample = np.asarray(values, dtype=np.float64)
     sample = sample[np.isfinite(sample)]
@@ -93,11 +98,15 @@ def mean_of(
     error = standard_error(sample, block)
     if error is None:
         return Mean(size, mean, deviation, block=block)
-    ends = _studentised(sample, block, error, rng, resamples)
-    if ends is None:
+    ends = _studentised(sample, block, error, rng, resamples) if size >= LEAST_VALUES else None
+    if ends is None or not _within(ends, sample):
         return Mean(size, mean, deviation, error, block=block)
     p = 2 * student_tail(abs(mean) / error, size / block - 1)
     return Mean(size, mean, deviation, error, ends.low, ends.high, min(1.0, p), block)
+
+
+def _within(ends: Interval, sample: Floats) -> bool:
+    return bool(sample.min() <= ends.low and ends.high <= sample.max())
 
 
 def block_length(size: int, horizon: int = 1) -> int:

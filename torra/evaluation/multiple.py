@@ -99,9 +99,11 @@ def claims(
 
     `beaten` says by arm whether it beat what it is held against; an arm that is missing or None has
     no placebo of its own, and of that nothing is claimed. `against` names, by arm, what was beaten,
-    or what was not; PLACEBOS where it does not. `trials` counts all that was tried on these bars.
+    or what was not; PLACEBOS where it does not. `trials` counts all that was tried on the
+    symbol so far, whatever the period.
     """
-    adjusted = holm([one.net.p for one in figures], trials)
+    # an arm without an interval has no p, and is a look all the same
+    adjusted = holm([one.net.p for one in figures], max(trials, len(figures)))
     return tuple(
         _claim(one, p, beaten.get(one.arm), against.get(one.arm, PLACEBOS))
         for one, p in zip(figures, adjusted, strict=True)
@@ -120,7 +122,7 @@ def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, again
     rules = (
         (one.trades >= LEAST_TRADES, f"{count(one.trades, 'trade')}, fewer than {LEAST_TRADES}"),
         (each_way >= LEAST_EACH_WAY, f"fewer than {LEAST_EACH_WAY} wins or losses"),
-        (low is not None and adjusted is not None, "no interval: the blocks are too few"),
+        (low is not None and adjusted is not None, "no interval: too few, or too far apart"),
         (low is not None and low > 0, "the interval does not lie above 0"),
         (
             adjusted is not None and adjusted <= 1 - LEVEL,
@@ -140,7 +142,7 @@ def claims_exhibit(
 ) -> Exhibit:
     """Return the table of claims: the only one that says that an arm shows an edge."""
     found = claims(figures, beaten, trials, against)
-    tests = max(trials, sum(1 for one in figures if one.net.p is not None))
+    tests = max(trials, len(figures))
     return Exhibit(
         "claims",
         "Which arms show an edge",
@@ -171,7 +173,7 @@ def _row(one: ArmFigures, claim: Claim) -> tuple[Cell, ...]:
 
 def _says(figures: Sequence[ArmFigures], found: Sequence[Claim], tests: int) -> str:
     winners = [claim for claim in found if claim.edge]
-    looks = f"Allowed for: {count(tests, 'look')} at these bars."
+    looks = f"Allowed for: {count(tests, 'look')} at this symbol so far."
     if winners:
         told = " ".join(
             f"{claim.arm} shows an edge on these bars, after costs and beyond {claim.against}."

@@ -227,7 +227,10 @@ def _placebos_say(found: Sequence[PlaceboResult]) -> str:
     tried = [one for one in found if one.beaten is not None]
     without = [one.arm for one in found if one.beaten is None]
     if not tried:
-        return "No placebo was run, so no arm can be said to beat chance: run the placebo arms."
+        return (
+            "No placebo was run, so no arm can be said to beat chance: "
+            "a replay with --arms placebo has them."
+        )
     winners = [one.arm for one in tried if one.beaten]
     sample = _visible(max(tried, key=lambda one: one.days.days.n).days.days)
     rule = "To beat its placebos an arm must come to more than each, and than their mean by more "

@@ -122,6 +122,12 @@ def trades_take(have: int, sd: float | None = None) -> str:
     return takes(needed, have, "trade", f"{signed(NOTABLE_R)} R a trade")
 
 
+def trades_enough(have: int, sd: float | None = None) -> bool:
+    """Return whether trades_take says that there are enough."""
+    needed = mean_count(NOTABLE_R, sd or TRADE_SD)
+    return needed is not None and have >= needed
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """How much a replay or a desk has seen: counts, and the days it took."""

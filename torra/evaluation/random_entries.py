@@ -52,12 +52,14 @@ class Outcomes(NamedTuple):
 class RandomEntries:
     """The expectancy of random entries: one value a draw, in R after spread and slippage.
 
-    `expectancies` is empty where no bar could be opened at.
+    `expectancies` is empty where no bar could be opened at. `left_out` trades of the rule are in
+    neither: the end of the history closed them.
     """
 
     count: int
     longs: int
     expectancies: Floats
+    left_out: int = 0
 
     @property
     def mean(self) -> float | None:
@@ -229,12 +231,19 @@ def _says(found: Sequence[tuple[str, float | None, RandomEntries]]) -> str:
     for name, expected, placebo in found:
         as_good = None if expected is None else placebo.share_as_good(expected)
         if expected is None or as_good is None:
-            told.append(f"{name}: no trades to set beside random entries.")
+            told.append(f"{name}: no trades to set beside random entries.{_left_out(placebo)}")
             continue
         low, high = placebo.range or (None, None)
         told.append(
             f"{name}: {signed(expected, 3)} R a trade over {count(placebo.count, 'trade')}; "
             f"random entries come to {signed(placebo.mean, 3)} R, 95 % of the draws to "
             f"{span(low, high, 3)}, and {percent(as_good, 1)} of them do as well."
+            f"{_left_out(placebo)}"
         )
     return " ".join(told) or "There is nothing to set beside random entries."
+
+
+def _left_out(placebo: RandomEntries) -> str:
+    if not placebo.left_out:
+        return ""
+    return f" Left out: {count(placebo.left_out, 'trade')} that the end of the history closed."

@@ -36,7 +36,7 @@ from torra.evaluation.account_curve import (
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
 from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
-from torra.evaluation.power import NOTABLE_R, TRADE_SD, mean_count, trades_take
+from torra.evaluation.power import TRADE_SD, trades_enough, trades_take
 from torra.evaluation.wording import count, listed, percent, percent_span, rounded, span
 
 ONE_R: Final = 1.0
@@ -353,8 +353,7 @@ def own_sd(one: ArmFigures) -> float:
 
 
 def _enough(one: ArmFigures) -> bool:
-    needed = mean_count(NOTABLE_R, own_sd(one))
-    return needed is not None and one.trades >= needed
+    return trades_enough(one.trades, own_sd(one))
 
 
 def _says(figures: Sequence[ArmFigures]) -> str:

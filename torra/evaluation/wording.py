@@ -1,6 +1,7 @@
 """Figures as a trader reads them: +0.10 R, 1,600 trades, 0.21 to 0.48.
 
-Pure. None is "not known" everywhere, never a NaN and never an empty cell.
+Pure. A minus is the true one (U+2212), as on every page. None is "not known" everywhere,
+never a NaN and never an empty cell.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 UNKNOWN: Final = "not known"
+MINUS: Final = "\N{MINUS SIGN}"
 
 
 def count(number: int, noun: str) -> str:
@@ -20,7 +22,8 @@ def signed(value: float | None, digits: int = 2) -> str:
     """Return a number with its sign; 0 has none."""
     if value is None:
         return UNKNOWN
-    return f"{value:+.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
+    told = f"{value:+.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
+    return told.replace("-", MINUS)
 
 
 def percent(share: float | None, digits: int = 0) -> str:

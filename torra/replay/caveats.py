@@ -14,6 +14,7 @@ from typing import Final
 from agents.contracts import SourceType
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count, percent
+from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS, Arm
 from torra.replay.replaying import Plan
 from torra.replay.voices import is_paid
@@ -27,6 +28,9 @@ MEMORY: Final = (
     "knowledge ends are evidence; the others show what it remembers."
 )
 
+NO_REPLY: Final = "the journal holds no reply for these requests"
+"""Why a desk that is answered from the journal was not whole."""
+
 WHOLE: Final = {
     "legacy": {SourceType.LEGACY},
     "analysts": {SourceType.AGENT_CUSTOM},
@@ -39,7 +43,7 @@ WHOLE: Final = {
 
 def caveats(plan: Plan, seen: Sequence[ArmSeen]) -> list[str]:
     """Return what stands above the figures of a replay."""
-    return [conditions(plan), *_of_the_run(plan, seen), PAPER]
+    return [conditions(plan), *_of_the_bars(plan), *_of_the_run(plan, seen), PAPER]
 
 
 def conditions(plan: Plan) -> str:
@@ -53,7 +57,20 @@ def conditions(plan: Plan) -> str:
     )
 
 
+def _of_the_bars(plan: Plan) -> Iterator[str]:
+    """Warn where half of the bars are smaller than the spread: they may be of another symbol."""
+    history, spread = plan.history, plan.costs.spread
+    bars = history.frames[history.timeframes[0]]
+    usual = float((bars["high"] - bars["low"]).median())
+    if 0 < usual < spread:
+        yield (
+            f"The spread of {spread:g} is {spread / usual:.3g} times the range of the median "
+            f"{history.timeframes[0]} bar ({usual:.3g}): are these bars of {history.symbol}?"
+        )
+
+
 def _of_the_run(plan: Plan, seen: Sequence[ArmSeen]) -> Iterator[str]:
+    provider = plan.profile.agents.provider
     if is_paid(plan.profile):
         yield MEMORY
     if plan.history.derived:
@@ -65,11 +82,11 @@ def _of_the_run(plan: Plan, seen: Sequence[ArmSeen]) -> Iterator[str]:
     halted = ", ".join(f"{arm.name} {arm.halts}" for arm in seen if arm.halts)
     if halted:
         yield f"Arms that halted themselves, and were resumed at midnight: {halted}."
-    yield from (told for arm in seen if (told := unheard(arm)))
+    yield from (told for arm in seen if (told := unheard(arm, provider)))
 
 
-def unheard(arm: ArmSeen) -> str:
-    """Return on how many ticks an arm's desk was not whole, and how; "" where it always was."""
+def unheard(arm: ArmSeen, provider: str = "") -> str:
+    """Return on how many ticks an arm's desk was not whole, and why; "" where it always was."""
     known: Arm | None = ARMS.get(arm.name)
     whole = WHOLE.get(arm.name)
     if known is None or whole is None or not arm.ticks:
@@ -78,9 +95,9 @@ def unheard(arm: ArmSeen) -> str:
     if not other:
         return ""
     told = ", ".join(f"{number:,} {kind}" for kind, number in other.most_common())
+    why = NO_REPLY if provider == RECORDED else "no money, no time, or no answer"
     share = percent(other.total() / len(arm.ticks), 1)
     return (
         f"{arm.name}: on {count(other.total(), 'tick')} of {len(arm.ticks):,} ({share}) its desk "
-        f"was not whole ({told}): no money, no time, or no answer. To that share it is no trial of "
-        "its agents."
+        f"was not whole ({told}): {why}. To that share it is no trial of its agents."
     )

@@ -2,7 +2,8 @@
 
 Long work says beforehand how long it will take and shows where it is, on standard error; what it
 found goes to standard output as a table or, with --json, as one document, to the page Replays and,
-with --report, into one HTML file. An interrupted replay that is started again goes on where it was.
+with --report, into one HTML file. An interrupted replay that is started again goes on where it was;
+whoever interrupts is told so, and the exit code is 130.
 """
 
 from __future__ import annotations
@@ -16,9 +17,19 @@ from typing import Any, Final
 
 import click
 
+from torra.errors import ConfigError
 from torra.plain_errors import plainly
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
+
+REDRAWN: Final = 500
+"""Times at most that a bar is drawn: oftener nobody sees, and a log would hold every one."""
+
+INTERRUPTED: Final = 130
+"""Exit code of a command that Ctrl-C ended."""
+
+GOES_ON: Final = "Stopped; the same command goes on from where it was."
+BEGINS: Final = "Stopped; the same command begins again."
 
 
 @click.command("replay")
@@ -43,7 +54,7 @@ USUAL_ARMS: Final = "l1,budget,full,placebo"
 @click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
 @click.option("--name", help="What the result is called; default: made of symbol and settings.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
-@click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replays.md).")
+@click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replaying.md).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
@@ -52,7 +63,8 @@ def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **ask
     from torra.replay import reporting  # noqa: PLC0415
     from torra.replay.report import put  # noqa: PLC0415
 
-    found = reporting.replayed(home, symbol.upper(), say=_say, progress=progress, **asked)
+    with _told_when_stopped(GOES_ON):
+        found = reporting.replayed(home, symbol.upper(), say=_say, progress=progress, **asked)
     if report is not None:
         put(report, found.html())
         _say(f"report: {report}")
@@ -89,7 +101,8 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
     from torra.replay import recomposing  # noqa: PLC0415
     from torra.replay.report import put  # noqa: PLC0415
 
-    found = recomposing.recomposed(home, name, progress=progress, **asked)
+    with _told_when_stopped(BEGINS):
+        found = recomposing.recomposed(home, name, progress=progress, **asked)
     if report is not None:
         put(report, found.html())
         _say(f"report: {report}")
@@ -126,15 +139,25 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
 @click.option("--name", help="What the result is called; default: made of symbol and settings.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def sweep(home: Path, /, symbols: tuple[str, ...], as_json: bool, **asked: Any) -> None:
+def sweep(
+    home: Path, /, symbols: tuple[str, ...], as_json: bool, report: Path | None, **asked: Any
+) -> None:
     """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
     from torra.replay import sweep_jobs  # noqa: PLC0415
+    from torra.replay.report import put  # noqa: PLC0415
 
-    names = [symbol.upper() for symbol in symbols]
-    found = sweep_jobs.swept(home, names, say=_say, **asked)
+    names = list(dict.fromkeys(symbol.upper() for symbol in symbols))
+    if report is not None and len(names) > 1:
+        raise ConfigError("--report is for one symbol; of several each has its page")
+    with _told_when_stopped(GOES_ON if asked["address"] else BEGINS):
+        found = sweep_jobs.swept(home, names, say=_say, **asked)
+    if report is not None:
+        put(report, found[0].html())
+        _say(f"report: {report}")
     if as_json:
         told = [dict(one.found) for one in found]
         click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
@@ -146,7 +169,27 @@ def sweep(home: Path, /, symbols: tuple[str, ...], as_json: bool, **asked: Any) 
 def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
     """Show a bar on standard error while its body runs; yield what moves it on."""
     with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-        yield bar.update
+        held = 0
+
+        def forward(number: int) -> None:
+            nonlocal held
+            held += number
+            if held * REDRAWN >= total:
+                bar.update(held)
+                held = 0
+
+        yield forward
+        bar.update(held)
+
+
+@contextmanager
+def _told_when_stopped(said: str) -> Iterator[None]:
+    """Say what an interruption leaves behind, and end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(said)
+        sys.exit(INTERRUPTED)
 
 
 def _say(text: str) -> None:

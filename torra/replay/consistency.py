@@ -82,8 +82,10 @@ class Plan:
 
     def line(self) -> str:
         """Return what is going to happen, for a terminal."""
+        sample = self.bars is None and self.instance.feed == "sample"
+        shipped = " on the shipped bars" if sample else ""
         told = (
-            f"{count(self.ticks, 'tick')} of {self.instance.id} {self.timeframe}, "
+            f"{count(self.ticks, 'tick')} of {self.instance.id} {self.timeframe}{shipped}, "
             f"{count(self.runs, 'run')} of each by {self.profile.agents.provider}: up to "
             f"{count(self.total * self.calls, 'call')}"
         )

@@ -41,9 +41,11 @@ def beside_random(
 ) -> Beside:
     """Return an arm beside random entries: as many on each stream and side, at its own ticks.
 
-    `frames` are the bars by symbol and timeframe. A stream without bars is left out of both.
+    `frames` are the bars by symbol and timeframe. A stream without bars is left out of both, and so
+    are trades that the end of the history closed.
     """
     ended = [trade for trade in arm.trades if trade.reason != END]
+    left_out = len(arm.trades) - len(ended)
     total, longs, number, results = np.zeros(draws), 0, 0, 0.0
     for symbol, name in dict.fromkeys((trade.symbol, trade.timeframe) for trade in ended):
         frame = frames.get(symbol, {}).get(name)
@@ -63,10 +65,10 @@ def beside_random(
         total += some.expectancies * len(mine)
         longs, number = longs + buys, number + len(mine)
         results += sum(trade.r for trade in mine)
-    empty = RandomEntries(number, longs, np.empty(0))
     if not number:
-        return Beside(arm.name, None, empty)
-    return Beside(arm.name, results / number, RandomEntries(number, longs, total / number))
+        return Beside(arm.name, None, RandomEntries(number, longs, np.empty(0), left_out))
+    found_all = RandomEntries(number, longs, total / number, left_out)
+    return Beside(arm.name, results / number, found_all)
 
 
 def _atr(

@@ -102,6 +102,16 @@ def begin(home: Path, plan: Plan) -> int:
     return logged
 
 
+def done(home: Path, plan: Plan) -> dict[str, int]:
+    """Return how many ticks of each arm were run already; those that are damaged tell later."""
+    found = {}
+    for arm in plan.arms:
+        held = Checkpoint(home / FOLDER / plan.name, arm.name, plan.identity(arm)).state
+        at = held.get("at") if held else 0
+        found[arm.name] = at if isinstance(at, int) else 0
+    return found
+
+
 def keep_arms(home: Path, plan: Plan, seen: Sequence[ArmSeen]) -> None:
     """Keep arms that were run elsewhere as if they had been run here."""
     for arm, one in zip(plan.arms, seen, strict=True):

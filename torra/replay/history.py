@@ -105,6 +105,8 @@ def load(
         found, sources = {}, {}
         for file in bars:
             name, frame = _read(Path(file), clock)
+            if bars.count(file) > 1:
+                raise ConfigError(f"--bars {file} is given twice; once will do")
             if name in found:
                 raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
             found[name], sources[name] = frame, Path(file).name

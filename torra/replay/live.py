@@ -20,20 +20,19 @@ import pandas as pd
 
 from instance_database import Database
 from torra import promotion
-from torra.clock import System, duration, parse
+from torra.clock import System, duration, iso, parse
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.dashboard.replay_files import Document, allowed
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
-from torra.evaluation.opinion_table import spoke
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import Brain, Changes, recompose
 from torra.l1_sweep import Ground
 from torra.l1_trades import END
 from torra.promotion import Subject
 from torra.replay import report, scorecard, trials
-from torra.replay.reporting import MOST_SUMMARY
+from torra.replay.report import MOST_SUMMARY
 from torra.replay.seen import trade_seen
 from torra.wiring import DATABASE, open_database
 
@@ -44,6 +43,16 @@ WOULD_BE: Final = "recomposed"
 
 OF_TRADES: Final = frozenset(("claims", "arms", "sharpe", "paired-days", "gate", "criteria"))
 """Exhibits that need trades or actions, which agents in shadow have none of."""
+
+NO_TICK: Final = (
+    "This desk has run no tick yet: start it with torra run. The first look takes "
+    f"{LOOKS[0]:,} ticks with agents."
+)
+NO_AGENT: Final = (
+    f"No ticks with agents yet: 0 of the {LOOKS[0]:,} that the first look takes. Those of other "
+    "settings do not count."
+)
+"""Why there is no scorecard."""
 
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
@@ -86,10 +95,10 @@ def scored(
     subject = _subject(home, settings, symbol)
     start, last = (None if text is None else parse(text) for text in (begin, end))
     if not (home / DATABASE).exists():
-        return nothing_yet(subject)
+        return nothing_yet(subject, NO_TICK)
     database = open_database(home)
     try:
-        found = made(database, subject, trials_of(home, subject), start, last)
+        found = made(database, subject, trials_of(home, subject), start, last, symbol)
     finally:
         database.close()
     if found.document is not None:
@@ -103,12 +112,16 @@ def made(
     tried: int = 1,
     start: datetime | None = None,
     end: datetime | None = None,
+    symbol: str | None = None,
 ) -> Scorecard:
-    """Return the scorecard of the ticks of a profile that closed in [start, end]."""
+    """Return the scorecard of the ticks of a profile that closed in [start, end].
+
+    `symbol` is what was named, None for the whole profile: the document is called by it too.
+    """
     final = arm_seen(database, subject, start, end)
-    heard = sum(any(spoke(o) for o in t.opinions if o.kind != "gate") for t in final.ticks)
+    heard = sum(map(promotion.heard_on, final.ticks))
     if not heard:
-        return nothing_yet(subject)
+        return nothing_yet(subject, _why_none(database, subject, start, end))
     frames = frames_of(database, subject, final.ticks)
     arms = arms_of(final, subject, frames)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
@@ -116,7 +129,7 @@ def made(
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
     document = report.document(
-        document_name(subject),
+        document_name(subject, symbol),
         "scorecard",
         f"{', '.join(instance.id for instance in subject.instances)}: profile {subject.name}",
         says[:MOST_SUMMARY],
@@ -129,16 +142,34 @@ def made(
     return Scorecard(subject, arms, exhibits, heard, says, document)
 
 
-def nothing_yet(subject: Subject) -> Scorecard:
-    """Return the scorecard of a profile whose agents have not been heard."""
-    says = f"No ticks with agents yet: 0 of the {LOOKS[0]:,} that the first look takes."
-    return Scorecard(subject, (), (), 0, says)
+def nothing_yet(subject: Subject, why: str = NO_AGENT) -> Scorecard:
+    """Return the scorecard of a profile whose agents have not been heard, and why there is none."""
+    return Scorecard(subject, (), (), 0, why)
 
 
-def document_name(subject: Subject) -> str:
-    """Return what the file of a profile's scorecard is called."""
-    name = f"{CALLED}-{subject.name}"
-    return name if allowed(name) else CALLED
+def _why_none(
+    database: Database, subject: Subject, start: datetime | None, end: datetime | None
+) -> str:
+    """Return why no tick with agents was found in [start, end]."""
+    every = promotion.ticks_of(database, subject)
+    closes = [tick.close_time for tick in every if promotion.heard_on(tick)]
+    if closes and not (start is None and end is None):
+        return (
+            f"No ticks with agents in that period; there are {len(closes):,} from "
+            f"{iso(closes[0])} to {iso(closes[-1])}."
+        )
+    names = [instance.id for instance in subject.instances]
+    return NO_AGENT if database.stored_ticks(names) else NO_TICK
+
+
+def document_name(subject: Subject, symbol: str | None = None) -> str:
+    """Return what the file of a scorecard is called: by its profile, and the symbol if named.
+
+    A name that is too long for a file is cut to its symbol, or to the word itself.
+    """
+    named = () if symbol is None else (f"{CALLED}-{subject.name}-{symbol}", f"{CALLED}-{symbol}")
+    names = named or (f"{CALLED}-{subject.name}",)
+    return next((name for name in names if allowed(name)), CALLED)
 
 
 # --- the arms -------------------------------------------------------------------------------------

@@ -35,6 +35,10 @@ Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 
 RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
+FIRST_ORDER: Final = "first-order: "
+"""Begins the label of a recomposition that is not exact."""
+
+EVERY_TABLE: Final = "Every table: --report FILE."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Recomposition:
 
     def text(self) -> str:
         """Return the report for a terminal."""
-        return report.text(self.document)
+        return report.text(self.document, where=EVERY_TABLE)
 
     def json(self) -> str:
         """Return the document as JSON."""
@@ -112,16 +116,20 @@ def _trial(plan: Plan, arm: str, changes: Changes, profile: Profile) -> str:
 def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> frozenset[str] | None:
     """Return the analysts that are kept, None for all; raises ConfigError for a stranger."""
     known = {one.agent_id for tick in recorded.ticks for one in tick.opinions}
-    analysts = {
-        one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == "analyst"
-    }
+    analysts = _analysts(recorded)
     strangers = sorted((keep | drop) - analysts)
     if strangers:
         hint = "; --no-debate leaves researchers out" if strangers[0] in known else ""
-        raise ConfigError(
-            f"{strangers[0]} is no analyst of {recorded.name}; there are {_listed(analysts)}{hint}"
-        )
+        there = f"there are {', '.join(sorted(analysts))}" if analysts else "it has none"
+        raise ConfigError(f"{strangers[0]} is no analyst of {recorded.name}; {there}{hint}")
     return frozenset((keep or analysts) - drop) if keep or drop else None
+
+
+def _analysts(recorded: ArmSeen) -> set[str]:
+    """Return the analysts that spoke in an arm."""
+    return {
+        one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == "analyst"
+    }
 
 
 def _names(text: str) -> frozenset[str]:
@@ -167,6 +175,7 @@ def run(
         on_ticks=on_ticks,
     )
     shown = (control, recorded, told)
+    told_apart = differences(plan.profile, recorded, changes, profile)
     exhibits = scorecard.exhibits(
         shown,
         {plan.history.symbol: plan.history.frames},
@@ -178,19 +187,48 @@ def run(
     document = report.document(
         plan.name,
         "replay",
-        f"{recorded.name} of {plan.name}, recomposed",
-        f"{recorded.name} with another desk, {found.label}.",
+        _title(f"{recorded.name} of {plan.name}, recomposed: {', '.join(told_apart)}"),
+        _summary(recorded, told_apart, found.label),
         (found.ticks[0].bar_time, found.ticks[-1].close_time),
         [arm.name for arm in shown],
         exhibits,
-        [] if found.exact else [f"First order only: {found.label}."],
+        [] if found.exact else [f"First order only: {found.label.removeprefix(FIRST_ORDER)}."],
         System().real_now(),
     )
     return Recomposition(shown, found.exact, found.label, document)
 
 
+def differences(
+    before: Profile, recorded: ArmSeen, changes: Changes, after: Profile
+) -> tuple[str, ...]:
+    """Return in words what a recomposition changes; the profiles are the replay's and the new."""
+    told = []
+    if changes.analysts is not None:
+        told += [f"without {name}" for name in sorted(_analysts(recorded) - changes.analysts)]
+    told += [] if changes.researchers else ["no debate"]
+    told += [] if changes.gate == "recorded" else [f"gate {changes.gate}"]
+    told += [] if changes.bound == ADJUSTMENT_BOUND else [f"bound {changes.bound:g}"]
+    told += [] if changes.blend == BLEND_WEIGHT else [f"blend {changes.blend:g}"]
+    old, new = before.thresholds, after.thresholds
+    told += [] if new.buy == old.buy else [f"BUY {new.buy:g}"]
+    told += [] if new.sell == old.sell else [f"SELL {new.sell:g}"]
+    weights, held = (one.sentiment_weights.model_dump() for one in (after, before))
+    told += [f"{name} {value:g}" for name, value in weights.items() if value != held[name]]
+    return tuple(told) or ("nothing changed",)
+
+
+def _title(text: str) -> str:
+    return text if len(text) <= report.MOST_TITLE else f"{text[: report.MOST_TITLE - 4]} ..."
+
+
+def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
+    changed = _title(", ".join(told_apart))
+    beside = "beside L1 with the same weights and thresholds"
+    return f"{recorded.name}, {changed}, {beside}; {label}."[: report.MOST_SUMMARY]
+
+
 def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: Plan) -> list[float]:
-    """Return what the agents leave of the rules' multiplier on each tick: all of it with no gate."""
+    """Return what the agents leave of the rules' multiplier on each tick; all, with no gate."""
     if changes.gate == "off":
         return [1.0] * len(ticks)
     return arms.agents_part(ticks, plan.profile.gate)
@@ -232,16 +270,12 @@ def _changed(
             values["thresholds"][side] = value
     if weights:
         names = list(values["sentiment_weights"])
-        parts = weights.split(",")
+        wanted = f"--weights {weights}: write {len(names)} numbers: {', '.join(names)}"
         try:
-            given = [float(part) for part in parts]
+            given = [float(part) for part in weights.split(",")]
         except ValueError as error:
-            raise ConfigError(f"--weights {weights}: write {len(names)} numbers") from error
+            raise ConfigError(wanted) from error
         if len(given) != len(names):
-            raise ConfigError(f"--weights {weights}: write {len(names)}: {', '.join(names)}")
+            raise ConfigError(wanted)
         values["sentiment_weights"] = dict(zip(names, given, strict=True))
     return validate(Profile, values, "the command line")
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "nobody"

@@ -35,6 +35,10 @@ from torra.replay import pages, thinning
 WIDTH: Final = 100
 """Characters of a terminal's line."""
 
+MOST_SUMMARY: Final = 600
+MOST_TITLE: Final = 200
+"""Characters of a summary and of a title: what the page takes."""
+
 html = pages.html
 
 
@@ -120,8 +124,16 @@ def as_json(found: Document) -> str:
     return found.model_dump_json(by_alias=True) + "\n"
 
 
-def text(found: Document, *, tables: int = 1, width: int = WIDTH) -> str:
-    """Return a document for a terminal: warnings, the first tables, the sentence of each."""
+def on_the_page(found: Document) -> str:
+    """Return where every table of a document stands that is written into a home."""
+    return f"Every table: the page /replays/{found.name}, or --report FILE."
+
+
+def text(found: Document, *, tables: int = 1, width: int = WIDTH, where: str = "") -> str:
+    """Return a document for a terminal: warnings, the first tables, the sentence of each.
+
+    `where` says at the end where the other tables are, when there are others.
+    """
     one = pages.arranged(found)
     lines = [one["title"], f"{one['start']} to {one['end']}", "", *_filled(one["summary"], width)]
     lines += [line for warning in one["warnings"] for line in _filled(f"! {warning}", width, "  ")]
@@ -133,6 +145,8 @@ def text(found: Document, *, tables: int = 1, width: int = WIDTH) -> str:
         if place < tables:
             lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
         lines += _filled(exhibit["says"], width, "  ", "  ")
+    if where and len(found.tables) > tables:
+        lines += ["", *_filled(where, width)]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from torra.dashboard.replay_files import Document, allowed
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
+from torra.evaluation.wording import count
 from torra.replay import arms, cluster, folders, pages, report, scorecard, shards, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
@@ -33,9 +34,6 @@ from torra.replay.history import History, cut, load
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
 from torra.replay.runner import REAL, Course, Voice, run_arm
-
-MOST_SUMMARY: Final = 600
-"""Characters of a summary: what the page takes."""
 
 SCORECARDS: Final = "scorecard"
 """Begins the names of what a desk says of itself (torra.replay.live)."""
@@ -59,7 +57,7 @@ class Finished:
 
     def text(self) -> str:
         """Return the report for a terminal."""
-        return report.text(self.document)
+        return report.text(self.document, where=report.on_the_page(self.document))
 
     def json(self) -> str:
         """Return the document as JSON."""
@@ -105,11 +103,10 @@ def replayed(
         seed=seed,
         name=name,
     )
-    with folders.taken(home / FOLDER / plan.name):
-        if workers > 1 or address:
-            seen, logged = _elsewhere(home, plan, workers, address, say)
-        else:
-            seen, logged = _here(home, plan, most, say, progress)
+    if workers > 1 or address:
+        seen, logged = _elsewhere(home, plan, workers, address, say)
+    else:
+        seen, logged = _here(home, plan, most, say, progress)
     say("judging the arms ...")
     exhibits = judged(plan, seen, logged)
     document = report.document(
@@ -216,24 +213,34 @@ def _moment(option: str, text: str | None) -> datetime | None:
 # --- before and elsewhere -------------------------------------------------------------------------
 
 
-def estimate(plan: Plan, paid: bool, say: Callable[[str], None]) -> int:
+def estimate(plan: Plan, paid: bool, say: Callable[[str], None], done: Mapping[str, int]) -> int:
     """Say how much there is to do and how long it will take; return the ticks of an arm.
 
-    The speed is measured on the first ticks that are long enough in, with the rules provider, in a
-    store that is thrown away. A vendor's time and price are not foretold: its answers take seconds.
+    `done` is how many ticks of an arm an earlier run has done: they take no time now. The speed
+    is measured on the first ticks that are long enough in, with the rules provider, in a store that
+    is thrown away. A vendor's time and price are not foretold: its answers take seconds.
     """
     course = Course.of(plan.history, begin=plan.begin, end=plan.end)
     ticks = len(course.keys)
-    told = f"{ticks:,} ticks x {len(plan.arms)} arms of {plan.history.symbol}"
+    told = f"{count(ticks, 'tick')} x {count(len(plan.arms), 'arm')} of {plan.history.symbol}"
+    before = sum(done.values())
+    if before:
+        told += f", {before:,} of {ticks * len(plan.arms):,} done"
     if paid:
         say(f"{told}; a vendor is asked: seconds a tick, --max-cost holds")
+        return ticks
+    if before == ticks * len(plan.arms):
+        say(told)
         return ticks
     few = dataclasses.replace(course, keys=_inside(course))
     seconds = 0.0
     for arm in plan.arms:
+        left = ticks - done.get(arm.name, 0)
+        if left <= 0:
+            continue
         began = REAL.monotonic()
         run_arm(few, arm, plan.profile, voices.rules_voice(arm) if not arm.placebo else Voice())
-        seconds += (REAL.monotonic() - began) / max(1, len(few.keys)) * ticks
+        seconds += (REAL.monotonic() - began) / max(1, len(few.keys)) * left
     say(f"{told}; about {shards.duration_text(seconds)}")
     return ticks
 
@@ -247,11 +254,17 @@ def _inside(course: Course) -> tuple[TickKey, ...]:
 def _here(
     home: Path, plan: Plan, most: float | None, say: Callable[[str], None], progress: Progress
 ) -> tuple[list[ArmSeen], int]:
-    """Run the arms in this process; return them and how many trials are logged."""
+    """Run the arms in this process; return them and how many trials are logged.
+
+    Whoever answers is there before the folder is taken: a replay that is refused leaves nothing.
+    """
     symbol, folder = plan.history.symbol, home / FOLDER / plan.name
-    with voices.opened(home, plan.profile, symbol, plan.name, max_cost=most) as voice:
+    with (
+        voices.opened(home, plan.profile, symbol, plan.name, max_cost=most) as voice,
+        folders.taken(folder),
+    ):
         logged = folders.begin(home, plan)
-        ticks = estimate(plan, voices.is_paid(plan.profile), say)
+        ticks = estimate(plan, voices.is_paid(plan.profile), say, folders.done(home, plan))
         with progress(ticks * len(plan.arms), plan.name) as forward:
             seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
     return seen, logged
@@ -266,12 +279,15 @@ def _elsewhere(
             f"--workers and --cluster are for the rules provider; {plan.profile.agents.provider} "
             "is asked from one process only"
         )
-    logged = folders.begin(home, plan)
-    kept = home / FOLDER / plan.name / "kept"
-    opened = cluster.open_cluster(address) if address else shards.processes(workers)
-    with opened as executor:
-        seen = run_on(plan, executor, keep=kept, on_done=lambda done: say(done.line()))
-    folders.keep_arms(home, plan, seen)
+    folder = home / FOLDER / plan.name
+    with folders.taken(folder):
+        logged = folders.begin(home, plan)
+        opened = cluster.open_cluster(address) if address else shards.processes(workers)
+        with opened as executor:
+            seen = run_on(
+                plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line())
+            )
+        folders.keep_arms(home, plan, seen)
     return seen, logged
 
 
@@ -319,7 +335,11 @@ def judged(plan: Plan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, .
 def summary(exhibits: Sequence[Exhibit]) -> str:
     """Return the sentence that stands above everything else."""
     found = {exhibit.name: exhibit for exhibit in exhibits}
-    return found["claims"].says[:MOST_SUMMARY] if "claims" in found else "Nothing could be judged."
+    return (
+        found["claims"].says[: report.MOST_SUMMARY]
+        if "claims" in found
+        else "Nothing could be judged."
+    )
 
 
 def period(plan: Plan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:

@@ -96,18 +96,24 @@ def rule() -> dict[str, Any]:
 
 
 def told(one: Account) -> dict[str, Any]:
-    """Return how a profile's agents stand, as plain JSON."""
+    """Return how a profile's agents stand, as plain JSON.
+
+    The number of its setting and its next look are None where its influence is not earned.
+    """
+    influence = one.subject.profile.agents.influence
+    earned = influence == "earned"
     return {
         "profile": one.subject.name,
         "instances": [instance.id for instance in one.subject.instances],
-        "influence": one.subject.profile.agents.influence,
+        "influence": influence,
         "counts": one.counts,
         "promoted": one.standing.promoted,
         "setting": one.subject.fingerprint,
-        "setting_number": one.trial,
+        "setting_number": one.trial if earned else None,
         "ticks": one.ticks,
+        "waiting": one.waiting,
         "look": one.standing.look,
-        "next_look": one.next_look,
+        "next_look": one.next_look if earned else None,
         "why": one.standing.reason,
         "looks": [dict(row) for row in one.looks],
     }
@@ -130,17 +136,22 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _profile(row: Mapping[str, Any]) -> list[str]:
+    from torra.evaluation.wording import count  # noqa: PLC0415
+
     say = "have a say" if row["counts"] else "look on: recorded, not counted"
+    earned = row["influence"] == "earned"
+    number = f", number {row['setting_number']}" if earned else ""
     wanted = row["next_look"]
-    ahead = "no look is left" if wanted is None else f"next look at {wanted:,}"
+    ahead = f", next look at {wanted:,}" if wanted else ", no look is left" if earned else ""
+    late = f", {row['waiting']:,} more wait for their outcome" if row["waiting"] else ""
     head = f"profile {row['profile']} ({', '.join(row['instances'])})"
     lines = [
         f"{head}: influence {row['influence']}, its agents {say}",
-        f"  setting {row['setting']}, number {row['setting_number']}: {row['ticks']:,} ticks with "
-        f"agents, {ahead}",
+        f"  setting {row['setting']}{number}: {count(row['ticks'], 'tick')} with agents{late}"
+        f"{ahead}",
         f"  {row['why']}",
     ]
-    if row["influence"] != "earned":
+    if not earned:
         lines[-1] = "  The rule decides where agents.influence is earned."
     return [*lines, *(_look(each, row["profile"]) for each in row["looks"][:-1])]
 

@@ -20,13 +20,13 @@ from torra.config import Profile
 from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
-from torra.replay import cluster, grids, parcels, report, reporting, shards, trials
+from torra.replay import cluster, grids, pages, parcels, report, reporting, shards, trials
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
 from torra.replay.history import STORE
 from torra.replay.replaying import FOLDER, Plan
 from torra.replay.shards import Job, run_all
-from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, sweep_cells
+from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,11 @@ class Finished:
 
     def text(self) -> str:
         """Return the sweep for a terminal."""
-        return report.text(self.document)
+        return report.text(self.document, where=report.on_the_page(self.document))
+
+    def html(self) -> str:
+        """Return the sweep as one self-contained HTML file."""
+        return pages.html(self.document)
 
 
 def swept(
@@ -64,16 +68,19 @@ def swept(
     """
     if name is not None and len(symbols) > 1:
         raise ConfigError("--name is for one symbol; several are named by themselves")
-    jobs = []
+    walk = (folds, purge, embargo)
+    planned = []
     for symbol in dict.fromkeys(symbols):
         plan = reporting.planned(
             home, symbol, bars=_bars_of(symbol, bars, symbols), wanted="l1", provider=None,
             name=name, **asked,
         )  # fmt: skip
         cells = grids.cells(plan.profile, thresholds, weights)
-        jobs.append(_job(home, plan, cells, (folds, purge, embargo), name))
+        check_folds(plan.history, plan.begin, plan.end, walk)
+        planned.append((plan, cells))
         frames = ", ".join(plan.history.timeframes)
         say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
+    jobs = [_job(home, plan, cells, walk, name) for plan, cells in planned]
     finished = []
     for told in _run(home, jobs, workers, address, say):
         document = Document.model_validate(told["document"])
@@ -104,8 +111,8 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         spec["name"],
         "replay",
         f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
-        found.exhibits[0].says[: reporting.MOST_SUMMARY],
-        history.period,
+        found.exhibits[0].says[: report.MOST_SUMMARY],
+        found.period,
         ["l1"],
         found.exhibits,
         spec["warnings"],

@@ -17,9 +17,12 @@ from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from technical_calculator import WARM_UP
+from torra.clock import duration
 from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
@@ -28,7 +31,7 @@ from torra.evaluation.exhibits import Exhibit, Line, Plot
 from torra.evaluation.intervals import Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
-from torra.evaluation.power import trades_take
+from torra.evaluation.power import trades_enough, trades_take
 from torra.evaluation.random_entries import (
     DRAWS,
     RandomEntries,
@@ -39,6 +42,7 @@ from torra.evaluation.random_entries import (
 from torra.evaluation.trade_figures import net_results
 from torra.evaluation.walk_forward import (
     DAY,
+    Fold,
     Results,
     by_day,
     folds,
@@ -48,7 +52,7 @@ from torra.evaluation.walk_forward import (
 from torra.evaluation.wording import count, percent, rounded, signed, span
 from torra.l1_sweep import Ground, Swept
 from torra.l1_trades import END
-from torra.l1_verdicts import micros
+from torra.l1_verdicts import MICROSECOND, micros, moment_of
 from torra.replay.grids import Cell
 from torra.replay.history import History
 
@@ -89,7 +93,8 @@ class Row:
 class Sweeping:
     """A sweep that has ended: a row for each configuration, in the order of the grid, and exhibits.
 
-    `trials` counts all that was ever tried on the symbol, these included.
+    `trials` counts all that was ever tried on the symbol, these included; `period` is from the
+    first open to the last close that was judged.
     """
 
     symbol: str
@@ -97,6 +102,7 @@ class Sweeping:
     exhibits: tuple[Exhibit, ...]
     trials: int
     bars: int
+    period: tuple[datetime, datetime]
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -152,16 +158,46 @@ def sweep_cells(
         _beside_chance(best, tried, ground, history, rng, draws),
     )
     rows = tuple(_row(one) for one in tried)
-    return Sweeping(history.symbol, rows, exhibits, max(logged, len(cells)), ground.bars)
+    trials = max(logged, len(cells))
+    return Sweeping(history.symbol, rows, exhibits, trials, ground.bars, _period(ground))
 
 
-def _folds(ground: Ground, walk: tuple[int, int, int]) -> Any:
-    shortest = ground.streams[0].timeframe
+def check_folds(
+    history: History, begin: datetime | None, end: datetime | None, walk: tuple[int, int, int]
+) -> None:
+    """Raise ConfigError for folds that the history is too short for; nothing is scored for it."""
+    name = next((one for one in history.timeframes if len(history.frames[one]) >= WARM_UP), None)
+    if name is None:
+        raise ConfigError(f"{history.symbol}: fewer than {WARM_UP} bars of every timeframe")
+    opens = pd.DatetimeIndex(history.frames[name].index[WARM_UP - 1 :])
+    closes = opens.as_unit("us").asi8 + duration(name) // MICROSECOND
+    wanted = np.ones(len(closes), dtype=bool)
+    if begin is not None:
+        wanted &= closes > micros(begin)
+    if end is not None:
+        wanted &= closes <= micros(end)
+    _folded(closes[wanted], walk, name)
+
+
+def _folds(ground: Ground, walk: tuple[int, int, int]) -> tuple[Fold, ...]:
     mine = ground.ticks.stream == 0
+    return _folded(ground.ticks.close[mine], walk, ground.streams[0].timeframe)
+
+
+def _folded(closes: Times, walk: tuple[int, int, int], timeframe: str) -> tuple[Fold, ...]:
     try:
-        return folds(ground.ticks.close[mine], *walk)
+        return folds(closes, *walk)
     except ValueError as error:
-        raise ConfigError(f"--folds: {error} (bars of {shortest})") from error
+        raise ConfigError(
+            f"--folds: {error} (bars of {timeframe}); ask for fewer --folds, a smaller --purge, or "
+            "more bars"
+        ) from error
+
+
+def _period(ground: Ground) -> tuple[datetime, datetime]:
+    ticks = ground.ticks
+    first = int(ticks.close[0]) - ticks.streams[int(ticks.stream[0])].step
+    return moment_of(first), moment_of(int(ticks.close[-1]))
 
 
 def _days(closes: Times) -> tuple[Times, bool]:
@@ -237,7 +273,7 @@ def _table(tried: Sequence[_Tried], rng: Generator) -> Exhibit:
         ("configuration", "trades", "hit rate", "R a trade", "95 % interval", "R in all", "Sharpe"),
         tuple(_shown(one, mean) for one, mean in zip(order, means, strict=True)),
         _says(tried, order, means),
-        any(mean.low is not None for mean in means),
+        bool(order) and trades_enough(len(order[0].trades)),
         _plots(tried),
         {
             "configurations": float(len(tried)),
@@ -365,6 +401,7 @@ def _placebo(
             return best.cell.name, None, some
         total, longs = total + some.expectancies * len(mine), longs + buys
     trades = len(ended)
-    placebo = RandomEntries(trades, longs, total / trades if trades else np.empty(0))
+    values, left_out = total / trades if trades else np.empty(0), len(best.trades) - trades
+    placebo = RandomEntries(trades, longs, values, left_out)
     expected = float(np.mean([trade.r for trade in ended])) if trades else None
     return best.cell.name, expected, placebo
