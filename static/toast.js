@@ -1,7 +1,8 @@
 // Tells in a corner of the page what became of something, and to a screen reader without taking the
 // focus: `say(text, tone)`. Good news leaves by itself; a failure or a warning stays until it is
-// closed; `keep` has it said by the page that comes next. `urgent` interrupts a screen reader and is for a halt and a veto alone. Without a script of
-// ours nothing is said here: a command then answers with a page.
+// closed; `keep` has it said by the page that comes next. `urgent` interrupts a screen reader and is
+// for a halt and a veto alone. Without a script of ours nothing is said here: a command then answers
+// with a page.
 
 import { make } from "./dialog.js";
 
@@ -9,8 +10,11 @@ const LASTS = 9000; // milliseconds of good news
 const MOST = 5;
 const KEPT = "torra-toasts";
 const OLDEST = 30000; // milliseconds after which a kept message is news no more
+const now = () => performance.timeOrigin + performance.now(); // no clock that somebody sets
 const SETTLE = 150; // a region that is filled while the page is being built is read by nobody
 const GLYPHS = { done: "✓", running: "…", warn: "!", alert: "✕", note: "i" };
+
+let leaving = false;
 
 // Says something; returns a function that takes it away again.
 export function say(text, tone = "note", { urgent = false } = {}) {
@@ -40,17 +44,18 @@ function leaveLater(toast, away) {
 function kept() {
   try {
     const found = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
-    const age = (one) => Date.now() - Number(one?.at);
-    return Array.isArray(found) ? found.filter((one) => age(one) >= 0 && age(one) <= OLDEST) : [];
+    return Array.isArray(found) ? found.filter((one) => now() - Number(one?.at) <= OLDEST) : [];
   } catch {
     return [];
   }
 }
 
-// Keeps a message for the next page of this tab, which says it once, if it comes soon.
+// Keeps a message for the next page of this tab, which says it once, if it comes soon. This page is
+// about to be left.
 export function keep(text, tone = "note") {
+  leaving = true;
   try {
-    const all = [...kept(), { text, tone, at: Date.now() }].slice(-MOST);
+    const all = [...kept(), { text, tone, at: now() }].slice(-MOST);
     sessionStorage.setItem(KEPT, JSON.stringify(all));
   } catch {
     // Without storage the message ends with the page.
@@ -60,6 +65,7 @@ export function keep(text, tone = "note") {
 // Says what was kept. A page that is left before it could leaves it to the next one.
 export function sayKept() {
   setTimeout(() => {
+    if (leaving) return;
     const all = kept();
     try {
       sessionStorage.removeItem(KEPT);

@@ -539,7 +539,7 @@ def test_a_halt_is_never_asked_about_and_told_at_once(look, answers):
 
 
 KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
-  JSON.stringify([{ text, tone: "done", at: Date.now() - age }]))"""
+  JSON.stringify([{ text, tone: "done", at: performance.timeOrigin + performance.now() - age }]))"""
 
 
 def test_a_kept_message_is_said_once_and_only_while_it_is_news(look):
@@ -554,6 +554,25 @@ def test_a_kept_message_is_said_once_and_only_while_it_is_news(look):
     page.reload()
     page.wait_for_timeout(300)
     assert page.locator(".toast").count() == 0
+
+
+KEEP_ANEW = """async (text) => {
+  const shell = document.querySelector("[src$='shell.js']").src;
+  (await import(shell.replace("shell.js", "toast.js"))).keep(text, "done");
+}"""
+
+
+def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(look):
+    page = look("/help", screen=DESK).page
+    page.clock.install()
+    page.clock.pause_at(datetime(2040, 1, 1, tzinfo=UTC))
+    page.reload()
+    page.evaluate(KEEP_ANEW, "for the next page")
+    page.clock.run_for(1_000)
+    assert page.locator(".toast").count() == 0
+    page.reload()
+    page.clock.run_for(1_000)
+    assert toast(page) == "for the next page"
 
 
 # --- a session that ended, a desk that is gone ---

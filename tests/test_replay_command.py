@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from torra import wiring
 from torra.command_line import main
 from torra.config import ROOT
 from torra.dashboard.replay_files import Document
@@ -152,11 +154,12 @@ def test_what_workers_ran_can_be_recomposed(
         (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "nan"], "--max-cost nan: write a sum"),
         (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "inf"], "--max-cost inf: write a sum"),
         (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "-1"], "--max-cost -1: write a sum"),
+        (["BTCUSD", "--bars", BARS[0], "--to", "2021-09-28"], "fewer than 210 bars of every"),
         (["BTCUSD", *ALL, "--arms", "l1", "--name", "Scorecard-default"], "begins the names of"),
     ],
     ids=[
         "no-bars", "no-file", "arm", "from", "period", "costs", "paid", "name", "timeframe",
-        "twice", "symbol", "store", "seed", "nan", "endless", "negative", "scorecard",
+        "twice", "symbol", "store", "seed", "nan", "endless", "negative", "short", "scorecard",
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path) -> None:
@@ -295,4 +298,15 @@ def test_a_recomposition_that_cannot_be(words: list[str], said: str, home: Path)
 def test_win_rates_are_taught_when_asked_for(home: Path) -> None:
     told = torra(home, "replay", "BTCUSD", *ALL, "--arms", "l1", "--name", "taught", "--teach")
     assert told.exit_code == 0, told.output
-    assert "taught: M15 BUY" in told.stderr
+    assert "taught BTCUSD: M15 BUY" in told.stderr
+
+
+def test_win_rates_are_taught_to_every_instance_of_the_symbol(tmp_path: Path) -> None:
+    """The risk checks look for them under the name of the instance, not of its symbol."""
+    desk = {"instances": [{"name": name, "symbol": "BTCUSD"} for name in ("CALM", "BOLD")]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), "utf-8")
+    told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1", "--teach")
+    assert told.exit_code == 0, told.output
+    with closing(wiring.open_database(tmp_path)) as database:
+        rows = database.connection()["win_rates"].rows
+        assert {row["instance"] for row in rows} == {"CALM", "BOLD"}

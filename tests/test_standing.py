@@ -366,6 +366,12 @@ def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None
     assert said.startswith("No ticks with agents in that period; there are 60 from 20")
 
 
+def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
+    result = CliRunner().invoke(standing_commands.scorecard, ["--from", "yesterday"], obj=home)
+    assert result.exit_code == 2
+    assert "--from yesterday: write a UTC time" in result.stderr
+
+
 def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
     other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
     (home / "profiles" / "default.json").write_text(other.model_dump_json(), "utf-8")

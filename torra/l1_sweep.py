@@ -27,6 +27,12 @@ from torra.l1_trades import Course, Market, Plans, account_of, gate_flags
 from torra.l1_verdicts import Flags, Running, composites, consensus, running, stream_of, verdicts
 
 
+def refuse_calendar(profile: Profile) -> None:
+    """Raise ConfigError for a profile that goes by a calendar of events: bars tell of none."""
+    if profile.events.calendar:
+        raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
+
+
 @dataclass(frozen=True, slots=True)
 class Swept:
     """What one configuration made of a history.
@@ -92,8 +98,7 @@ class Ground:
         Raises ConfigError for a symbol that the profile does not know, and for one that goes by a
         calendar of events.
         """
-        if profile.events.calendar:
-            raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
+        refuse_calendar(profile)
         composite, agreed = self._weighed(profile)
         verdict = verdicts(agreed, profile.thresholds)
         course = Course(verdict, *self._flags(profile))

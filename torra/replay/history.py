@@ -21,7 +21,7 @@ from typing import Final
 import pandas as pd
 
 from torra import wiring
-from torra.clock import TIMEFRAMES, System, duration, iso
+from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
@@ -38,6 +38,16 @@ AGGREGATES: Final = {
     "volume": "sum",
 }
 """How the columns of several bars become those of one."""
+
+
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the UTC time that an option names, None where it is not given."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{option} {text}: write a UTC time as 2024-05-01T10:00Z") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import pandas as pd
 
 from instance_database import Database
 from torra import promotion
-from torra.clock import System, duration, iso, parse
+from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.dashboard.replay_files import Document, allowed
 from torra.errors import ConfigError
@@ -32,11 +32,14 @@ from torra.l1_sweep import Ground
 from torra.l1_trades import END
 from torra.promotion import Subject
 from torra.replay import report, scorecard, trials
+from torra.replay.history import moment
 from torra.replay.report import MOST_SUMMARY
 from torra.replay.seen import trade_seen
 from torra.wiring import DATABASE, open_database
 
 CALLED: Final = "scorecard"
+"""Begins the names of what a desk says of itself: no replay may be called so."""
+
 FINAL: Final = "final"
 WOULD_BE: Final = "recomposed"
 """Names of the desk's own chain, and of the one that agents in shadow would have made."""
@@ -89,11 +92,11 @@ def scored(
     """Return the scorecard of a desk, of one instance where a symbol or name is given.
 
     Its document goes to the page Replays as well. Raises ConfigError for a desk of several profiles
-    without a symbol.
+    without a symbol, and for a time that is none.
     """
     settings = load_desk(home)
     subject = _subject(home, settings, symbol)
-    start, last = (None if text is None else parse(text) for text in (begin, end))
+    start, last = moment("--from", begin), moment("--to", end)
     if not (home / DATABASE).exists():
         return nothing_yet(subject, NO_TICK)
     database = open_database(home)

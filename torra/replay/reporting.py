@@ -14,29 +14,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import Final
 
 from instance_database import TickKey
 from technical_calculator import WARM_UP
 from torra import wiring
-from torra.clock import System, parse
-from torra.config import Profile, load_desk, load_profile, validate
+from torra.clock import System
+from torra.config import Profile, load_profile, validate
 from torra.dashboard.replay_files import Document, allowed
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count
-from torra.replay import arms, cluster, folders, pages, report, scorecard, shards, voices
+from torra.replay import arms, cluster, folders, live, pages, report, scorecard, shards, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
-from torra.replay.history import History, cut, load
+from torra.replay.history import History, cut, load, moment
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
 from torra.replay.runner import REAL, Course, Voice, run_arm
-
-SCORECARDS: Final = "scorecard"
-"""Begins the names of what a desk says of itself (torra.replay.live)."""
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
@@ -147,11 +145,13 @@ def planned(
 ) -> Plan:
     """Return the plan of a replay; raises ConfigError naming what to mend."""
     names = tuple(part.strip().upper() for part in timeframes.split(",") if part.strip())
-    first, last = _moment("--from", begin), _moment("--to", end)
+    first, last = moment("--from", begin), moment("--to", end)
     if first and last and first >= last:
         raise ConfigError(f"--from {begin} is not before --to {end}")
     found = arms.chosen([part.strip() for part in wanted.split(",") if part.strip()])
     history = cut(load(home, symbol, bars, timeframes=names, clock=clock), first, last)
+    if all(len(frame) < WARM_UP for frame in history.frames.values()):
+        raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
     settings = profile_of(home, symbol, profile, provider)
     spent = Costs.read(costs, settings.symbol(symbol))
     settings = spent.on(_weighed(settings, history), symbol)
@@ -166,8 +166,8 @@ def profile_of(home: Path, symbol: str, named: str | None, provider: str | None)
     Nothing waits for a person in a replay: execution approve becomes auto.
     """
     path = Path(named) if named and (named.endswith(".json") or Path(named).is_file()) else None
-    used = [item.profile for item in load_desk(home).instances if symbol in (item.id, item.symbol)]
-    settings = load_profile(path or named or next(iter(used), "default"), home)
+    used = next((item.profile for item in voices.own_instances(home, symbol)), "default")
+    settings = load_profile(path or named or used, home)
     values = json.loads(settings.model_dump_json())
     if settings.execution == "approve":
         values["execution"] = "auto"
@@ -190,8 +190,10 @@ def _sum(usd: float | None) -> float | None:
 
 def _name(plan: Plan, named: str | None) -> str:
     if named is not None:
-        if named.casefold().startswith(SCORECARDS):
-            raise ConfigError(f"--name {named}: {SCORECARDS} begins the names of torra scorecard's")
+        if named.casefold().startswith(live.CALLED):
+            raise ConfigError(
+                f"--name {named}: {live.CALLED} begins the names of torra scorecard's"
+            )
         if not allowed(named):
             raise ConfigError(
                 f"--name {named}: use letters, digits, dot, dash and underscore, 32 at most"
@@ -199,15 +201,6 @@ def _name(plan: Plan, named: str | None) -> str:
         return named
     told = json.dumps([plan.identity(arm) | {"program": ""} for arm in plan.arms], sort_keys=True)
     return f"{plan.history.symbol.lower()}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
-
-
-def _moment(option: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{option} {text}: write a UTC time as 2024-05-01T10:00Z") from error
 
 
 # --- before and elsewhere -------------------------------------------------------------------------
@@ -292,28 +285,33 @@ def _elsewhere(
 
 
 def _teach(home: Path, plan: Plan, control: ArmSeen, say: Callable[[str], None]) -> None:
-    """Keep L1's win rates in the desk's database, where the risk checks look for them."""
+    """Keep L1's win rates in the desk's database, where the risk checks look for them.
+
+    They are kept for every instance of the desk that trades the symbol.
+    """
+    symbol = plan.history.symbol
+    ids = [item.id for item in voices.own_instances(home, symbol)] or [symbol]
+    rates = {
+        (timeframe, side): _won(control, timeframe, side)
+        for timeframe in plan.history.timeframes
+        for side in ("BUY", "SELL")
+    }
     database = wiring.open_database(home)
     try:
-        for timeframe in plan.history.timeframes:
-            for side in ("BUY", "SELL"):
-                trades = [
-                    trade
-                    for trade in control.trades
-                    if (trade.timeframe, trade.side) == (timeframe, side)
-                ]
-                wins = sum(trade.profit > 0 for trade in trades)
-                database.set_win_rate(
-                    plan.history.symbol,
-                    timeframe,
-                    side,
-                    wins=wins,
-                    trades=len(trades),
-                    source=plan.name,
-                )
-                say(f"taught: {timeframe} {side} {wins} of {len(trades)} won")
+        for instance, ((timeframe, side), (wins, trades)) in product(ids, rates.items()):
+            database.set_win_rate(
+                instance, timeframe, side, wins=wins, trades=trades, source=plan.name
+            )
     finally:
         database.close()
+    for (timeframe, side), (wins, trades) in rates.items():
+        say(f"taught {', '.join(ids)}: {timeframe} {side} {wins} of {trades} won")
+
+
+def _won(arm: ArmSeen, timeframe: str, side: str) -> tuple[int, int]:
+    """Return how many trades of one side were won, and how many there were."""
+    trades = [one for one in arm.trades if (one.timeframe, one.side) == (timeframe, side)]
+    return sum(one.profit > 0 for one in trades), len(trades)
 
 
 # --- after ----------------------------------------------------------------------------------------

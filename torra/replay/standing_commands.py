@@ -35,19 +35,19 @@ def scorecard(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Say what the agents of this desk were worth on its own ticks, without a replay."""
-    from torra.replay import live  # noqa: PLC0415
+    from torra.replay import live, pages  # noqa: PLC0415
     from torra.replay import report as reports  # noqa: PLC0415
 
     found = live.scored(home, symbol and symbol.upper(), begin, end)
     if report is not None and found.document is not None:
-        report.write_text(reports.html(found.document), encoding="utf-8")
+        reports.put(report, pages.html(found.document))
         click.echo(f"report: {report}", err=True)
     if as_json:
         _print(found.as_json())
     elif found.document is None:
         click.echo(found.says)
     else:
-        click.echo(reports.text(found.document))
+        click.echo(reports.text(found.document, where=reports.on_the_page(found.document)))
 
 
 @click.command("standing")

@@ -20,6 +20,7 @@ from torra.config import Profile
 from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
+from torra.l1_sweep import refuse_calendar
 from torra.replay import cluster, grids, pages, parcels, report, reporting, shards, trials
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
@@ -75,6 +76,7 @@ def swept(
             home, symbol, bars=_bars_of(symbol, bars, symbols), wanted="l1", provider=None,
             name=name, **asked,
         )  # fmt: skip
+        refuse_calendar(plan.profile)
         cells = grids.cells(plan.profile, thresholds, weights)
         check_folds(plan.history, plan.begin, plan.end, walk)
         planned.append((plan, cells))

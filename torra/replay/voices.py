@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_config import VENDORS, AgentSettings
-from agents.contracts import Submit
+from agents.contracts import Request, Submit
 from agents.registry import Agent
-from instance_database import TickKey
+from instance_database import Database, TickKey
 from torra import wiring
-from torra.config import Profile
+from torra.config import Instance, Profile, load_desk
 from torra.errors import ConfigError, StoreUnavailable
-from torra.journal_store import journal_history
+from torra.journal_store import Recollection, journal_history
 from torra.ledger_store import SUMMED
 from torra.providers.recorded import RecordedProvider
 from torra.providers.rules import RulesProvider
@@ -59,7 +59,7 @@ def opened(
         if provider == "recorded":
             database = wiring.open_database(home)
             stack.callback(database.close)
-            recorded = RecordedProvider(journal_history(database, symbol))
+            recorded = RecordedProvider(_recalled(home, database, symbol))
             yield _speaker(recorded.submit, recorded.name, None)
             return
         if not is_paid(profile):
@@ -83,6 +83,26 @@ def opened(
         voice = models.provider(profile.agents)
         payer = Allowance(account, max_cost) if account else None
         yield _speaker(voice.submit, voice.name, payer)
+
+
+def own_instances(home: Path, symbol: str) -> list[Instance]:
+    """Return the instances of a desk that a symbol means: those that trade it, or the one so named.
+
+    The desk's own stores, its journal among them, know an instance by its name.
+    """
+    return [item for item in load_desk(home).instances if symbol in (item.id, item.symbol)]
+
+
+def _recalled(home: Path, database: Database, symbol: str) -> Recollection:
+    """Return what answers from the journals of the desk's instances, the first that has a reply."""
+    names = [item.id for item in own_instances(home, symbol)] or [symbol]
+    histories = [journal_history(database, name) for name in names]
+
+    def recall(request: Request) -> Mapping[str, Any] | None:
+        told = (history(request) for history in histories)
+        return next((reply for reply in told if reply is not None), None)
+
+    return recall
 
 
 def ledger_name(name: str) -> str:
