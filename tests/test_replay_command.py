@@ -211,9 +211,10 @@ def test_a_bar_is_not_drawn_at_every_tick(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("bars.csv.gz", gzip.compress(b"x" * 99)[:10] + b"\xff" * 20, "cannot read"),
         ("bars.csv.gz", b"time,open", "cannot read"),
+        ("bars.csv.gz", gzip.compress(b""), "bars.csv.gz is empty"),
         ("bars.csv", b"time,open,high,low,close,volume\n2024-01-01T00:00Z,1,2,1,2,3\n", "1 bar,"),
     ],
-    ids=["corrupt", "not-packed", "one-bar"],
+    ids=["corrupt", "not-packed", "packed-empty", "one-bar"],
 )
 def test_a_file_that_holds_no_history(name: str, content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)

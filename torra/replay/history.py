@@ -182,7 +182,10 @@ def _unpacked(file: Path, clock: str) -> pd.DataFrame:
     with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
         plain = Path(folder) / file.stem
         plain.write_bytes(content)
-        return read_bars(plain, clock=clock)
+        try:
+            return read_bars(plain, clock=clock)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(str(plain), str(file))) from None
 
 
 def _timeframe(frame: pd.DataFrame, file: Path) -> str:
