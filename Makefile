@@ -4,8 +4,9 @@ PORT ?= 5000
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+AUDIT := $(VENV)-audit
 
-.PHONY: run test test-local-llm nightly bench lint format lock clean
+.PHONY: run test test-local-llm nightly bench audit lint format lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -39,6 +40,14 @@ nightly: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.report
 
+$(AUDIT)/audit.stamp: requirements-audit.txt
+	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --require-hashes -r requirements-audit.txt
+	touch $@
+
+audit: $(AUDIT)/audit.stamp
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements.txt
+
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,7 +60,8 @@ format: $(VENV)/dev.stamp
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate -o requirements.txt
 	uv pip compile pyproject.toml --extra install --extra dev --extra chart --universal --generate-hashes --no-header --no-annotate -c requirements.txt -o requirements-dev.txt
+	uv pip compile --group audit --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-audit.txt
 	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra local-llm --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-local-llm.txt
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Writes the pages that mirror the code: the default profile, docs/profiles, models and agents.
+"""Writes the pages that mirror the code: default profile, profiles, models, agents, dependencies.
 
 The former two come from the pydantic models in torra/config.py and agent_config.py: names,
 defaults, limits and the description of each field; the table of models from
@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from agent_config import MODELS, MODES
 from agents.contracts import VECTORS, Role
 from agents.registry import AGENTS
+from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
 from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
@@ -147,6 +148,7 @@ def write() -> None:
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
     (ROOT / "docs" / "openapi.json").write_text(description.rendered(), encoding="utf-8")
+    dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     security = ROOT / "docs" / "security.md"
     security.write_text(
         description.with_scopes(security.read_text(encoding="utf-8")), encoding="utf-8"

@@ -1,0 +1,47 @@
+"""Everything that is installed is listed with its licence, pinned by hash, from no named place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from docs import dependencies
+
+LOCKS = sorted(dependencies.ROOT.glob("requirements*.txt"))
+
+
+def test_the_page_is_what_the_lock_says():
+    assert dependencies.PAGE.read_text("utf-8") == dependencies.render(), "python -m docs.generate"
+
+
+def test_what_is_asked_for_is_pinned_and_has_a_purpose():
+    locked = {pin.name for pin in dependencies.pins()}
+    asked = set(dependencies.direct())
+    assert asked <= locked
+    assert asked == set(dependencies.PURPOSES)
+
+
+@pytest.mark.parametrize(
+    ("expression", "strange"),
+    [
+        ("MIT", []),
+        ("BSD-3-Clause AND 0BSD AND Zlib", []),
+        ("GPL-3.0-only", ["GPL-3.0-only"]),
+        ("MIT AND AGPL-3.0-or-later", ["AGPL-3.0-or-later"]),
+        ("", [""]),
+    ],
+)
+def test_a_licence_that_nobody_has_read_is_refused(expression, strange):
+    assert dependencies.unknown(expression) == strange
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
+def test_every_pin_has_hashes_and_names_no_place(lock):
+    text = lock.read_text("utf-8")
+    assert "://" not in text and "--index" not in text and "--find-links" not in text
+    pinned = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
+    assert len(pinned) > 3
+    for one in pinned:
+        assert re.match(r"[A-Za-z0-9_.\[\]-]+==", one), one[:60]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", one), one[:60]
