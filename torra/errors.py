@@ -13,6 +13,18 @@ without this package. Abstaining and denying are values with a reason, never exc
 
 from __future__ import annotations
 
+from typing import Final
+
+MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What it may raise to read a text from outside as if it had the shape that it should have."""
+
 
 class TorraError(Exception):
     """Base of everything that Torra raises on purpose."""

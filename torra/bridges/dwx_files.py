@@ -27,7 +27,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from torra.bridges.order_journal import sync_folder
 from torra.clock import Clock
-from torra.errors import BridgeUnavailable
+from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import reach
 
 ORDERS: Final = "DWX_Orders.txt"
@@ -158,7 +158,7 @@ class LastGood(Generic[Parsed]):
                 value = self.parse(_json(_text(file.read(MAX_BYTES))))
         except FileNotFoundError:
             self.value, self._seen = None, (0, 0)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (OSError, *MALFORMED):
             pass
         else:
             self.value, self.at, self._seen = value, found.st_mtime, seen

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 
 HALT: Final = Path("control") / "HALT"
 """The kill switch of a channel, below this side's folder of it: presence is enough."""
@@ -152,7 +152,7 @@ class OrderJournal:
         for number, line in enumerate(lines, start=1):
             try:
                 entry = _entry(json.loads(line.decode("ascii")))
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            except MALFORMED:
                 if number == len(lines):
                     whole.pop()
                     break

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from torra.clock import token as new_token
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 
 SCOPES: Final = ("read", "approve", "admin")
 """In this order: each may what the ones before it may."""
@@ -104,7 +104,7 @@ def _understood(path: Path, text: str) -> Tokens:
         told = json.loads(text)
         by_scope = {scope: told["tokens"][scope] for scope in SCOPES}
         key = told["key"]
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         raise ConfigError(f"{path} is no list of tokens; {RENEW}") from None
     values = [*by_scope.values(), key]
     if any(not isinstance(value, str) or len(value) < SHORTEST for value in values):

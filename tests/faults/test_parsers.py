@@ -1,0 +1,405 @@
+"""Every parser of outside data, fed what a disk, a broker, a vendor or a stranger made of it.
+
+Good samples are damaged in one to six ways: bits, cuts, doubled parts, numbers that are none, words
+of another type, nesting without end, half characters. Whatever comes, a parser gives a value or its
+own error, never another one: an error that nobody expects would take a tick or a start with it.
+Signed texts are also damaged before they are signed, so that the signature does not shield what
+lies behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import replies
+from agents.contracts import ModelUnavailable
+from agents.registry import AGENTS
+from tests.channels import ORDER
+from torra.bridges import book_rows, dwx_files, messages
+from torra.bridges.order_journal import Entry, OrderJournal
+from torra.chart_file import MOST_BYTES, Picture, read_picture
+from torra.config import ROOT, DeskSettings, Profile, read
+from torra.dashboard import access_file, replay_files
+from torra.errors import ConfigError
+from torra.event_file import read_events
+from torra.feeds.csv_file import read_bars
+from torra.feeds.mt5_files import HEADER, read_sheet
+from torra.news_reading import figures, listed, of_alpha_vantage, of_finnhub, read_lines
+from torra.providers.prices import PriceList
+from torra.replay.checkpoints import read_arm
+
+KEY = "0123456789abcdef0123456789abcdef"
+EXAMPLES = ROOT / "examples"
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+
+WORDS = (
+    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-0", b"0x10", b"1_000", b"1e-400", b"null",
+    b"true", b'""', b"{}", b"[]", b'"\\ud800"', b'"\\u0000"', b"\xef\xbb\xbf", b"\xff\xfe", b"\x00",
+    b"\xff", b"\r", b"\n\n", b",,,", b";", b"|", b'"', b"\\", b"9" * 400, b"9" * 5000, b"-1",
+    b"3.5", b"[" * 3000, b'{"a":' * 3000, "１２".encode(), "\u202e".encode(), b"=cmd()",
+    b"0001-01-01T00:00:00Z",
+    b"9999-12-31T23:59:59Z", b"2026-02-30", b"1e18", b"99999999999999999999", b"'",
+)  # fmt: skip
+"""What is put into a text, or in the place of one of its numbers or words."""
+
+NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
+WORD = re.compile(rb'"[^"\n]{0,40}"')
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A parser: good samples, how bytes are handed to it, and the errors that are its own."""
+
+    name: str
+    samples: tuple[bytes, ...]
+    parse: Callable[[bytes, Path], object]
+    errors: tuple[type[Exception], ...]
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+damage = st.tuples(
+    st.sampled_from(("flip", "cut", "drop", "double", "insert", "number", "word", "swap")),
+    st.floats(0, 1, exclude_max=True),
+    st.floats(0, 1, exclude_max=True),
+    st.sampled_from(WORDS),
+)
+
+
+def damaged(raw: bytes, how: list[tuple[str, float, float, bytes]]) -> bytes:
+    for kind, first, second, word in how:
+        at = int(first * len(raw))
+        end = min(len(raw), at + 1 + int(second * 40))
+        if kind == "flip" and raw:
+            raw = raw[:at] + bytes([raw[at] ^ (1 << int(second * 8))]) + raw[at + 1 :]
+        elif kind == "cut":
+            raw = raw[:at]
+        elif kind == "drop":
+            raw = raw[:at] + raw[end:]
+        elif kind == "double":
+            raw = raw[:end] + raw[at:end] + raw[end:]
+        elif kind == "insert":
+            raw = raw[:at] + word + raw[at:]
+        elif kind == "swap":
+            raw = (
+                raw[end:] + raw[:end] if second > 0.9 else raw[:at] + raw[at:end][::-1] + raw[end:]
+            )
+        elif found := list((NUMBER if kind == "number" else WORD).finditer(raw)):
+            one = found[int(first * len(found))]
+            raw = raw[: one.start()] + word + raw[one.end() :]
+    return raw
+
+
+# --- parsers --------------------------------------------------------------------------------------
+
+
+def in_a_file(name: str, parse: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
+    """Hand the bytes over as a file that only its owner can read."""
+
+    def handed(raw: bytes, folder: Path) -> object:
+        path = folder / name
+        path.write_bytes(raw)
+        path.chmod(0o600)
+        return parse(path)
+
+    return handed
+
+
+def sheet(body: bytes) -> bytes:
+    """Sign bars as the Expert Advisor does."""
+    mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+    bars = body.count(b"\n") - 1
+    return body + f"end,{bars},7200,{mac}\n".encode()
+
+
+BARS = (ROOT / "sample_data" / "BTCUSD_M15.csv").read_bytes()[:1500].rpartition(b"\n")[0] + b"\n"
+SHEET = f"{HEADER}\n".encode() + b"".join(
+    f"{1770984000 + 900 * n},1.10{n},1.11{n},1.09{n},1.10{n},{n}{extra}\n".encode()
+    for n in range(1, 9)
+    for extra in [",0" * (HEADER.count(",") - 5)]
+)
+
+
+def example(hint: Any, name: str) -> Any:
+    """Return a value that a field of a message may have."""
+    if name == "rows":
+        return ("12|BTCUSD|0.10|x",)
+    text = str(hint)
+    if "Decimal" in text:
+        return Decimal("1.5")
+    if "bool" in text:
+        return False
+    return 1770984000 if "int" in text else "text"
+
+
+def message(kind: Any) -> bytes:
+    """Return a good message of a kind."""
+    values = {field.name: example(field.type, field.name) for field in fields(kind)}
+    chosen = {name: words[0] for name, words in messages.CHOICES.get(kind, {}).items()}
+    return messages.encode(kind(**values | chosen), KEY)
+
+
+def signed(kind: Any) -> Callable[[bytes, Path], object]:
+    """Hand bytes over under a right signature."""
+
+    def handed(raw: bytes, folder: Path) -> object:
+        body = raw[: -messages.TAIL_LENGTH].decode("ascii", "replace").replace("\ufffd", "?")
+        return messages.decode(messages.seal(body, KEY), kind, KEY)
+
+    return handed
+
+
+def dwx(name: str, parse: Callable[[Any], Any]) -> Callable[[bytes, Path], object]:
+    return in_a_file(name, lambda path: dwx_files.LastGood(path, parse).read())
+
+
+def news(read_row: Callable[..., Any]) -> Callable[[bytes, Path], object]:
+    """Hand the payload over as the vendors' clients do: as what JSON made of it."""
+
+    def handed(raw: bytes, folder: Path) -> object:
+        try:
+            payload = json.loads(raw)
+        except (ValueError, RecursionError):
+            return None
+        rows = payload.get("feed") if isinstance(payload, dict) else payload
+        return listed(payload, rows, lambda row: read_row(row, "BTCUSD")), figures(payload)
+
+    return handed
+
+
+def replied(raw: bytes, folder: Path) -> object:
+    reply = replies.load(raw.decode("utf-8", "replace"), "BTCUSD")
+    found = []
+    for shape, agent in (("report", "technical"), ("case", "bull_researcher"), ("news", "news")):
+        try:
+            found.append(replies.read(shape, reply, AGENTS[agent].role, {}))
+        except ModelUnavailable:
+            continue
+    return found
+
+
+def picture(raw: bytes, folder: Path) -> object:
+    path = folder / "BTCUSD-M15.png"
+    path.write_bytes(raw)
+    os.utime(path, (NOW.timestamp(), NOW.timestamp()))
+    found = read_picture(
+        str(folder / "{symbol}-{timeframe}.png"),
+        symbol="BTCUSD",
+        timeframe="M15",
+        close_time=NOW,
+        now=NOW,
+    )
+    assert isinstance(found, Picture)
+    assert found.data is None or len(found.data) <= MOST_BYTES
+    return found
+
+
+def checkpoint(path: Path) -> object:
+    (path.parent / "l1.jsonl.gz").write_bytes(b"")
+    return read_arm(path.parent, "l1", {})
+
+
+ACCOUNT = json.dumps({
+    "account_info": {
+        "number": 5, "currency": "USD", "balance": 1e4, "equity": 1e4, "free_margin": 9e3,
+        "leverage": 100, "name": "x",
+    },
+    "orders": {"77": {
+        "magic": 1, "symbol": "EURUSD", "lots": 0.1, "type": "buy", "open_price": 1.1, "SL": 1.0,
+        "open_time": "2026.11.02 10:00:00", "TP": 1.2, "pnl": 3.0, "swap": 0.0, "comment": "T1",
+    }},
+}).encode()  # fmt: skip
+TRADES = json.dumps({"9": {
+    "magic": 1, "symbol": "EURUSD", "lots": 0.1, "type": "buy", "entry": "entry_in",
+    "deal_time": "2026.11.02 10:00:00", "deal_price": 1.1, "pnl": 0.0, "commission": 0.0,
+    "swap": 0.0, "comment": "T1",
+}}).encode()  # fmt: skip
+MESSAGES = (
+    b'{"1":{"type":"INFO","message":"ok"},"2":{"type":"ERROR","error_type":"a","description":"b"}}'
+)
+QUOTES = b'{"EURUSD":{"bid":1.1,"ask":1.2,"tick_value":1.0}}'
+FINNHUB = json.dumps([
+    {"category": "crypto", "datetime": 1770984000, "headline": "Bitcoin moves", "id": 7,
+     "related": "BTC", "source": "x", "summary": "It moved.", "url": "https://x.test/a"},
+]).encode()  # fmt: skip
+ALPHA = json.dumps({"items": "1", "feed": [
+    {"title": "Bitcoin moves", "url": "https://x.test/a", "time_published": "20261102T101500",
+     "summary": "It moved.", "source": "x", "ticker_sentiment": [{"ticker": "CRYPTO:BTC"}]},
+]}).encode()  # fmt: skip
+METRICS = b'{"metric":{"52WeekHigh":1.0,"52WeekLow":0.5,"beta":1.1,"10DayAverageTradingVolume":3}}'
+REPLY = json.dumps({
+    "symbol": "BTCUSD", "abstained": False, "summary": "up", "adjustments":
+    {"price_action": 0.1, "key_levels": 0.0, "momentum": -0.2, "structure": 0.3},
+    "confidence": 0.7, "evidence": [{"feature": "rsi_14", "value": 55.1}], "falsifiers": ["a"],
+    "flags": [], "ordinals": {"relevance": 1},
+}).encode()  # fmt: skip
+DESK = b'{"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "feed": "sample"}]}'
+PRICES = b'{"anthropic:claude-haiku-5-5": {"input": 1.0, "output": 5.0, "cached": 0.1}}'
+TOKENS = json.dumps({
+    "tokens": {"read": "r" * 43, "approve": "a" * 43, "admin": "b" * 43}, "key": "k" * 43,
+}).encode()  # fmt: skip
+DOCUMENT = json.dumps({
+    "name": "day", "kind": "replay", "title": "t", "summary": "s",
+    "period": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
+    "created_at": "2026-01-03T00:00:00Z", "arms": ["l1"], "warnings": [],
+    "tables": [{"title": "a", "name": "a", "says": "", "enough": True, "figures": {"x": 1.0},
+                "columns": ["a"], "rows": [["1"]]}], "plots": [],
+}).encode()  # fmt: skip
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0\x08\x06\x00\x00\x00" * 2
+STATE = json.dumps({
+    "identity": {}, "done": True, "length": 0, "ticks": 0, "trades": 0, "state": {},
+}).encode()  # fmt: skip
+
+
+def journal() -> bytes:
+    """Return the lines of two orders, one handed over."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal"
+        kept = OrderJournal(path, NOW)
+        kept.put(Entry(ORDER, intent=NOW, notes={"ticket": "5"}))
+        kept.put(Entry(replace(ORDER, sid="T7K3Q9ZB2M4XB")))
+        return path.read_bytes()
+
+
+POSITION = b"5|EURUSD|LONG|0.10|1.1|1.0|1.2|220114000|T1|3.5|1770984000"
+DEAL = b"5|6|EURUSD|in|BUY|0.10|1.1|3.5|220114000|T1|1770984000|expert"
+SYMBOL = b"EURUSD|5|0.00001|1.0|100000|0.01|0.01|50|10|full|USD|1.1|1.2|1770984000"
+KINDS = tuple(messages.NAMES)
+PARSERS = (
+    Parser(
+        "bars", (BARS,), in_a_file("b.csv", lambda p: read_bars(p, clock="utc")), (ConfigError,)
+    ),
+    Parser("sheet", (sheet(SHEET),), lambda raw, _: read_sheet(raw, KEY), (ValueError,)),
+    Parser("signed-sheet", (SHEET,), lambda raw, _: read_sheet(sheet(raw), KEY), (ValueError,)),
+    *(
+        Parser(
+            f"{messages.NAMES[kind]}",
+            (message(kind),),
+            lambda raw, _, kind=kind: messages.decode(raw, kind, KEY),
+            (messages.MessageError,),
+        )
+        for kind in KINDS
+    ),
+    *(
+        Parser(
+            f"signed-{messages.NAMES[kind]}",
+            (message(kind),),
+            signed(kind),
+            (messages.MessageError,),
+        )
+        for kind in KINDS
+    ),
+    *(
+        Parser(name, (row,), lambda raw, _, read=read: read(raw.decode("latin-1")), (ValueError,))
+        for name, row, read in (
+            ("position", POSITION, book_rows.read_position),
+            ("deal", DEAL, book_rows.read_deal),
+            ("symbol", SYMBOL, book_rows.read_symbol),
+        )
+    ),
+    Parser("dwx-account", (ACCOUNT,), dwx("o", dwx_files.parse_account), ()),
+    Parser("dwx-trades", (TRADES,), dwx("t", dwx_files.parse_trades), ()),
+    Parser("dwx-messages", (MESSAGES,), dwx("m", dwx_files.parse_messages), ()),
+    Parser("dwx-quotes", (QUOTES,), dwx("q", dwx_files.parse_quotes), ()),
+    Parser(
+        "order-journal",
+        (journal(),),
+        in_a_file("j", lambda p: OrderJournal(p, NOW)),
+        (ConfigError,),
+    ),
+    Parser(
+        "profile",
+        ((ROOT / "profiles" / "default.json").read_bytes(),),
+        in_a_file("p.json", lambda path: read(Profile, path)),
+        (ConfigError,),
+    ),
+    Parser("desk", (DESK,), in_a_file("d.json", lambda p: read(DeskSettings, p)), (ConfigError,)),
+    Parser("prices", (PRICES,), in_a_file("p.json", PriceList.read), (ConfigError,)),
+    Parser("access", (TOKENS,), in_a_file("a.json", access_file.read), (ConfigError,)),
+    Parser(
+        "events",
+        ((EXAMPLES / "events.csv").read_bytes(),),
+        in_a_file("e.csv", read_events),
+        (ConfigError,),
+    ),
+    Parser(
+        "events-json",
+        ((EXAMPLES / "events.json").read_bytes(),),
+        in_a_file("e.json", read_events),
+        (ConfigError,),
+    ),
+    Parser(
+        "headlines",
+        ((EXAMPLES / "headlines.jsonl").read_bytes()[:2000],),
+        lambda raw, folder: read_lines(raw, folder / "h.jsonl"),
+        (ConfigError,),
+    ),
+    Parser("finnhub", (FINNHUB, METRICS), news(of_finnhub), ()),
+    Parser("alpha-vantage", (ALPHA,), news(of_alpha_vantage), ()),
+    Parser("reply", (REPLY,), replied, (ModelUnavailable,)),
+    Parser("picture", (PNG,), picture, ()),
+    Parser(
+        "document",
+        (DOCUMENT,),
+        in_a_file("day.json", lambda path: replay_files.read(path, "day", path.stat())),
+        (replay_files.Broken,),
+    ),
+    Parser("checkpoint", (STATE,), in_a_file("l1.json", checkpoint), (ConfigError,)),
+)
+
+SOUND = {
+    "signed-sheet", "checkpoint", "picture", "positions", "deals", "symbols",
+    "signed-positions", "signed-deals", "signed-symbols",
+}  # fmt: skip
+"""Parsers whose sample is a shape to be damaged and need not be taken as it is."""
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda one: one.name)
+def test_a_parser_gives_a_value_or_its_own_error(
+    parser: Parser, tmp_path: Path, scaled: Callable[..., int], record_property: Any
+) -> None:
+    taken = {"taken": 0, "refused": 0}
+
+    @settings(max_examples=scaled(1000, least=12))
+    @given(sample=st.sampled_from(parser.samples), how=st.lists(damage, min_size=1, max_size=6))
+    def fed(sample: bytes, how: list[tuple[str, float, float, bytes]]) -> None:
+        try:
+            parser.parse(damaged(sample, how), tmp_path)
+        except parser.errors:
+            taken["refused"] += 1
+        else:
+            taken["taken"] += 1
+
+    fed()
+    record_property("seen", f"{parser.name}: {taken['refused']} refused, {taken['taken']} taken")
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda one: one.name)
+def test_any_of_the_words_alone(parser: Parser, tmp_path: Path) -> None:
+    for word in (b"", *WORDS):
+        with contextlib.suppress(*parser.errors):
+            parser.parse(word, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "parser", [one for one in PARSERS if one.name not in SOUND], ids=lambda one: one.name
+)
+def test_what_is_damaged_is_sound_before(parser: Parser, tmp_path: Path) -> None:
+    for sample in parser.samples:
+        assert parser.parse(sample, tmp_path) is not None
