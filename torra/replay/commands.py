@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
 from torra.errors import ConfigError
 from torra.plain_errors import plainly
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
@@ -32,6 +34,40 @@ GOES_ON: Final = "Stopped; the same command goes on from where it was."
 BEGINS: Final = "Stopped; the same command begins again."
 
 
+def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command several options, which help shows in this order."""
+
+    def given(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return given
+
+
+TOLD: Final = (
+    click.option(
+        "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+)
+"""Where a result goes."""
+
+RUN: Final = (
+    click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
+    click.option("--to", "end", help="Last close that is run, UTC."),
+    click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together."),
+    click.option("--clock", default="utc", show_default=True, help="Clock of the files' times."),
+    click.option("--profile", help="Use this profile: a name or a file."),
+    click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
+    click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True),
+    click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT."),
+    click.option("--name", help="What the result is called; default: made of symbol and settings."),
+    *TOLD,
+)
+"""What is run of a history, on what terms, where, and under which name."""
+
+
 @click.command("replay")
 @click.argument("symbol")
 @click.option(
@@ -40,22 +76,12 @@ BEGINS: Final = "Stopped; the same command begins again."
     multiple=True,
     help="A file of bars (CSV, also .gz), once for each timeframe; or store: the desk's own.",
 )
-@click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01.")
-@click.option("--to", "end", help="Last close that is run, UTC.")
-@click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
-@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
 @click.option("--arms", "wanted", default=USUAL_ARMS, show_default=True, help="What is compared.")
-@click.option("--profile", help="Use this profile: a name or a file.")
 @click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
-@click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's.")
 @click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
 @click.option("--seed", type=click.IntRange(0), help="Of the placebos and the resampling.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
-@click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
-@click.option("--name", help="What the result is called; default: made of symbol and settings.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
 @click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replaying.md).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_with(RUN)
 @click.pass_obj
 @plainly
 def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **asked: Any) -> None:
@@ -92,8 +118,7 @@ def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **ask
 @click.option("--buy", type=float, help="Threshold of BUY.")
 @click.option("--sell", type=float, help="Threshold of SELL.")
 @click.option("--weights", default="", help="Five weights of the composite, ATH last.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_with(TOLD)
 @click.pass_obj
 @plainly
 def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **asked: Any) -> None:
@@ -129,18 +154,8 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
 @click.option("--folds", type=click.IntRange(1, 50), default=4, show_default=True)
 @click.option("--purge", type=click.IntRange(0), default=100, show_default=True, help="Bars.")
 @click.option("--embargo", type=click.IntRange(0), default=20, show_default=True, help="Bars.")
-@click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01.")
-@click.option("--to", "end", help="Last close that is run, UTC.")
-@click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
-@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
-@click.option("--profile", help="Use this profile: a name or a file.")
-@click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's.")
 @click.option("--seed", type=click.IntRange(0), help="Of the resampling.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
-@click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT.")
-@click.option("--name", help="What the result is called; default: made of symbol and settings.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_with(RUN)
 @click.pass_obj
 @plainly
 def sweep(
