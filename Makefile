@@ -4,9 +4,14 @@ PORT ?= 5000
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+
+# Tests start many a Python: compiled once is enough, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
+GUESTS := $(VENV)-bench
 AUDIT := $(VENV)-audit
 
-.PHONY: run test test-local-llm nightly bench audit lint format lock clean
+.PHONY: run test test-local-llm nightly prove orders mutants soak bench audit lint format lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -35,10 +40,28 @@ test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/test_local_model.py
 
 nightly: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q --nightly --timeout 5400 $(TESTS)
+	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) $(or $(TESTS),--suite)
 
-bench: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.report
+prove: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) $(PROMISES)
+
+orders: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) --orders $(or $(ORDERS),20)
+
+mutants: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.faults.mutate $(if $(MUTMUT),--risk $(MUTMUT)) $(FAULTS)
+
+soak: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.faults.soak $(or $(SOAK),--hours 24 --instances 20)
+
+$(GUESTS)/run.stamp: requirements-bench.txt
+	@echo "Installing what benchmarks compare with into $(GUESTS) (650 MB) ..."
+	test -x $(GUESTS)/bin/python || $(PYTHON) -m venv $(GUESTS)
+	$(GUESTS)/bin/python -m pip install --quiet --require-hashes -r requirements-bench.txt
+	touch $@
+
+bench: $(VENV)/dev.stamp $(GUESTS)/run.stamp
+	$(BIN)/python -m benchmarks.report $(BENCH)
 
 $(AUDIT)/audit.stamp: requirements-audit.txt
 	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
@@ -62,6 +85,7 @@ lock:
 	uv pip compile pyproject.toml --extra install --extra dev --extra chart --universal --generate-hashes --no-header --no-annotate -c requirements.txt -o requirements-dev.txt
 	uv pip compile --group audit --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-audit.txt
 	uv pip compile pyproject.toml --extra install --extra dev --extra chart --extra local-llm --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-local-llm.txt
+	uv pip compile --group bench --universal --generate-hashes --no-header --no-annotate -c requirements-dev.txt -o requirements-bench.txt
 
 clean:
-	rm -rf $(VENV) $(AUDIT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) $(GUESTS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

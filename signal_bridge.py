@@ -18,7 +18,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
@@ -33,8 +33,18 @@ ID_LENGTH: Final = 12
 
 OVERTAKEN: Final = "overtaken by a newer opening"
 
+DOOMS: Final = (
+    DenyReason.TRADING_HALTED,
+    DenyReason.TRADING_REDUCING,
+    DenyReason.CLOCK_SKEW,
+)
+"""A signal that waits with one of these as its detail is taken back, whatever comes."""
+
 UNDONE: Final = ("WAITING", "PENDING", "PUBLISHED")
 """On paper, what has not been executed."""
+
+AHEAD: Final = timedelta(seconds=60)
+"""A signal that was decided further in the future was decided under a clock that was wrong."""
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
@@ -188,7 +198,7 @@ def write_signal(
         "atr": levels.atr if levels else None,
         "closes": draft.closes,
         "after": named("close") if waits else None,
-        "decided_at": iso(created),
+        "decided_at": iso(created.replace(microsecond=0)),  # compared as text, like any time
         "expires": iso(expires),
         "state": "WAITING" if waits else "PENDING",
         "bridge": bridge,
@@ -222,9 +232,12 @@ def publish_pending(
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
             elif reducing and row["kind"] == "open":
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_REDUCING.value)
+            elif row["state"] != "PUBLISHED" and (reason := _doomed(row)):
+                store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
         sent = [row for row in _rows(store, ("PENDING",), instance) if not _expire(store, row, now)]
         for row in sent:
             store.move_signal(row["sid"], "PUBLISHED")
+            reach("published")
             row["state"] = "PUBLISHED"
         _follow_closes(store, instance)
     return sent
@@ -270,7 +283,7 @@ def send_pending(
         reason = stopped(row["kind"]) or _doomed(row)
         if reason is not None:
             _take_back(store, bridge, row, "CANCELLED", reason)
-        elif now() >= parse(row["expires"]):
+        elif _over(row, now()):
             _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
         elif row["state"] == "PENDING" and found is not None and not found.ok:
             store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
@@ -281,9 +294,16 @@ def send_pending(
     return sent
 
 
+def doubt(store: Store, instance: str | None = None) -> None:
+    """Let nothing go out that waits now: the clock was set back, and hides how old it is."""
+    with store.transaction():
+        for row in _rows(store, ("WAITING", "PENDING"), instance):
+            store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
+
+
 def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
-    """Return why a signal was to be taken back when its bridge could not be reached."""
-    for reason in (DenyReason.TRADING_HALTED, DenyReason.TRADING_REDUCING):
+    """Return why a signal was to be taken back when its bridge could not be reached, or soon."""
+    for reason in DOOMS:
         if row["detail"] == reason.value:
             return reason
     return None
@@ -326,10 +346,19 @@ def _take_back(
 
 
 def _expire(store: Store, row: Mapping[str, Any], now: datetime) -> bool:
-    if now < parse(row["expires"]):
+    if not _over(row, now):
         return False
     store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
     return True
+
+
+def _over(row: Mapping[str, Any], now: datetime) -> bool:
+    """Return whether a signal may not go out any more.
+
+    That is from its expiry on, and when it was decided in what is the future now: the clock was set
+    back since, and by the right one nobody knows how old it is.
+    """
+    return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 
 
 def _follow_closes(store: Store, instance: str | None) -> None:
@@ -350,10 +379,10 @@ def _release_openings(store: Store, instance: str | None, now: datetime, stopped
     released: set[str] = set()
     for row in reversed(_rows(store, ("WAITING",), instance)):
         before = store.signal(row["closes"])
-        reason = stopped("open")
+        reason = stopped("open") or _doomed(row)
         if reason is not None:
             store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-        elif now >= parse(row["expires"]):
+        elif _over(row, now):
             store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
         elif row["instance"] in released or _opening_under_way(store, row["instance"]):
             store.move_signal(row["sid"], "CANCELLED", detail=OVERTAKEN)
@@ -461,6 +490,7 @@ def apply_event(store: Store, event: Event) -> None:
             )
         else:
             raise ValueError(f"unknown event {event.kind}")
+        reach("moved")
 
 
 def _fill(store: Store, event: Event) -> None:

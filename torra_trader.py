@@ -98,7 +98,8 @@ class Edges:
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
     `news` tells what was known at a moment, `events` what was scheduled around a close and the
     moment of its tick; None where the profile asks for neither. `way` leads to a bridge, None to
-    the paper bridge; `halted` says why nothing may go out, "" when it may. Without `recording` no
+    the paper bridge; `halted` says why nothing may go out, "" when it may; `heed` is told what
+    went wrong after a tick was stored, which cannot fail it any more. Without `recording` no
     journal is kept: what only a record would say is not worked out.
     """
 
@@ -115,6 +116,7 @@ class Edges:
     events: Callable[[datetime, datetime], EventView] | None = None
     way: Way | None = None
     halted: Callable[[], str] = lambda: ""
+    heed: Callable[[Exception], None] = lambda _error: None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
     recording: bool = True
@@ -190,6 +192,7 @@ def run_tick(
     with _write(edges, deadline):
         if not edges.database.claim_tick(key, edges.epoch):
             return Outcome(key, "taken", reason="claimed")
+    reach("claimed")
     if edges.notify is not None:
         _tell(edges, key, "tick_start", _start(key))
     try:
@@ -215,10 +218,12 @@ def _claimed(
     database = edges.database
     try:
         sight = _look(instance, key, profile, edges, deadline)
+        reach("scored")
         thought = debate(
             sight, key, profile, edges.voices,
             database=database, clock=edges.clock, deadline=deadline,
         )  # fmt: skip
+        reach("debated")
         record, seen = _decide(instance, key, sight, thought, profile, edges, due, deadline)
         reach("committed")
     except DataUnavailable as error:
@@ -242,7 +247,8 @@ def _afterwards(instance: Instance, edges: Edges) -> None:
         elif signal_bridge.waits(edges.database, instance.id):
             with edges.database.transaction(PUBLISH_WAIT):
                 publish(instance, edges)
-    except Exception:
+    except Exception as error:
+        edges.heed(error)
         log.exception("after the tick of %s; what is pending waits", instance.id)
 
 
@@ -418,6 +424,7 @@ def _decide(
             deliberation=tick_record.spoken(thought.deliberation) if edges.recording else None,
             timeframes=instance.timeframes,
         )
+        reach("saved")
         now = edges.clock.now()
         desk: dict[str, Any] = {
             "trading_state": trading_state(edges),
@@ -442,10 +449,12 @@ def _decide(
             database.store_news(found.item for found in sight.news.items)
         if record is not None and edges.recording:
             database.write_journal(key, record)
+        reach("recorded")
         database.write_calls(key, thought.deliberation.calls)
         if thought.picture is not None:
             database.store_picture(thought.picture)
         database.finish_tick(key, edges.epoch)
+        reach("finished")
     return record, seen
 
 

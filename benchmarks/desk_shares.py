@@ -70,7 +70,7 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         events=outlook.events(instance, profile),
     )
     desk = Desk(database, [station], lambda stood: Simulated(stood or end))
-    desk.epoch = database.acquire_lease(desk.owner, 1e6)
+    desk.epoch = database.acquire_lease(desk.owner, 36_000.0)
     begin = time.perf_counter()
     # a shut market has no bars: ask for more of them than there are ticks, count what was stored
     steps = frame.index[-min(options.ticks, len(frame)) :]

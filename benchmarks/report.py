@@ -1,94 +1,104 @@
-"""`make bench`: measure everything and write the table of docs/performance.md."""
+"""`make bench`: measures, keeps, checks the targets, and writes docs/performance.md.
+
+`python -m benchmarks.report --help` tells the options. Exit code 0 means that every target is kept
+or its miss explained in benchmarks.missed; 1 that one is not (with --strict: that one is missed, or
+only tried), or that a part could not be measured; what could be is kept all the same.
+"""
 
 from __future__ import annotations
 
-import platform
-import statistics
-from collections.abc import Iterable
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
 
-import psutil
-
-from benchmarks import (
-    bench_chart,
-    bench_debate,
-    bench_desk,
-    bench_pages,
-    bench_replay,
-    bench_scores,
-    bench_shards,
-    bench_streams,
-    bench_sweep,
-    bench_tick,
-)
-
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-ROUNDS = 3
-
-Row = tuple[str, str, str]
+from benchmarks import page, plots
+from benchmarks.missed import MISSED
+from benchmarks.parts import PARTS
+from benchmarks.results import Measured, keep, measured, missed, read, text_of
+from benchmarks.rows import Part
 
 
-def score_rows() -> list[Row]:
-    """Return the rows of L1; each figure is the median of several rounds."""
-    rounds = [bench_scores.measure() for _ in range(ROUNDS)]
-    found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    share = found["library_ms"] / found["window_ms"]
-    return [
-        ("`score_frame`, 750 bars, CPU", f"{found['window_ms']:.1f} ms", ""),
-        ("of it pandas-ta-classic", f"{found['library_ms']:.1f} ms ({share:.0%})", ""),
-        ("`explain`, one row, CPU", f"{found['explain_ms']:.2f} ms", ""),
-        ("`score_frame`, 100,000 bars, CPU", f"{found['long_s']:.2f} s", "<= 1.5 s"),
-    ]
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what the options say; return the exit code."""
+    options = parser().parse_args(words)
+    results = read()
+    wanted = [] if options.render else chosen(options.only)
+    new = {part.name: found for part in wanted if (found := attempted(part, options.quick))}
+    for part in wanted:
+        if part.name in new and not options.json:
+            print(page.section(part, new[part.name]))
+    if options.json:
+        print(text_of(new or results), end="")
+    judged: dict[str, Measured] = dict(new) if options.quick else results | new
+    if not options.quick or options.keep:
+        judged = results | new
+        keep(judged)
+        write(judged)
+    failed = [part.name for part in wanted if part.name not in new]
+    return verdict(judged, failed, strict=options.strict)
 
 
-def tick_rows() -> list[Row]:
-    """Return the rows of a tick, medians over rounds."""
-    rounds = [bench_tick.measure() for _ in range(ROUNDS)]
-    found = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-    return bench_tick.rows(found)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the options."""
+    found = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
+    names = [part.name for part in PARTS]
+    found.add_argument("--only", action="append", choices=names, metavar="NAME", help=str(names))
+    found.add_argument("--quick", action="store_true", help="a trial: one short run, keeps nothing")
+    found.add_argument("--keep", action="store_true", help="keep a trial, marked as one")
+    found.add_argument("--json", action="store_true", help="print every run as JSON")
+    found.add_argument("--render", action="store_true", help="measure nothing, write the page")
+    found.add_argument("--strict", action="store_true", help="exit code 1 for any missed target")
+    return found
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Return a Markdown table."""
-    lines = ["| what | measured (median) | target |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+def chosen(names: Iterable[str] | None) -> list[Part]:
+    """Return the parts of these names, all of them for None."""
+    return [part for part in PARTS if names is None or part.name in names]
 
 
-def machine() -> str:
-    """Describe what was measured on."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pandas"))
-    memory = psutil.virtual_memory().total / 2**30
-    return (
-        f"Measured {datetime.now(UTC):%Y-%m-%d} on {psutil.cpu_count()} cores, {memory:.0f} GiB, "
-        f"{platform.system()}, Python {platform.python_version()}, {libraries}. The machine was "
-        "shared: compare ratios, not milliseconds."
-    )
+def attempted(part: Part, trial: bool) -> Measured | None:
+    """Return what a part measures; None, with the reason told, when it cannot be measured."""
+    begin = time.perf_counter()
+    print(f"{part.name} ...", end=" ", file=sys.stderr, flush=True)
+    try:
+        found = measured(part, trial=trial)
+    except Exception:  # noqa: BLE001 - an hour of other parts is not lost for one
+        print("could not be measured:", file=sys.stderr)
+        traceback.print_exc()
+        return None
+    print(f"{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    return found
 
 
-def main() -> None:
-    """Measure, print and write."""
-    rows = [
-        *tick_rows(),
-        *score_rows(),
-        *bench_debate.rows(bench_debate.measure()),
-        *bench_chart.rows(bench_chart.measure()),
-        *bench_desk.rows(bench_desk.measure()),
-        *bench_pages.rows(bench_pages.measure()),
-        *bench_streams.rows(bench_streams.measure()),
-        *bench_replay.rows(bench_replay.measure()),
-        *bench_sweep.rows(bench_sweep.measure()),
-        *bench_shards.rows(bench_shards.measure()),
-    ]
-    text = DOCUMENT.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    measured = f"{machine()}\n\n{table(rows)}"
-    DOCUMENT.write_text(f"{head}{BEGIN}\n{measured}\n{END}{tail}", encoding="utf-8")
-    print(measured)
+def write(results: Mapping[str, Measured]) -> None:
+    """Write the page and its pictures."""
+    page.DOCUMENT.write_text(page.render(PARTS, results), encoding="utf-8")
+    for file, text in plots.draw_all(PARTS, results).items():
+        file.write_text(text, encoding="utf-8")
+
+
+def verdict(results: Mapping[str, Measured], failed: Sequence[str], *, strict: bool) -> int:
+    """Tell of every missed target; return the exit code."""
+    code = 1 if failed else 0
+    for name in failed:
+        print(f"not measured: {name}", file=sys.stderr)
+    for part in PARTS:
+        if part.name not in results:
+            continue
+        found = results[part.name]
+        if strict and found.trial:
+            print(f"only tried: {part.name}", file=sys.stderr)
+            code = 1
+        for row in missed(part, found):
+            why = MISSED.get((part.name, row.figure))
+            told = f"{row.told(found.median(row.figure))}, target {row.bound()}"
+            print(f"missed: {part.name}, {row.what}: {told}", file=sys.stderr)
+            print(f"  {why.reason if why else 'no reason is written down'}", file=sys.stderr)
+            code = 1 if strict or why is None else code
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import loopback
 import pytest
 from visitors import ACCESS
 
@@ -65,7 +66,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 def only_nightly(scaled: Any) -> None:
     """Skip the test by day: what it looks at seldom breaks, and a browser takes its time."""
-    if scaled(1000) < 1000:
+    if not scaled.whole:
         pytest.skip("looked at nightly: make nightly")
 
 
@@ -104,7 +105,7 @@ class Site:
 
     def __exit__(self, *_: object) -> None:
         self._wait_for_streams()
-        self.server.trigger.pull_trigger(self.server.close)
+        loopback.end(self.server)
         self.thread.join(10)
         self.server.task_dispatcher.shutdown()
 

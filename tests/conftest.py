@@ -1,7 +1,9 @@
 """What every test shares: the scale of a run, a cleared environment and a guard on the network.
 
-`scaled(n)` is how a test says its nightly count: `make nightly` passes --scale 1 and the test runs
-n cases, `make test` passes a fraction of that. Sockets reach the loopback only.
+`scaled(n)` is how a test says its nightly count: `make nightly` passes --nightly and the test runs
+n cases, `make test` a fraction of that. What it hands out stands in the test's properties as
+`trials`, beside what the test itself says there as `seen`: `python -m tests.faults.prove` reads
+both. Sockets reach the loopback only.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -35,27 +37,56 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the real language model unless it is asked for: its ticks take minutes each."""
+    """Leave out the real language model, and what is for the night, unless it is asked for."""
+    asleep = {
+        "local_llm": "runs a real language model for minutes: make test-local-llm",
+        "nightly": "takes too long for a day: make nightly",
+    }
     if config.getoption("--local-llm"):
-        return
-    asleep = pytest.mark.skip(reason="runs a real language model for minutes: make test-local-llm")
+        del asleep["local_llm"]
+    if scale_of(config) >= 1.0:
+        del asleep["nightly"]
     for item in items:
-        if item.get_closest_marker("local_llm"):
-            item.add_marker(asleep)
+        for name, reason in asleep.items():
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Know which test is running, so that what `scaled` hands out stands in its properties."""
+    Scale.running = item
+    try:
+        return (yield)
+    finally:
+        Scale.running = None
 
 
 def scale_of(config: pytest.Config) -> float:
     return 1.0 if config.getoption("--nightly") else float(config.getoption("--scale"))
 
 
+class Scale:
+    """Hands out a share of the nightly counts. `whole`: this run takes them as they are."""
+
+    running: pytest.Item | None = None
+    """The test that asks: one process runs one at a time."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self.whole = share >= 1.0
+
+    def __call__(self, count: int, least: int = 1) -> int:
+        """Return how many of `count` nightly cases this run takes, at least `least`."""
+        taken = max(least, round(count * self._share))
+        if self.running is not None:
+            self.running.user_properties.append(("trials", taken))
+        return taken
+
+
 @pytest.fixture(scope="session")
-def scaled(request: pytest.FixtureRequest) -> Callable[..., int]:
-    """Return how many of `count` nightly cases this run takes, at least `least`."""
-
-    def take(count: int, least: int = 1) -> int:
-        return max(least, round(count * scale_of(request.config)))
-
-    return take
+def scaled(request: pytest.FixtureRequest) -> Scale:
+    return Scale(scale_of(request.config))
 
 
 @pytest.fixture(autouse=True)

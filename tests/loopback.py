@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+
+def end(server: Any) -> None:
+    """End a waitress server, by the thread that reads; another wake of it may close it first."""
+    with contextlib.suppress(OSError):
+        server.trigger.pull_trigger(server.close)
 
 
 class Loopback(ThreadingHTTPServer):

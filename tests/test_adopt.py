@@ -314,7 +314,7 @@ TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
 def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
     """A desk that stood by while another one adopted TIGHT gains the lease."""
     first = desks.open_desk(tmp_path, (desks.BTC,))
-    desks.take_lease(first)
+    desks.take_lease(first, 60.0)
     second = desks.open_desk(tmp_path, (desks.BTC,))
     told = []
     second.refit = Refit(fitting, lambda station: told.append(station.profile.digest()), read)

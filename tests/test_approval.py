@@ -214,6 +214,17 @@ def test_every_check_is_asked_again(how: str, reason: str, database: Database) -
     assert database.signals() == []
 
 
+def test_a_yes_that_would_send_too_much_halts_the_desk(database: Database) -> None:
+    sid = propose(database)
+    database.enqueue_signal(opening("T9", instance=GOLD.id, decided_at=NOON))
+    database.move_signal("T9", "CANCELLED")
+    once = PROFILE.risk.model_copy(update={"max_signals_per_hour": 1})
+    decided = approve(database, sid, profile=PROFILE.model_copy(update={"risk": once}))
+    assert (decided.state, decided.reason) == ("DENIED", "MESSAGE_RATE")
+    assert database.trading_state() == "HALTED"
+    assert database.trading_states(1)[0]["reason"] == f"MESSAGE_RATE of {GOLD.id}, by approval"
+
+
 def test_a_position_that_came_meanwhile_denies_the_opening(database: Database) -> None:
     first, second = propose(database), propose(database, minutes=10)
     approve(database, first)

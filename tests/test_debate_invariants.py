@@ -167,6 +167,21 @@ def test_no_reply_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
     assert moved
 
 
+@pytest.mark.parametrize("way", [1.0, -1.0], ids=["up", "down"])
+def test_a_desk_of_one_mind_goes_to_every_bound_and_not_beyond(way: float) -> None:
+    l1 = dict.fromkeys(VECTORS, 0.0)
+    seats = ("technical", *SIDES)
+    provider = Scripted(dict.fromkeys(seats, reporting(value=9.0 * way)))
+    record = debate(provider, about=context(scores=l1))
+    holds(record, l1)
+    final = blend(l1, record.scores)
+    for vector in VECTORS:
+        assert record.analyst_avg[vector] == pytest.approx(0.3 * way)
+        assert record.debate[vector] == pytest.approx(0.45 * way)
+        assert record.adjustments[vector] == pytest.approx(0.3 * way)
+        assert final[vector]["score"] == pytest.approx(0.06 * way)
+
+
 def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     """Assert what no reply can break."""
     for told in (record.scores, record.ungated):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -66,6 +67,17 @@ def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
     (outcome,) = desk.wake("EURUSD")
     assert outcome.reason == "error" and "epoch" in outcome.detail
     assert rows(desk, "select * from sentiment") == []
+    desk.database.close()
+
+
+def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    desk.database.path.unlink()
+    desk._hold_lease()
+    assert "deleted, moved or replaced" in desk.kill_switch.engaged()
+    assert all(path.exists() for path in desk.kill_switch._files.values())
+    assert not desk.database.path.exists()
     desk.database.close()
 
 
@@ -139,6 +151,20 @@ def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
     desk.clock.moment = desks.START
     desk.wake("EURUSD")
     assert set(states(desk, "EURUSD", "H1").values()) == {"done"}
+    desk.database.close()
+
+
+def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
+    desks.take_lease(desk)
+    assert isinstance(desk.clock, Jumpy)
+    desk.wake("EURUSD")
+    desk.clock.moment += timedelta(days=1, seconds=30)
+    assert desk.wake("EURUSD") == []
+    reasons = Counter(outcome.reason for outcome in desk.wake("EURUSD"))
+    assert reasons["clock"] > 20
+    assert set(reasons) <= {"clock", "late", ""}
+    assert "skipped" not in states(desk, "EURUSD", "H1").values()
     desk.database.close()
 
 
@@ -298,7 +324,7 @@ def test_after_a_clock_correction_the_lease_and_the_timers_go_on(tmp_path: Path)
         time.sleep(0.5)
         lease = desk.database.lease()
         assert lease is not None and lease["alive"] and desk.active
-        job = desk._scheduler.get_job("bars EURUSD")
+        job = desk._timers.job("bars EURUSD")
         assert job is not None
         assert job.next_run_time - System().now() <= H1 + timedelta(seconds=1)
         finished = states(desk, "EURUSD", "H1")

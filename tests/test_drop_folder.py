@@ -187,6 +187,23 @@ def test_the_text_is_on_the_disk_before_it_has_its_name(root: Path, folder: Drop
     assert steps == ["sync 4", "name", "sync inbox"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no way to sync a folder")
+def test_the_system_is_asked_to_put_the_text_and_then_its_name_on_the_disk(
+    root: Path, folder: DropFolder, monkeypatch: Any
+) -> None:
+    synced: list[tuple[int, bool]] = []
+    sync = os.fsync
+
+    def noting(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, (root / "inbox" / NAME).exists()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    folder.publish(NAME, b"1234")
+    text, names = (root / "inbox" / NAME).stat(), (root / "inbox").stat()
+    assert synced == [(text.st_ino, False), (names.st_ino, True)]
+
+
 @pytest.mark.parametrize("where", ["inbox", "work", "done", "ack", "arch", "cancelled", "expired"])
 def test_a_name_is_found_wherever_it_lies(root: Path, folder: DropFolder, where: str) -> None:
     assert folder.where(NAME) == ""
@@ -226,7 +243,7 @@ def refusal(folder: DropFolder, text: bytes) -> str:
     return ""
 
 
-def test_a_full_disk_at_any_step_halves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_at_any_step_halves_nothing(tmp_path: Path, record_property: Any) -> None:
     text, failed = signed(1), 0
     for fails in range(1, 100):
         root = tmp_path / str(fails)
@@ -248,7 +265,7 @@ def test_a_full_disk_at_any_step_halves_nothing(tmp_path: Path) -> None:
         if disk.steps < fails:
             break
     assert failed == fails - 1 > 15
-    print(f"full disk: {failed} steps, each failed once, no partial file")
+    record_property("seen", f"{failed} steps, each failed once, no partial file")
 
 
 def test_a_full_disk_leaves_the_state_file_as_it_was(root: Path, folder: DropFolder) -> None:
@@ -390,7 +407,7 @@ def read_against(
 
 
 def test_no_state_file_is_ever_read_by_half(
-    root: Path, folder: DropFolder, scaled: Callable[..., int]
+    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
 ) -> None:
     reads = scaled(30_000)
     path = root / "state" / "torra.json"
@@ -415,11 +432,12 @@ def test_no_state_file_is_ever_read_by_half(
     halves, tried = read_against(naive, whole, reads)
     assert bad == 0
     assert halves > tried // 100, "the control must fail"
-    print(f"state file: 0 bad of {done} reads; in-place writer: {halves} bad of {tried}")
+    told = f"state file: 0 bad of {done:,} reads; a writer in place: {halves:,} of {tried:,}"
+    record_property("seen", told)
 
 
 def test_no_signal_is_ever_read_by_half(
-    root: Path, folder: DropFolder, scaled: Callable[..., int]
+    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
 ) -> None:
     reads = scaled(30_000)
     seen: Counter[str] = Counter()
@@ -443,7 +461,7 @@ def test_no_signal_is_ever_read_by_half(
 
     bad, done = read_against(publish, whole, reads)
     assert bad == 0
-    print(f"inbox: 0 bad of {done} reads of {seen.total() // 10} files")
+    record_property("seen", f"inbox: 0 bad of {done:,} reads of {seen.total() // 10:,} files")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -480,7 +498,7 @@ def test_a_recall_is_one_step(
 
 
 def test_expiry_and_claim_have_one_winner(
-    root: Path, folder: DropFolder, scaled: Callable[..., int]
+    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
 ) -> None:
     races = scaled(1_000, 20)
     gate = threading.Barrier(2)
@@ -516,7 +534,9 @@ def test_expiry_and_claim_have_one_winner(
     assert sorted([*recalled, *claimed]) == names
     assert sorted(path.name for path in (root / "work").iterdir()) == sorted(claimed)
     assert sorted(path.name for path in (root / "cancelled").iterdir()) == recalled
-    print(f"expiry against claim: {len(recalled)} recalled, {len(claimed)} claimed of {races}")
+    record_property(
+        "seen", f"{races:,} races: {len(recalled):,} recalled, {len(claimed):,} claimed"
+    )
 
 
 # --- answers and old files ------------------------------------------------------------------------

@@ -854,7 +854,7 @@ def test_half_written_files_change_nothing(world: World, scaled: Scaled) -> None
 
 
 def test_no_reading_of_a_file_that_is_being_written_is_ever_wrong(
-    tmp_path: Path, scaled: Scaled
+    tmp_path: Path, scaled: Scaled, record_property: Callable[..., None]
 ) -> None:
     path = tmp_path / "DWX_Orders.txt"
     row = (
@@ -896,7 +896,7 @@ def test_no_reading_of_a_file_that_is_being_written_is_ever_wrong(
     finally:
         ended.set()
         writer.join()
-    print(f"{reads} readings, {cut} of them cut")
+    record_property("seen", f"{reads:,} readings, {cut:,} of them cut")
 
 
 @pytest.mark.parametrize(

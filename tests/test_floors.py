@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ FLOORS = {
         "torra/config",
         "torra/trading_terms",
         "torra/failpoints",
+        "torra/time_limit",
         "torra/deny_reasons",
     ],
     1: [
@@ -76,6 +78,7 @@ FLOORS = {
         "torra/migrations",
         "torra/*_store",
         "torra/store_connection",
+        "torra/stored_times",
         "torra/broker_symbols",
         "torra/event_stream",
     ],
@@ -90,7 +93,11 @@ FLOORS = {
         "torra/bar_window",
         "torra/schedule",
         "torra/bar_closes",
+        "torra/timers",
+        "torra/clock_watch",
+        "torra/write_off",
         "torra/wiring",
+        "torra/lost_database",
         "torra/outlook",
         "torra/spending",
         "torra/courier",
@@ -123,6 +130,10 @@ FLOORS = {
         "torra/desk_plan",
         "torra/profile_commands",
         "torra/access_commands",
+        "torra/backup_commands",
+        "torra/backup_files",
+        "torra/backup_restore",
+        "torra/start_check",
         "torra/plain_errors",
         "torra/replay/*",
     ],
@@ -150,6 +161,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
 def floor_of(name: str) -> int:
     exact = [floor for floor, rows in FLOORS.items() if name in rows]
     if exact:
@@ -163,8 +175,13 @@ def matches(name: str, row: str) -> bool:
     return re.fullmatch(row.replace("*", "[^/]+"), name) is not None
 
 
-def imports(path: Path, name: str) -> Iterator[str]:
-    """Yield every imported module, those inside functions and TYPE_CHECKING too."""
+@cache
+def imports(path: Path, name: str) -> tuple[str, ...]:
+    """Return every imported module, those inside functions and TYPE_CHECKING too."""
+    return tuple(_imports(path, name))
+
+
+def _imports(path: Path, name: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (item.name for item in node.names)
@@ -197,6 +214,7 @@ def test_imports_only_go_down(name: str) -> None:
         assert below < floor or (below == floor and same_floor_free), f"{name} imports {target}"
 
 
+@cache
 def store_family() -> set[str]:
     return {
         name

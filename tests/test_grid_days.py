@@ -62,7 +62,7 @@ def test_the_feed_brings_every_bar_of_a_day_once(
     tmp_path: Path, host: str, days: list[datetime]
 ) -> None:
     end = days[-1] + DAY
-    for clock, (timeframe, minutes) in product(WALLS, (("M15", 15), ("H1", 60))):
+    for clock, (timeframe, minutes) in product(WALLS, (("M15", 15), ("M30", 30), ("H1", 60))):
         wall, server = WALLS[clock], ServerClock.parse(clock)
         feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, server, KEY)
         opens = list(whole(days, minutes))

@@ -248,7 +248,7 @@ def assert_agrees(bars: pd.DataFrame) -> None:
 
 
 def test_indicators_agree_with_the_slow_reference(scaled: Callable[..., int]) -> None:
-    for seed in range(scaled(100, 3)):
+    for seed in range(scaled(200, 3)):
         assert_agrees(walk(420 + 37 * (seed % 5), seed))
 
 

@@ -1,6 +1,7 @@
-"""What becomes of an attack: each text of two published collections, in each place it could enter.
+"""What becomes of an attack: hundreds of texts, in each place where one could enter (L6).
 
-The texts of tests/injection (their licences lie beside them) are put where an agent's prose, ids,
+The texts of two published collections in tests/injection (their licences lie beside them), and
+those that mean a page or a file harm (tests.hostile_texts), are put where an agent's prose, ids,
 flags and reasons go, and into headlines. What a later role reads outside the fence must be the same
 to the byte as if the agent had said something harmless, whatever nonce the attacker has in hand;
 and an agent that obeys can move the scores no further than one that does not.
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hostile_texts import TEXTS as HOSTILE
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -49,13 +51,22 @@ READERS: Final = ("bull_researcher", "bear_researcher", "risk_gate")
 FULL_DESK: Final = settings(mode="full", debate_rounds=2, second_look="never")
 
 
+PUBLISHED: Final = 205
+
+
 def texts() -> list[str]:
-    found = []
+    """Return the attacks: the published ones first."""
+    found: list[str] = []
     for name, (key, count) in FILES.items():
         lines = (CORPUS / name).read_text(encoding="utf-8").splitlines()
         assert len(lines) == count
         found += [json.loads(line)[key] for line in lines]
-    return found
+    return [*found, *filter(fits, HOSTILE.values())]
+
+
+def fits(text: str) -> bool:
+    """Tell whether a valid reply can hold a text in several places: else it is garbage (L1)."""
+    return 0 < len(text) < 1_000 and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 TEXTS: Final = texts()
@@ -136,13 +147,13 @@ def asked(script: dict[str, Any], **more: Any) -> dict[tuple[str, int], Any]:
 
 
 def some(scaled: Callable[..., int], share: int = 2) -> Iterator[int]:
-    """Yield the texts of this run: all at night, by day one in `share`."""
-    count = min(len(TEXTS), scaled(len(TEXTS) * 50 // share))
-    yield from range(0, len(TEXTS), len(TEXTS) // count)
+    """Yield the texts of this run: all at night, by day one in four times `share`."""
+    step = len(TEXTS) // scaled(len(TEXTS), least=len(TEXTS) // (4 * share))
+    yield from range(0, len(TEXTS), step)
 
 
 def test_the_collections_are_whole_and_carry_their_licences() -> None:
-    assert len(TEXTS) == 205
+    assert PUBLISHED == 205 and len(set(TEXTS)) >= 300
     assert all(isinstance(text, str) and text for text in TEXTS)
     for name in ("agent_injection_bench", "bastioncorpus"):
         assert "MIT License" in (CORPUS / f"LICENSE.{name}.MIT").read_text(encoding="utf-8")

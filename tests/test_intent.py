@@ -85,6 +85,7 @@ def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite) -> Non
     action = review("SELL", held("LONG", CLOSING), profile=profile)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
     assert action.denied == (DenyReason.DUPLICATE_SIGNAL,)
+    assert risk_engine.intent("SELL", held("LONG", CLOSING), on_opposite).legs == ()
     assert review("BUY", held("LONG", CLOSING), profile=profile).reason == "POSITION_HELD"
 
 
@@ -92,6 +93,7 @@ def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite) -> Non
 def test_an_opening_under_way_counts_as_a_position(state) -> None:
     action = review("BUY", held("LONG", state))
     assert (action.name, action.reason, action.drafts) == ("HOLD", "POSITION_HELD", ())
+    assert action.denied == ()  # nobody denied what nobody asked for
 
 
 def test_an_opening_carries_levels_and_size() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from instance_database import Database
 from tests.stores import open_database
+from torra import kill_switch
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.kill_switch import HALT, KillSwitch, halt_files
@@ -107,6 +109,26 @@ def test_a_fault_halts_before_it_can_be_written_down(
     assert database.trading_state() == "HALTED"
     assert files["main"].read_text(encoding="utf-8") == "store: database or disk is full\n"
     assert switch.engaged(), "room alone does not resume"
+
+
+def test_a_slow_disk_of_the_home_lets_nothing_go_on(
+    switch: KillSwitch, files: dict[str, Path], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what may be a share has its limit: the desk's own file is waited for."""
+
+    class Silent:
+        def run(self, _: object) -> NoReturn:
+            raise TimeoutError
+
+    files["desk"].parent.mkdir(parents=True)
+    files["desk"].touch()
+    monkeypatch.setattr(kill_switch, "of_folder", lambda _: Silent())
+    assert switch.engaged() == "the file HALT of desk is there"
+    switch.keep()
+    assert database.trading_state() == "HALTED"
+    files["desk"].unlink()
+    switch.keep()
+    assert files["desk"].exists() and switch.standing()[0] == "the HALT files are down (desk)"
 
 
 def test_a_halt_reaches_what_it_can(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from instance_database import Database
 from tests.stores import NOON, Hand, forked, key_of, open_database
 from torra.clock import iso
+from torra.tick_store import LONGEST_LEASE, lives
 
 TTL = 6.0
 
@@ -50,6 +51,36 @@ def test_a_lease_that_ran_out_is_taken_over(database: Database, now: Hand) -> No
     assert database.acquire_lease("b", TTL) == 2
     assert database.renew_lease("a", 1, TTL) is False
     assert database.renew_lease("b", 2, TTL) is True
+
+
+def test_a_lease_of_a_clock_that_was_ahead_is_free_when_that_is_put_right(
+    database: Database, now: Hand
+) -> None:
+    now.pass_by(3_600.0)
+    assert database.acquire_lease("a", TTL) == 1
+    now.pass_by(-3_540.0)
+    assert database.acquire_lease("b", TTL) == 2, "it would not run out for an hour"
+    now.pass_by(-60.0)
+    assert database.acquire_lease("c", TTL) is None, "so much, clocks of two programs may differ"
+
+
+@pytest.mark.parametrize("long", [60.001, 3_600.0, 3e9], ids=["a-little", "an-hour", "a-century"])
+def test_a_lease_that_is_longer_than_any_is_nobodys(database: Database, long: float) -> None:
+    """Its end is damaged: a desk would stand by until then."""
+    assert database.acquire_lease("a", TTL) == 1
+    for seconds, epoch in ((60.0, None), (long, 2)):
+        with database.transaction():
+            expires = iso(NOON + timedelta(seconds=seconds))
+            database._change("UPDATE lease SET expires_at = ?", expires)
+        assert database.acquire_lease("b", TTL) == epoch
+
+
+def test_who_asks_for_no_lease_does_not_believe_it_either(database: Database) -> None:
+    database.acquire_lease("a", TTL)
+    row = database.lease() or {}
+    for longer, alive in ((timedelta(0), True), (timedelta(seconds=1), False)):
+        row["expires_at"] = iso(NOON + LONGEST_LEASE + longer)
+        assert lives(row, NOON) is alive
 
 
 def test_renewing_keeps_it(database: Database, now: Hand) -> None:

@@ -247,6 +247,42 @@ def _migrate_in_child(folder: Path, stop_at: int | None) -> int:
     return int(told or b"0")
 
 
+ONCE = {
+    "a tick's row": ("sentiment", "torra_key", ""),
+    "its twin": ("chains", "sentiment_id", ""),
+    "its journal": ("journal", "torra_key", ""),
+    "its claim": ("ticks", "instance, timeframe, bar_time", ""),
+    "each of its calls": ("calls", "torra_key, role, round, attempt", ""),
+    "a signal": ("signals", "sid", ""),
+    "an unfinished opening": (
+        "signals", "instance", "kind = 'open' AND state IN "
+        "('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL')",
+    ),
+    "a proposal": ("proposals", "sid", ""),
+    "an event of a stream": ("stream_events", "stream_id, seq", ""),
+    "the end of a stream": ("stream_events", "stream_id", "terminal = 1"),
+    "an entry of the audit log": ("audit", "hash", ""),
+    "a look at agents": ("agent_standing", "fingerprint, look", ""),
+    "the number of a setting": ("agent_standing", "trial, look", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ONCE)
+def test_what_may_be_there_once_is_unique_in_the_file_itself(tmp_path: Path, what: str) -> None:
+    table, columns, only = ONCE[what]
+    database = open_database(tmp_path)
+    ask = database.connection().conn.execute
+    unique = [row[1] for row in ask(f"PRAGMA index_list({table})") if row[2]]
+    found = set()
+    for name in unique:
+        sql = ask("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        of = ", ".join(row[2] for row in ask(f"PRAGMA index_info({name})"))
+        where = " ".join((sql[0] if sql and sql[0] else "").partition(" WHERE ")[2].split())
+        found.add((of, where))
+    database.close()
+    assert (columns, only) in found
+
+
 def test_there_is_one_connection_factory() -> None:
     found = [
         path.relative_to(ROOT).as_posix()

@@ -19,6 +19,7 @@ import pytest
 from flask.testing import FlaskClient
 from visitors import ACCESS, bearer
 
+from instance_database import Database
 from torra import kill_switch, running, trading_commands
 from torra.audit_store import seal
 from torra.config import DeskSettings, Profile
@@ -256,6 +257,13 @@ def quick(monkeypatch: pytest.MonkeyPatch, backing: Backing) -> Backing:
     return backing
 
 
+def wait(database: Database, seconds: float) -> float:
+    """Set for how long this thread waits for a lock; return for how long it did."""
+    before, database._busy_seconds = database._busy_seconds, seconds
+    database.connection().execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+    return before
+
+
 def halts(backing: Backing) -> list[bool]:
     folders = (backing.home, backing.home.parent / "channel")
     return [(folder / "control" / "HALT").exists() for folder in folders]
@@ -363,11 +371,11 @@ def nothing_can_be_written(backing: Backing) -> Iterator[None]:
     (backing.home / "control").write_text("a file where the folder should be")
     (backing.home.parent / "channel").rmdir()
     other = desks.open_database(backing.home)
-    seconds, backing.database._busy_seconds = backing.database._busy_seconds, 0.0
+    seconds = wait(backing.database, 0.0)
     with other.transaction():
         yield
     other.close()
-    backing.database._busy_seconds = seconds
+    wait(backing.database, seconds)
     (backing.home / "control").unlink()
     (backing.home.parent / "channel").mkdir()
 
@@ -415,7 +423,7 @@ def test_a_resume_that_the_database_does_not_take_changes_nothing(quick: Backing
     switch.halt("a fault")
     switch.hold("a fault")
     other = desks.open_database(quick.home)
-    quick.database._busy_seconds = 0.0
+    wait(quick.database, 0.0)
     with other.transaction():
         assert post(client, "resume", reason="it is over")[0] == 503
     other.close()

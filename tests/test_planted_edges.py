@@ -145,7 +145,9 @@ def _rng(spec: dict[str, int]) -> Generator:
     return Generator(PCG64(spec["seed"]))
 
 
-def test_on_random_walks_no_arm_shows_an_edge(scaled: Callable[..., int], tmp_path: Path) -> None:
+def test_on_random_walks_no_arm_shows_an_edge(
+    scaled: Callable[..., int], tmp_path: Path, record_property
+) -> None:
     """The share of false claims is within the nominal level, and within it without placebos too."""
     seeds = scaled(200) // 2 * 2 if scaled(200) > 2 else 1
     bars = BARS_BY_NIGHT if seeds > 1 else BARS_BY_DAY
@@ -155,6 +157,7 @@ def test_on_random_walks_no_arm_shows_an_edge(scaled: Callable[..., int], tmp_pa
         found = shards.run_all(jobs, claimed_on_a_walk, executor, keep=tmp_path)
     for kind in ("claims", "without_placebos"):
         claimed = [edge for one in found for edge in one[kind].values()]
-        print(kind, sum(claimed), "of", len(claimed), "arms on", seeds, "walks")
+        told = f"{sum(claimed)} {kind} of {len(claimed):,} arms on {seeds} walks"
+        record_property("seen", told.replace("_", " "))
         assert binomial_tail(sum(claimed), len(claimed), LEVEL) > 0.01
     assert min(one["trades"]["l1"] for one in found) > bars / 50

@@ -680,7 +680,9 @@ def check_doubt(history: History, findings: tuple[Finding, ...]) -> None:
             assert sid in alarmed
 
 
-def test_random_histories_end_as_the_broker_has_it(scaled: Callable[..., int]) -> None:
+def test_random_histories_end_as_the_broker_has_it(
+    scaled: Callable[..., int], record_property: Any
+) -> None:
     ends: Counter[str] = Counter()
     for seed in range(scaled(5000)):
         history = History(random.Random(seed))
@@ -696,5 +698,6 @@ def test_random_histories_end_as_the_broker_has_it(scaled: Callable[..., int]) -
                 ends["deals forgotten"] += 1
         except (AssertionError, ValueError) as error:
             raise AssertionError(f"history {seed}") from error
-    print(dict(ends))
+    told = ", ".join(f"{number:,} {end}" for end, number in sorted(ends.items()))
+    record_property("seen", told)
     assert len(ends) == 10, "every kind of end is met"

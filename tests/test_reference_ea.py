@@ -587,7 +587,7 @@ UNSENT = {"intent", "before_send"}
 
 @pytest.mark.parametrize("kind", ["open", "close"])
 def test_a_crash_at_any_two_points_makes_one_order(
-    tmp_path: Path, kind: str, scaled: Callable[..., int]
+    tmp_path: Path, kind: str, scaled: Callable[..., int], record_property: Any
 ) -> None:
     """Promise D4 for the Advisor: all points and all ordered pairs of them."""
     ends: Counter[str] = Counter()
@@ -613,7 +613,8 @@ def test_a_crash_at_any_two_points_makes_one_order(
         ends[told.status] += 1
         shutil.rmtree(stage.root)
     assert ends["FILLED"]
-    print(f"{kind}: {len(chosen)} crash pairs of {len(PAIRS)}: {dict(ends)}, never two orders")
+    told = ", ".join(f"{number:,} {end}" for end, number in sorted(ends.items()))
+    record_property("seen", f"{kind}: {len(chosen):,} crash pairs: {told}, never two orders")
 
 
 @pytest.mark.parametrize("delay", [0.0, 5.0])
@@ -700,7 +701,7 @@ def test_an_advisor_that_comes_second_neither_sends_nor_refuses(stage: Stage, mo
 
 
 def test_two_advisors_on_one_inbox_execute_each_signal_once(
-    tmp_path: Path, scaled: Callable[..., int]
+    tmp_path: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
     count = scaled(1_000, 24)
     stage = Stage(tmp_path)
@@ -751,7 +752,7 @@ def test_two_advisors_on_one_inbox_execute_each_signal_once(
     reports = {report.sid: report.status for report in stage.bridge.poll()}
     assert reports == {o.sid: "FILLED" for o in orders}
     assert stage.names("work") == stage.names("inbox") == []
-    print(f"two Advisors: {count} signals, each executed once; claims {dict(claims)}")
+    record_property("seen", f"two Advisors: {count:,} signals, each executed once")
 
 
 # --- a process of its own -------------------------------------------------------------------------
@@ -759,10 +760,10 @@ def test_two_advisors_on_one_inbox_execute_each_signal_once(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_an_advisor_in_a_process_of_its_own_is_killed_and_comes_back(
-    tmp_path: Path, scaled: Callable[..., int]
+    tmp_path: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
     """The real thing, in real time: separate process, SIGKILL, restart."""
-    points = [*POINTS][: scaled(len(POINTS) * 2, 1)] if scaled(100) >= 100 else ["after_send"]
+    points = [*POINTS][: scaled(len(POINTS) * 2, 1)] if scaled.whole else ["after_send"]
     clock = System()
     channel = Channel(folder=str(tmp_path / "main"), account=ACCOUNT)
     bridge = TorraFiles("main", channel, clock, environment=ENVIRONMENT)
@@ -783,7 +784,7 @@ def test_an_advisor_in_a_process_of_its_own_is_killed_and_comes_back(
         sends = sum(e.comment == sent.sid for e in FakeBroker(broker, ACCOUNT).executions)
         assert sends == (told.status == "FILLED")
         assert told.status == ("UNKNOWN_NOT_SENT" if point in UNSENT else "FILLED")
-    print(f"killed processes: {points}")
+    record_property("seen", f"{len(points)} killed processes of an Advisor")
 
 
 def start(root: Path, broker: Path, **environment: str) -> subprocess.Popen[bytes]:

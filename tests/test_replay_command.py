@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
+from click import _termui_impl
 from click.testing import CliRunner, Result
 
 from torra import wiring
@@ -198,7 +198,7 @@ def test_an_interruption_says_what_it_leaves(
 
 def test_a_bar_is_not_drawn_at_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(click._termui_impl.ProgressBar, "update", lambda _, n: drawn.append(n))
+    monkeypatch.setattr(_termui_impl.ProgressBar, "update", lambda _, n: drawn.append(n))
     with commands.progress(10_050, "ticks") as forward:
         for _ in range(10_050):
             forward(1)

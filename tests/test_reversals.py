@@ -197,7 +197,9 @@ class Life:
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_every_leg_is_accounted_for(part: int, tmp_path: Path, scaled: Any) -> None:
+def test_every_leg_is_accounted_for(
+    part: int, tmp_path: Path, scaled: Any, record_property: Any
+) -> None:
     seen: Counter[str] = Counter()
     for number in range(scaled(150, least=1)):
         seed = part * 1000 + number
@@ -210,5 +212,6 @@ def test_every_leg_is_accounted_for(part: int, tmp_path: Path, scaled: Any) -> N
             raise AssertionError(f"seed {seed}: {error}") from error
         life.database.close()
         seen += life.seen
-    print(dict(seen))
+    told = ", ".join(f"{count:,} {name}" for name, count in sorted(seen.items()))
+    record_property("seen", told)
     assert seen["open CLOSED"] and seen["REVERSE"], seen

@@ -33,7 +33,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     return secrets.randbelow(2**32) if request.config.getoption("--nightly") else SEED
 
 
-def test_no_ticket_is_let_through_or_held_back_wrongly(scaled, seed) -> None:
+def test_no_ticket_is_let_through_or_held_back_wrongly(scaled, seed, record_property: Any) -> None:
     count, passed = scaled(100_000), 0
     told: Counter[DenyReason] = Counter()
     alone: Counter[DenyReason] = Counter()
@@ -44,8 +44,8 @@ def test_no_ticket_is_let_through_or_held_back_wrongly(scaled, seed) -> None:
         passed += not reasons
         told.update(reasons)
         alone.update(reasons if len(reasons) == 1 else ())
-    print(f"\n{count} tickets, {passed} passed, seed {seed}")
-    print(*(f"{reason} {told[reason]} (alone {alone[reason]})" for reason in told), sep=", ")
+    rarest = f"each of {len(told)} reasons at least {min(alone.values()):,} times alone"
+    record_property("seen", f"{count:,} tickets, {passed:,} passed, {rarest}; seed {seed}")
     assert set(told) == set(alone) == set(DenyReason) - ELSEWHERE
     assert min(told.values()) > count * 0.004
     assert count * 0.2 < passed < count * 0.6
@@ -89,7 +89,7 @@ def question(chance: Random) -> Question:
     return Question(spec, side, price, atr, risk, share)
 
 
-def test_the_loss_at_the_stop_stays_in_its_budget(scaled, seed) -> None:
+def test_the_loss_at_the_stop_stays_in_its_budget(scaled, seed, record_property: Any) -> None:
     """Realised risk after rounding is never above its share, and no step is given away."""
     count, sized = scaled(100_000), 0
     for number in range(count):
@@ -107,7 +107,7 @@ def test_the_loss_at_the_stop_stays_in_its_budget(scaled, seed) -> None:
             larger = max(exactly(lots) + exactly(spec.lot_step), exactly(spec.lot_min))
             assert not fits(larger, at, spec, risk, exactly(share)), told
         sized += lots > 0
-    print(f"\n{count} sizes, {sized} above zero, seed {seed}")
+    record_property("seen", f"{count:,} sizes, {sized:,} above zero; seed {seed}")
     assert sized > count * 0.4
 
 
@@ -173,7 +173,7 @@ def said_of(asked: dict[str, Any], account: Account) -> tuple[set[str], float, L
     return set().union(*looks), sizes[1], at
 
 
-def test_a_plan_is_looked_at_like_any_other_ticket(scaled, seed) -> None:
+def test_a_plan_is_looked_at_like_any_other_ticket(scaled, seed, record_property: Any) -> None:
     """`review` opens what the oracle lets through, and denies for the oracle's reasons."""
     count = scaled(20_000)
     opened = halted = 0
@@ -187,6 +187,6 @@ def test_a_plan_is_looked_at_like_any_other_ticket(scaled, seed) -> None:
         only = bool(said) and said <= {"MESSAGE_RATE", "REPEATED_EXECUTION"}
         assert (action.halt is not None) is only, (seed, number)
         opened, halted = opened + (not said), halted + only
-    print(f"\n{count} plans, {opened} opened, {halted} halted, seed {seed}")
+    record_property("seen", f"{count:,} plans, {opened:,} opened, {halted:,} halted; seed {seed}")
     assert opened > count * 0.1
     assert halted > count * 0.01

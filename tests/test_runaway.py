@@ -10,8 +10,10 @@ import pytest
 
 import signal_bridge
 from instance_database import Database
-from tests.stores import NOON, Hand, open_database
+from tests import desks
+from tests.stores import NOON, Hand, open_database, opening
 from torra import risk_engine
+from torra.clock import iso
 from torra.config import Profile
 from torra.risk_engine import Action
 
@@ -96,3 +98,28 @@ def test_a_desk_that_trades_as_often_as_it_may_is_not_halted(tmp_path: Path) -> 
     assert decide(database, "HOLD", NOON + timedelta(minutes=7), PROFILE).name == "HOLD"
     assert database.trading_state() == "ACTIVE", "nothing was asked for, so nothing is denied"
     database.close()
+
+
+def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
+    """The message that was one too many is not sent, and the desk says why it stopped."""
+    often = Profile.model_validate(
+        {"thresholds": {"buy": 0.05, "sell": 0.05}, "risk": {"max_signals_per_hour": 1}}
+    )
+    desk = desks.open_desk(tmp_path, (desks.EUR,), profile=often)
+    desks.take_lease(desk)
+    for number in range(12):
+        sent = opening(
+            f"T{number}", instance="EURUSD", decided_at=desk.clock.now() + HOUR / 2, state="PENDING"
+        )
+        desk.database.enqueue_signal(sent)
+        desk.database.move_signal(sent["sid"], "CANCELLED")
+        moment = desks.step(desk)
+        record = desk.database.latest_tick("EURUSD", "H1")
+        assert record is not None
+        if record["verdict"] != "HOLD":
+            break
+    assert (record["action"], record["reason"], record["signals"]) == ("HOLD", "MESSAGE_RATE", [])
+    assert desk.database.trading_state() == "HALTED"
+    told = desk.database.trading_states(1)[0]["reason"]
+    assert told == f"MESSAGE_RATE of EURUSD H1 at {iso(moment)}"
+    desk.database.close()

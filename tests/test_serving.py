@@ -7,6 +7,7 @@ import http.client
 import socket
 import threading
 
+import loopback
 import pytest
 from demo_view import ScriptedView
 from flask import request
@@ -102,7 +103,7 @@ def running():
         return answer, text
 
     yield ask
-    found.trigger.pull_trigger(found.close)  # closed by the thread that reads
+    loopback.end(found)
     thread.join(10)
     found.task_dispatcher.shutdown()
     assert not thread.is_alive()

@@ -305,6 +305,26 @@ def test_a_halt_between_the_look_and_the_submission_stops_it() -> None:
     assert len(wire.sent) == 1
 
 
+@pytest.mark.parametrize("what", ["halt", "lease"])
+def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
+    """Halt and lease are asked after everything else that can take its time."""
+    store, wire, ready = Memory(), ScriptedBridge(), []
+    (row,) = write(store, OPEN)
+
+    def made_ready(row):
+        ready.append(row["sid"])
+        return order(row)
+
+    signal_bridge.send_pending(
+        store, wire, made_ready, now=lambda: T,
+        stopped=stopped_by(ready if what == "halt" else ""),
+        ours=lambda: what == "halt" or not ready,
+    )  # fmt: skip
+    assert ready == [row["sid"]]
+    assert wire.sent == []
+    assert store.rows[row["sid"]]["state"] == "PENDING"
+
+
 @pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
 @pytest.mark.parametrize("paper", [True, False])
 def test_reducing_takes_every_opening_back_and_lets_closes_go(start, paper) -> None:

@@ -35,13 +35,14 @@ from torra.bridges.torra_files import TorraFiles
 from torra.clock import System, floor
 from torra.config import Channel, Instance, Profile
 from torra.courier import Addressee, Courier
-from torra.failpoints import POINTS, VARIABLE, reach
+from torra.failpoints import ON_THE_WAY, VARIABLE, reach
 from torra.kill_switch import HALT, KillSwitch
 from torra.risk_engine import Levels, SignalDraft
 from torra.signal_states import UNEXECUTED
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
+POINTS = ON_THE_WAY
 KEY = "a key for the kill test, of 32 bytes and more"
 NAMES = tuple(f"E{number}" for number in range(6))
 INSTANCES = {
@@ -270,9 +271,10 @@ def test_no_kill_doubles_or_loses_an_order(
         state = case(world, len(ends), ours, theirs, dice)
         ends[world.decided[-1]] = state
     check(world, ends)
-    told = {**world.kills, **Counter(ends.values()), "points": dict(world.reached)}
-    record_property("kills", told)
-    print(f"{len(ends)} decisions, killed, ended, and who died at a point of his own: {told}")
+    told = ", ".join(f"{number:,} {end}" for end, number in sorted(Counter(ends.values()).items()))
+    killed = f"{world.kills['torra']} kills of Torra and {world.kills['ea']} of the advisor"
+    points = f"{len(world.reached)} points died at"
+    record_property("seen", f"{killed} over {len(ends)} decisions: {told}; {points}")
 
 
 ALONE = [*((point, "") for point in POINTS), *(("", point) for point in EA_POINTS)]

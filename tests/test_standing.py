@@ -244,7 +244,7 @@ def test_the_desk_looks_every_hour_and_not_while_it_stands_by(tmp_path: Path) ->
     desk = desks.open_desk(tmp_path)
     desk.open()
     try:
-        job = desk._scheduler.get_job("agents")
+        job = desk._timers.job("agents")
         assert job.func == desk.look_at_agents
         assert job.trigger.interval == schedule.LOOK_EVERY
         desk.epoch = None

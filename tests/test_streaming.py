@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import loopback
 import pytest
 from demo_view import ScriptedView
 from entrance import OURS, Moved, compiled, csrf_of
@@ -548,7 +549,7 @@ def served(backing: Backing) -> Iterator[int]:
     try:
         yield running.effective_port
     finally:
-        running.trigger.pull_trigger(running.close)
+        loopback.end(running)
         thread.join(WAIT)
         running.task_dispatcher.shutdown()
 

@@ -731,7 +731,7 @@ def test_a_folder_that_comes_later_is_taken_then(tmp_path: Path) -> None:
 
 
 def test_nothing_is_sent_to_a_dead_advisor_and_nothing_fires_late(
-    tmp_path: Path, scaled: Callable[..., int]
+    tmp_path: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
     """Random outages: silent for more than ALIVE_SECONDS means no publishing, back means more."""
     dice = random.Random(7)
@@ -766,7 +766,8 @@ def test_nothing_is_sent_to_a_dead_advisor_and_nothing_fires_late(
     assert len(sends) == len(set(sends))
     assert refused > outages / 2
     assert expired
-    print(f"outages: {outages}, {refused} refusals to publish, {expired} expired, 0 fired late")
+    told = f"{outages:,} outages, {refused:,} refusals, {expired:,} expired, 0 fired late"
+    record_property("seen", told)
 
 
 def in_seconds(stage: Stage, seconds: float) -> Any:

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.stores import NOON, count, key_of, open_database, opening, save
 from torra import store_connection
 from torra.clock import System
 from torra.config import ROOT
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 
 FOREVER = 60.0
 
@@ -94,6 +94,18 @@ def test_a_foreign_writer_is_waited_for_then_told(database: Database) -> None:
         assert database.trading_state() == "ACTIVE", "reading goes on"
         other.execute("ROLLBACK")
     bump(database)
+
+
+@pytest.mark.parametrize("wait", [None, 0.2], ids=["patient", "told"])
+def test_a_transaction_is_a_writers_from_its_beginning(
+    database: Database, wait: float | None
+) -> None:
+    with closing(sqlite3.connect(database.path, timeout=0, isolation_level=None)) as other:
+        with database.transaction(wait):
+            assert database.trading_state() == "ACTIVE"  # read only, and nobody writes meanwhile
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+        other.execute("BEGIN IMMEDIATE")
 
 
 def test_a_thread_of_ours_is_waited_for_then_told(database: Database) -> None:
@@ -251,6 +263,30 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     assert database.quick_check() != "ok"
     database.close()
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def another(path: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE ticks (a)")
+
+
+@pytest.mark.parametrize("happens", [gone, another])
+def test_a_file_that_was_deleted_or_replaced_is_not_written_to(
+    happens: Callable[[Path], None], database: Database
+) -> None:
+    save(database, NOON)
+    happens(database.path)
+    left = database.path.exists()
+    with pytest.raises(StoreBroken, match="deleted, moved or replaced"), database.transaction():
+        pass
+    with ThreadPoolExecutor(1) as pool, pytest.raises(StoreBroken, match="torra restore"):
+        pool.submit(database.trading_state).result()
+    assert database.path.exists() == left  # nothing was made in its place
 
 
 def test_a_closed_database_says_so(database: Database) -> None:

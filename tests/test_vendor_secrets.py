@@ -6,6 +6,7 @@ the vendor's error quotes the key, and in everything that other servers were sen
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -44,8 +45,10 @@ from tests.vendor_server import (
 from torra.config import DeskSettings
 from torra.dashboard.desk_view import DatabaseView
 from torra.errors import ConfigError
-from torra.providers.addresses import address
+from torra.providers import transport
+from torra.providers.addresses import Address, address
 from torra.providers.switchboard import Switchboard
+from torra.providers.wire import Wire
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PROXIES: Final = (
@@ -266,6 +269,32 @@ def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
             assert client.get(server.url).status_code == 502
         assert len(proxy.seen) == 1
         assert server.exchanges == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://other.test/v1/messages",
+        "http://vendor.test/v1/messages",
+        "https://vendor.test:8443/v1/messages",
+        "https://vendor.test/v2/messages",
+        "https://vendor.test/v1x",
+    ],
+    ids=["host", "scheme", "port", "path", "beginning"],
+)
+def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
+    """Whatever made it: a redirect, a setting or a fault of an SDK."""
+    server = Address(ANTHROPIC, "https://vendor.test/v1", "k" * 40, official=False, local=False)
+    wire = Wire(server, until=60.0)
+
+    async def made(url: str) -> httpx2.Request:
+        return transport._ours(httpx2.Request("POST", url), wire, b"{}")
+
+    with pytest.raises(transport.ReplyUnreadable, match="another place"):
+        asyncio.run(made(place))
+    assert wire.failure == "misdirected"
+    sent = asyncio.run(made("https://vendor.test/v1/messages"))
+    assert any(server.key in value for value in sent.headers.values())
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

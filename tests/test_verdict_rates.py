@@ -17,7 +17,9 @@ ALL_BARS = 9000
 
 @pytest.mark.parametrize("instance", [desks.BTC, desks.EUR], ids=lambda item: item.id)
 @pytest.mark.timeout(3000)
-def test_each_verdict_is_neither_rare_nor_common(instance, tmp_path: Path, scaled) -> None:
+def test_each_verdict_is_neither_rare_nor_common(
+    instance, tmp_path: Path, scaled, record_property
+) -> None:
     bars = scaled(ALL_BARS)
     desk = desks.open_desk(tmp_path, (instance,))
     desks.take_lease(desk)
@@ -28,7 +30,8 @@ def test_each_verdict_is_neither_rare_nor_common(instance, tmp_path: Path, scale
     desk.database.close()
     total = sum(found.values())
     shares = {side: found.get(side, 0) / total for side in ("BUY", "SELL")}
-    print(f"{instance.id}: {total} ticks of {ran} bars, " + str(shares))
+    told = " and ".join(f"{share:.1%} {side}" for side, share in shares.items())
+    record_property("seen", f"{instance.id}: {told} of {total:,} ticks")
     assert total > 0.9 * min(ran, bars)
     if bars == ALL_BARS:  # a few days say nothing about rates
         assert all(LEAST <= share <= MOST for share in shares.values()), shares

@@ -117,14 +117,16 @@ def test_pages_are_quick(large, scaled):
 
 
 def test_the_benchmark_checks_its_targets():
-    targets = bench_pages.TARGETS.items()
-    found = {name: {"median": most, "p95": most * 2, "wall": most * 3} for name, most in targets}
-    bench_pages.check(found)
-    assert [row[2] for row in bench_pages.rows(found)] == ["<= 50 ms", "<= 80 ms", "<= 60 ms"]
-    found["symbol"]["median"] += 0.1
-    with pytest.raises(RuntimeError, match="symbol"):
-        bench_pages.check(found)
+    rows = {row.figure: row for row in bench_pages.PART.rows if row.target}
+    assert {row.bound() for row in rows.values()} == {
+        "<= 50.0 ms", "<= 80.0 ms", "<= 60.0 ms", "<= 5.00 s"
+    }  # fmt: skip
+    for name, most in bench_pages.TARGETS.items():
+        target = rows[f"{name}_median"].target
+        assert target.met(most) and not target.met(most + 0.1)
     assert bench_pages.percentile(list(range(1, 101)), 95) == 95
+    found = bench_pages.flat({"symbol": {"median": 3.0, "wall": 4.0}})
+    assert found == {"symbol_median": 3.0, "symbol_wall": 4.0}
 
 
 # --- nothing old ---

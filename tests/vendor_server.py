@@ -7,7 +7,8 @@ repeats. A role without a row gets honest replies. The entries are
     HONEST            a reply that fits the role's schema and cites what the prompt shows
     Reply(...)        a reply with other text, another stop reason, or several of it
     Status(...)       an error in the vendor's own words, with headers
-    Hang, Drip, Reset, Truncated, Redirect, Raw, Huge    what goes wrong below the protocol
+    Hang, Drip, Reset, Truncated, SlowClose, Redirect, Raw, Huge
+                      what goes wrong below the protocol
     Late(seconds, entry)    the same, later
     a function of Exchange  whatever it returns, of the above
 
@@ -131,6 +132,11 @@ class Reset:
 @dataclass(frozen=True)
 class Truncated:
     """The connection ends before the body does."""
+
+
+@dataclass(frozen=True)
+class SlowClose:
+    """The whole body, whose end only the close of the connection would tell, and no close."""
 
 
 @dataclass(frozen=True)
@@ -338,6 +344,11 @@ class _Conversation(BaseHTTPRequestHandler):
                 body = completion(exchange, HONEST)
                 self._send(200, body[: len(body) // 2], **{"content-length": str(len(body))})
                 self.close_connection = True
+            case SlowClose():
+                self._head(200, {"connection": "close"})
+                self.wfile.write(completion(exchange, HONEST))
+                self.wfile.flush()
+                self._pause(exchange, LONGEST)
             case Huge():
                 self._flood(entry, exchange)
             case _:

@@ -15,6 +15,7 @@ from typing import Final
 
 from torra.bridges.book_rows import read_symbol
 from torra.bridges.dwx import Dwx
+from torra.bridges.limited_disk import LimitedDisk
 from torra.bridges.messages import Heartbeat, MessageError, Symbols, decode
 from torra.bridges.mt5_direct import Mt5Direct
 from torra.bridges.mt5_terminal import Terminal, load_package
@@ -24,10 +25,12 @@ from torra.broker_clock import ServerClock
 from torra.clock import System
 from torra.config import MT5_FEEDS, Channel, DeskSettings, Instance
 from torra.errors import ConfigError
+from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.feeds.protocol import Feed
-from torra.kill_switch import state_folder
+from torra.kill_switch import HALT, state_folder
+from torra.time_limit import of_folder
 
 HEARTBEAT: Final = Path("state") / "ea.json"
 SYMBOLS: Final = Path("state") / "symbols.json"
@@ -81,7 +84,9 @@ def _bridge(
     channel, clock = settings.channels[name], System()
     symbols = [item.broker_name for item in settings.instances if item.channel == name]
     if kind == "torra_files":
-        return TorraFiles(name, channel, clock, environment=environment)
+        disk = LimitedDisk(of_folder(folder_of(name, channel, environment)))
+        halts = (home / HALT,)
+        return TorraFiles(name, channel, clock, environment=environment, disk=disk, halts=halts)
     if kind == "dwx":
         return Dwx(name, channel, state_folder(home, name), symbols, clock)
     return Mt5Direct(name, channel, state_folder(home, name), symbols, clock, _terminal())
@@ -97,10 +102,11 @@ def trouble(
     if kind != "torra_files":
         return ""
     folder = folder_of(name, channel, environment)
-    if not folder.is_dir():
-        return f"the folder {folder} is not there yet: start the Expert Advisor, or mend its path"
     try:
-        raw = (folder / HEARTBEAT).read_bytes()
+        if not of_folder(folder).run(folder.is_dir):
+            told = "is not there yet: start the Expert Advisor, or mend its path"
+            return f"the folder {folder} {told}"
+        raw = of_folder(folder).run((folder / HEARTBEAT).read_bytes)
         beat = decode(raw, Heartbeat, key_of(channel, environment))
     except OSError as error:
         return f"the Expert Advisor has left no sign of life: {error.strerror}"
@@ -129,7 +135,8 @@ def _feed(instance: Instance, channel: Channel, environment: Mapping[str, str]) 
     if instance.feed == "mt5_direct":
         return Mt5DirectFeed(_terminal(), symbols, clock, System())
     folder = folder_of(instance.channel, channel, environment)
-    return Mt5FilesFeed(folder, symbols, clock, key_of(channel, environment))
+    feed = Mt5FilesFeed(folder, symbols, clock, key_of(channel, environment))
+    return LimitedFeed(feed, of_folder(folder))
 
 
 def quote(
@@ -143,9 +150,10 @@ def quote(
     if instance.bridge != "torra_files":
         return None
     channel = settings.channels[instance.channel]
-    path = folder_of(instance.channel, channel, environment) / SYMBOLS
+    folder = folder_of(instance.channel, channel, environment)
     try:
-        told = decode(path.read_bytes(), Symbols, key_of(channel, environment))
+        raw = of_folder(folder).run((folder / SYMBOLS).read_bytes)
+        told = decode(raw, Symbols, key_of(channel, environment))
         terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
     except (OSError, MessageError):
         return None

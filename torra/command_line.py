@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from torra.access_commands import audit, token
+from torra.backup_commands import backup, restore
 from torra.first_steps import init
 from torra.plain_errors import plainly
 from torra.profile_commands import profile
@@ -274,7 +275,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 
 COMMANDS = (
-    init, profile, token, audit,
+    init, profile, token, audit, backup, restore,
     replay, recompose, sweep, scorecard, standing, lookahead, consistency,
 )  # fmt: skip
 

@@ -91,7 +91,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.STALE_SCORE: Denial(
         "the verdict has outlived its signal, or its proposal", "freqtrade", _ENGINE
     ),
-    _R.CLOCK_SKEW: Denial("the clocks of the two sides differ", "freqtrade", "risk_engine, bridge"),
+    _R.CLOCK_SKEW: Denial(
+        "the clocks of the two sides differ, or the desk's was set back while the signal waited",
+        "freqtrade",
+        "risk_engine, signal_bridge, bridge",
+    ),
     _R.MARKET_CLOSED: Denial("the symbol is not traded now", "freqtrade", _ENGINE),
     _R.BAD_NUMBER: Denial(
         "a price, an ATR, a level, a size or an account figure is not a usable number",

@@ -1,8 +1,9 @@
 """Named points at which a test can end the process, as a power cut would.
 
 `reach` does nothing unless the environment variable TORRA_CRASH_AT names its point; then the
-process kills itself at once, with nothing flushed and nothing tidied. Every name is in POINTS, so
-that a test can go through all of them and a misspelt one is found.
+process kills itself at once, with nothing flushed and nothing tidied. `POINT:3` names the third
+time that the process comes there. Every name is in POINTS, so that a test can go through all of
+them and a misspelt one is found.
 """
 
 from __future__ import annotations
@@ -13,7 +14,26 @@ from typing import Final
 
 VARIABLE: Final = "TORRA_CRASH_AT"
 
-POINTS: Final = (
+IN_A_TICK: Final = (
+    "claimed",
+    "moved",
+    "scored",
+    "reserved",
+    "asked",
+    "settled",
+    "debated",
+    "saved",
+    "recorded",
+    "finished",
+    "published",
+)
+"""From a claim to what goes out on paper, in that order. `reserved`, `asked` and `settled` are met
+by ticks that pay, `moved` (inside its transaction) where the paper bridge reports; `saved`,
+`recorded` and `finished` lie inside the transaction that stores the tick, `published` inside the
+one that marks a signal.
+"""
+
+ON_THE_WAY: Final = (
     "enqueued",
     "committed",
     "tmp_half",
@@ -26,8 +46,24 @@ POINTS: Final = (
 )
 """Between a verdict and its acknowledgement, in that order."""
 
+POINTS: Final = IN_A_TICK + ON_THE_WAY
+
+_passed: dict[str, int] = {}
+
 
 def reach(point: str) -> None:
     """Pass a point, unless the environment says that the process ends here."""
-    if os.environ.get(VARIABLE) == point:
-        os.kill(os.getpid(), signal.SIGKILL)
+    named = os.environ.get(VARIABLE)
+    if named and named.partition(":")[0] == point:
+        _count(point, int(named.partition(":")[2] or 1))
+
+
+def strike() -> None:
+    """End the process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _count(point: str, last: int) -> None:
+    _passed[point] = _passed.get(point, 0) + 1
+    if _passed[point] == last:
+        strike()

@@ -2,7 +2,8 @@
 
 What MetaTrader 5 says of itself is read from the channel's folder where it can be; what is to be
 written is torra.desk_plan's. Both files are put in place or neither: each is written beside its
-place, read back by the models that will read it later, then renamed.
+place, read back by the models that will read it later, then renamed. What a kill between the two
+leaves is undone by the next `torra init` or `torra run`.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
 otherwise. No channel key is ever written to a file or into --json; one that is asked for is shown
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from torra.clock import EPOCH, TIMEFRAMES, token
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 
 if TYPE_CHECKING:
     from torra.bridges.messages import Heartbeat, Symbols
@@ -42,6 +43,15 @@ BRIDGES: Final = ("paper", "torra_files", "mt5_direct", "dwx")
 EXECUTIONS: Final = ("auto", "approve", "off")
 PROVIDERS: Final = ("rules", "anthropic", "google", "openai_compatible")
 """What may be chosen, the default first."""
+
+NOTE: Final = "init.json"
+"""In a home, while both files are put in place: which file goes where."""
+
+DRAFTS: Final = {
+    "draft": re.compile(r"(profiles/[\w.-]+\.json)\.([0-9a-f]+)\.new"),
+    "desk": re.compile(r"(desk\.json)\.([0-9a-f]+)\.new"),
+}
+"""Names that are written into the note: the file that is meant, and the digits of one run."""
 
 KEY_BYTES: Final = 32
 
@@ -105,6 +115,7 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
     if flags["make_key"]:
         show_key()
         return
+    recover(home)
     if not flags["force"]:
         refuse_overwriting(home / "desk.json")
     ask = Asker(flags, asks=not (flags["yes"] or flags["as_json"]))
@@ -249,23 +260,88 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def _swap(first: Path, first_place: Path, second: Path, second_place: Path) -> None:
-    """Rename both; when the second cannot be, put the first place back as it was."""
-    kept = first.with_name(f"{first.name}.kept")
+    """Rename both; when the second cannot be, put the first place back as it was.
+
+    The rename of the second decides. A note says what is under way until then, so that `recover`
+    can undo what a kill or a power cut left half done.
+    """
+    home = second_place.parent
+    kept, note = first.with_name(f"{first.name}.kept"), home / NOTE
+    had = first_place.exists()
     try:
-        if first_place.exists():
+        if had:
             _put(kept, first_place.read_bytes())
+        parts = {"draft": first, "profile": first_place, "kept": kept, "desk": second}
+        told = {name: path.relative_to(home).as_posix() for name, path in parts.items()}
+        _put(note, json.dumps({**told, "had": had}).encode())
+        _sync(home, first_place.parent)
         first.replace(first_place)
         try:
+            _sync(first_place.parent)
             second.replace(second_place)
         except OSError:
-            if kept.exists():
-                kept.replace(first_place)
-            else:
-                first_place.unlink()
+            _put_back(first_place, kept, had=had)
             raise
-    finally:
         with suppress(OSError):
-            kept.unlink(missing_ok=True)
+            _sync(home)
+    finally:
+        for left in (kept, note):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _put_back(place: Path, kept: Path, *, had: bool) -> None:
+    """Undo a rename: the file that was kept returns, or, where there was none, the new one goes."""
+    if not had:
+        place.unlink(missing_ok=True)
+    elif kept.exists():
+        kept.replace(place)
+
+
+def recover(home: Path) -> str:
+    """Undo or end what a cut-off `torra init` left half done; return what was done, if anything.
+
+    Until desk.json is in place neither file is, from then on both are. Raises ConfigError, and for
+    a note that `torra init` cannot have written, which moves or removes nothing.
+    """
+    note = home / NOTE
+    try:
+        told = json.loads(note.read_text(encoding="utf-8"))
+        names = [str(told[name]) for name in ("draft", "profile", "kept", "desk")]
+        had = bool(told["had"])
+    except FileNotFoundError:
+        return ""
+    except (OSError, *MALFORMED):  # the note itself was cut off: nothing had been moved yet
+        names, had = [NOTE] * 4, False
+    else:
+        _refuse_foreign(note, *names)
+    draft, profile, kept, desk = (home / name for name in names)
+    half = desk != note and desk.exists()
+    try:
+        if half:
+            _put_back(profile, kept, had=had)
+        for left in (draft, kept, desk, note):  # the note last: killed here, this runs again
+            left.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
+    return (
+        "A torra init was cut off half-way: nothing of it was kept, type it again." if half else ""
+    )
+
+
+def _refuse_foreign(note: Path, draft: str, profile: str, kept: str, desk: str) -> None:
+    """Raise ConfigError unless a note names what `write` would: what it names is removed."""
+    first, second = DRAFTS["draft"].fullmatch(draft), DRAFTS["desk"].fullmatch(desk)
+    ours = (first[1], f"{draft}.kept", first[2]) if first else None
+    if second is None or ours != (profile, kept, second[2]):
+        raise ConfigError(f"{note} is none that torra init wrote: look at it, then remove it")
+
+
+def _sync(*folders: Path) -> None:
+    from torra.backup_store import sync_folder  # noqa: PLC0415
+
+    for folder in folders:
+        sync_folder(folder)
 
 
 # --- asking ---------------------------------------------------------------------------------------

@@ -14,14 +14,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from instance_database import Database
 from torra.bridges.torra_files import folder_of
 from torra.clock import System
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable, TorraError
+from torra.time_limit import of_folder
+
+T = TypeVar("T")
 
 HALT: Final = Path("control") / "HALT"
 """The file, below the home of the desk as below the folder of a channel."""
@@ -156,7 +160,7 @@ class KillSwitch:
                 self._database.end_alarms()
                 record()
             for path in self._files.values():  # last: who waits for the lock takes none away
-                path.unlink(missing_ok=True)
+                _reach(self._files, path, partial(path.unlink, missing_ok=True))
         if self._fault == fault:
             self._fault = ""
 
@@ -180,7 +184,7 @@ def files_down(files: Mapping[str, Path]) -> list[str]:
 def _lying(files: Mapping[str, Path]) -> Iterator[str]:
     for name, path in files.items():
         with suppress(OSError):  # a share that is gone stops its own channel, whose bridge says so
-            if path.exists():
+            if _reach(files, path, path.exists):
                 yield name
 
 
@@ -195,10 +199,9 @@ def put_down(files: Mapping[str, Path], reason: str) -> list[str]:
 
 def _put_down_all(files: Mapping[str, Path], reason: str) -> dict[str, OSError]:
     failed = {}
-    home = files["desk"].parent.parent if "desk" in files else Path()
     for name, path in files.items():
         try:
-            _put_down(path, reason, ours=path.is_relative_to(home))
+            _reach(files, path, partial(_put_down, path, reason, ours=_ours(files, path)))
         except OSError as error:
             failed[name] = error
     return failed
@@ -209,3 +212,16 @@ def _put_down(path: Path, reason: str, *, ours: bool) -> None:
     if not path.exists():
         path.parent.mkdir(parents=ours, exist_ok=True)
         path.write_text(reason + "\n", encoding="utf-8")
+
+
+def _reach(files: Mapping[str, Path], path: Path, step: Callable[[], T]) -> T:
+    """Take a step on a HALT file, within the limit of its folder where that may be a share.
+
+    A file in the desk's home is waited for: a disk that is slow must not let trading go on.
+    """
+    return step() if _ours(files, path) else of_folder(path.parent.parent).run(step)
+
+
+def _ours(files: Mapping[str, Path], path: Path) -> bool:
+    """Return whether a file lies in the desk's home."""
+    return "desk" in files and path.is_relative_to(files["desk"].parent.parent)

@@ -511,7 +511,7 @@ def _pending(db: sqlite_utils.Database, path: Path) -> bool:
     if unknown:
         raise ConfigError(
             f"{path} has schema {unknown[-1]}, newer than this program's {STEPS[-1]}; update "
-            f"Torra, or put an older file of {path.parent / BACKUP_FOLDER} in its place"
+            "Torra, or go back to a backup: `torra restore` lists them"
         )
     return applied != set(STEPS)
 

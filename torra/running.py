@@ -1,8 +1,10 @@
 """`torra run`: warm the database, start the desk, serve its pages until a person ends it.
 
-The port is tried before anything else, so that a taken one ends in a single line. SIGTERM and
-Ctrl-C end the same way: the timers stop, a running tick has a second to finish, the lease is given
-back. A crash needs no other path: the next start picks up where the database stands.
+What a desk must not trade on is looked for first: it refuses the start, or halts it
+(torra.start_check). The port is tried before the lease and before anything long, so that a taken
+one ends in a single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running tick has
+a second to finish, the lease is given back. A crash needs no other path: the next start picks up
+where the database stands.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Final
 
 import click
 
-from torra import access_commands, wiring
+from torra import access_commands, start_check, wiring
 from torra.clock import duration, floor
 from torra.config import DeskSettings
 from torra.dashboard import server, tidings
@@ -52,9 +54,14 @@ def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    told: list[str] = []
+    halted = start_check.check(home, told.append)
     desk, settings = wiring.open_desk(home)
     try:
         listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
+        if halted:  # also where the desk stands by at first: it may have the lease a moment later
+            desk.kill_switch.fault(halted)
+            say(f"Trading is HALTED: {halted}")
         if desk.open():
             warm_up(desk, say, stop)
         else:
@@ -62,7 +69,7 @@ def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]
         if stop.is_set():
             return
         desk.start()
-        for note in notes(desk):
+        for note in (*told, *notes(desk)):
             say(note)
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()

@@ -3,35 +3,33 @@
 One desk works on a database at a time; a second one stands by and takes over when the lease runs
 out. A wake lists every close that has neither a finished nor a skipped tick and runs them oldest
 first, the longer timeframe first where two close together; closes more than two bars old get a row
-`skipped(missed)`. So it does not matter which wake comes, comes late or comes twice. A tick that
-raises is tried again at the next wake until it is too old. APScheduler keeps the timers, in real
-time; the desk's clock says when, in real time, a bar closes.
+`skipped(missed)`, and what closed meanwhile is looked for at its end. So it does not matter which
+wake comes, comes late or comes twice. A tick that raises is tried again at the next wake until it
+is too old. The timers live in real time; the desk's clock says when, in real time, a bar closes.
+
+One thread keeps the lease by monotonic time. It sets the timers anew when the clock has jumped, and
+wakes an instance itself whose wake did not come.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.interval import IntervalTrigger
-
+import signal_bridge
 from instance_database import Database, TickKey
 from torra import adoption
 from torra.bar_closes import BarCloses, next_close
 from torra.bar_window import LiveWindow, Window
 from torra.clock import Clock, Simulated, duration, iso, token
+from torra.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
-from torra.errors import DataUnavailable, StoreBroken, StoreUnavailable
+from torra.errors import StoreBroken, StoreUnavailable
 from torra.event_stream import EventStream
 from torra.feeds.protocol import Feed
 from torra.kill_switch import KillSwitch
@@ -41,7 +39,9 @@ from torra.promotion import Promotions, Subject, subjects_of
 from torra.providers.registry import Provider
 from torra.scheduled_events import EventView
 from torra.spending import Account
+from torra.timers import Timers
 from torra.warm_up import WARM_UP_BARS, plan
+from torra.write_off import NO_BAR, Reason, fault_of, write_off
 from torra_trader import Edges, Outcome, Way, publish, run_tick
 
 LEASE_SECONDS: Final = 6.0
@@ -56,11 +56,7 @@ BAR_GRACE: Final = 20.0
 BAR_POLL: Final = 1.0
 """Desk seconds between two looks for a bar."""
 
-SETTLING_SECONDS: Final = 600.0
-"""Real seconds after a jump of the clock during which no bar is written off as missed."""
-
-CLOCK_TOLERANCE: Final = timedelta(seconds=30)
-"""Real time by which the desk's clock and monotonic time may part between two wakes."""
+LOOKS_FOR_A_BAR: Final = round(BAR_GRACE / BAR_POLL) + 2
 
 OLDEST_BARS: Final = 2
 """A close more than this many bars ago is not worth a tick any more."""
@@ -81,8 +77,7 @@ PRUNE_FIRST: Final = timedelta(minutes=1)
 """Real time after the start of a desk until the first of them."""
 
 PRUNE_ROWS: Final = 200
-"""Rows that are removed in one transaction: a tick that wants to write waits no longer than that.
-"""
+"""Rows of one transaction: a tick that wants to write waits no longer than that."""
 
 PRUNE_SECONDS: Final = 1.0
 """Real seconds after which the rest waits for the next time."""
@@ -98,9 +93,6 @@ KEEP_CALLS: Final = timedelta(days=90)
 
 KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
 """Headlines that are younger stay, however short texts are kept: a tick may still go by them."""
-
-MISSED: Final = ("missed", "the desk came too late for this bar")
-NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
 
 log = logging.getLogger("torra")
 
@@ -159,18 +151,13 @@ class Desk:
         self.events = events
         self.outlook: Outlook | None = None
         self.promotions = Promotions(database, self._subjects)
-        self._owed: dict[TickKey, tuple[str, str]] = {}
+        self._owed: dict[TickKey, Reason] = {}
         self._running = False
         self._closing = False
         self._ended = threading.Event()
-        self._jumped = -math.inf
-        self._seen: dict[str, tuple[datetime, float]] = {}
+        self._clocks = ClockWatch()
         self._woken: dict[str, datetime] = {}
-        self._scheduler = BackgroundScheduler(
-            timezone=UTC,
-            executors={"default": ThreadPoolExecutor(len(self.stations) + 2)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-        )
+        self._timers = Timers(len(self.stations) + 2)
 
     @property
     def active(self) -> bool:
@@ -186,21 +173,13 @@ class Desk:
 
     def open(self) -> bool:
         """Try for the lease and keep at it from now on; return whether this desk works now."""
+        self.owner = token(8)  # here, because a process may have been forked since
         self._hold_lease()
         threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
-        self._scheduler.add_job(
-            self.prune,
-            IntervalTrigger(seconds=int(PRUNE_EVERY.total_seconds()), timezone=UTC),
-            id="prune",
-            next_run_time=self.clock.real_now() + PRUNE_FIRST,
-        )
-        self._scheduler.add_job(
-            self.look_at_agents,
-            IntervalTrigger(seconds=int(LOOK_EVERY.total_seconds()), timezone=UTC),
-            id="agents",
-            next_run_time=self.clock.real_now() + LOOK_FIRST,
-        )
-        self._scheduler.start()
+        now = self.clock.real_now()
+        self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
+        self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
+        self._timers.start()
         return self.active
 
     def start(self) -> None:
@@ -218,8 +197,7 @@ class Desk:
         """
         self._closing = True
         self._ended.set()
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
+        self._timers.stop()
         end = self.clock.monotonic() + within
         for station in self.stations.values():
             left = max(0.0, end - self.clock.monotonic())
@@ -234,11 +212,32 @@ class Desk:
         return True
 
     def _keep_lease(self) -> None:
-        """Renew by monotonic time, which no wall clock can stop; set timers anew when it jumps."""
+        """Keep at it by monotonic time, which no wall clock can stop, whatever goes wrong."""
         while not self._ended.wait(self._lease_seconds / 3):
-            self._hold_lease()
-            if self._running and self.active and self._jump("the lease"):
-                self._set_timers()
+            try:
+                self.keep()
+            except Exception:
+                log.exception("the desk is looked after again in a moment")
+
+    def keep(self) -> None:
+        """Renew the lease or try for it, then see that everybody is woken in time."""
+        self._hold_lease()
+        if not (self._running and self.active):
+            return
+        if abs(self._jump(None)) > TIMER_TOLERANCE:
+            self._set_timers()
+        if self._timers.revive():
+            log.error("the timers had died and are set anew")
+        overdue = self._timers.overdue(self.clock.monotonic())
+        for name, station in self.stations.items():
+            if job_id(name) in overdue and not station.lock.locked():  # else it is at work
+                self._rouse(name)
+
+    def _rouse(self, name: str) -> None:
+        """Wake an instance without its timer, which did not, and set that anew."""
+        log.warning("%s was not woken in time: it is now", name)
+        self._set_timer(name)
+        threading.Thread(target=self.wake, args=[name], name=f"rouse {name}", daemon=True).start()
 
     def _hold_lease(self) -> None:
         if self._closing:
@@ -255,6 +254,7 @@ class Desk:
                 log.warning("the lease is lost: this desk stands by")
                 self._stand_by()
         except StoreUnavailable as error:
+            self._heed(error)
             log.error("lease: %s", error)
 
     def _try_lease(self) -> None:
@@ -281,14 +281,22 @@ class Desk:
             if self.epoch is None or self._begun == self.epoch:
                 return
             self._begun = self.epoch
-            self._at_start()
-            self._set_timers()
+            try:
+                self._at_start()
+                self._set_timers()
+            except BaseException:
+                self.database.release_lease(self.owner, self.epoch)  # another may fare better
+                self._rest()
+                raise
 
     def _stand_by(self) -> None:
         with self._turning:
-            self.epoch = None
-            self._clear_timers()
-            self._at_stand_by()
+            self._rest()
+
+    def _rest(self) -> None:
+        self.epoch = self._begun = None
+        self._timers.clear(map(job_id, self.stations))
+        self._at_stand_by()
 
     def adopt(self, profile_name: str, profile: Profile) -> None:
         """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
@@ -296,24 +304,20 @@ class Desk:
 
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())
+        if self.clock.accelerated:
+            self._clocks.forget()  # it goes on where the desk stood, whatever the time was here
         self._woken.clear()
 
     def _set_timers(self) -> None:
-        for name, station in self.stations.items():
-            trigger = BarCloses(self.clock, station.instance.timeframes)
-            self._scheduler.add_job(
-                self.wake,
-                trigger,
-                args=[name],
-                id=job_id(name),
-                next_run_time=self.clock.real_now(),
-                replace_existing=True,
-            )
-
-    def _clear_timers(self) -> None:
         for name in self.stations:
-            with suppress(JobLookupError):
-                self._scheduler.remove_job(job_id(name))
+            self._set_timer(name)
+
+    def _set_timer(self, name: str) -> None:
+        """Wake an instance now, and a moment after each of its closes."""
+        trigger = BarCloses(self.clock, self.stations[name].instance.timeframes)
+        work = partial(self.wake, name)
+        self._timers.set(job_id(name), work, trigger, self.clock.real_now())
+        self._timers.expect(job_id(name), self.clock.monotonic())
 
     def prune(self) -> int:
         """Remove what is too old of calls, headlines and ledger, for a second at most.
@@ -352,55 +356,70 @@ class Desk:
     # --- a wake -----------------------------------------------------------------------------------
 
     def wake(self, name: str) -> list[Outcome]:
-        """Run everything that is due for an instance; return what became of it."""
+        """Run what is due for an instance, and what closes meanwhile; return what became of it."""
         outcomes: list[Outcome] = []
         with self.stations[name].lock:
-            station = self.stations[name]  # here, because an adoption may have changed it
-            epoch = self.epoch
-            if epoch is None or self._closing or self._clock_jumped(name):
+            more = True
+            while more:
+                began = self.clock.now()
+                outcomes += self._round(name)
+                again = next_close(began, self.stations[name].instance.timeframes)
+                more = self.epoch is not None and not self._closing and again <= self.clock.now()
+            left = (self.clock.real_time_of(again) - self.clock.real_now()).total_seconds()
+            if self.epoch is not None:
+                self._timers.expect(job_id(name), self.clock.monotonic() + max(0.0, left))
+        return outcomes
+
+    def _round(self, name: str) -> list[Outcome]:
+        """Run what is due now; the caller holds the instance's lock."""
+        outcomes: list[Outcome] = []
+        station, epoch = self.stations[name], self.epoch  # here: an adoption may have changed it
+        if epoch is None or self._closing:
+            return outcomes
+        edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
+        try:
+            if self._clock_jumped(name):
                 return outcomes
-            edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
-            try:
-                self._pay_debts(name, epoch)
-                publish(station.instance, edges)
-                due = self._due(station, epoch)
-                before, self._woken[name] = self._woken.get(name), self.clock.now()
-                outcomes.extend(self._tick(station, key, edges, before) for key in due)
-            except StoreUnavailable as error:
-                self._heed(error)
-                log.error("%s: %s", name, error)
-                self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
+            self._pay_debts(name, epoch)
+            publish(station.instance, edges)
+            due = self._due(station, epoch)
+            before, self._woken[name] = self._woken.get(name), self.clock.now()
+            old = {key: None for key in due if self._too_old(key)}
+            outcomes.extend(self._pass_over(station, [*old], epoch))
+            fresh = (key for key in due if key not in old)
+            outcomes.extend(self._tick(station, key, edges, before) for key in fresh)
+        except StoreUnavailable as error:
+            self._heed(error)
+            log.error("%s: %s", name, error)
+            self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
         return outcomes
 
     def _clock_jumped(self, name: str) -> bool:
         """Look whether the clock jumped since the instance's last wake; then wait a little."""
-        if not self._jump(name):
+        if abs(self._jump(name)) <= CLOCK_TOLERANCE:
             return False
         self._wake_again(name, self.clock.now() + CLOCK_TOLERANCE * (self.clock.rate or 1.0))
         return True
 
-    def _jump(self, who: str) -> bool:
-        """Look whether wall and monotonic time have parted since `who` looked last."""
-        now, monotonic, rate = self.clock.now(), self.clock.monotonic(), self.clock.rate
-        seen, self._seen[who] = self._seen.get(who), (now, monotonic)
-        if seen is None or rate is None:
-            return False
-        jump = now - seen[0] - timedelta(seconds=(monotonic - seen[1]) * rate)
-        if abs(jump) <= CLOCK_TOLERANCE * rate:
-            return False
-        log.warning("the clock jumped by %s", jump)
-        self._jumped = monotonic
-        return True
+    def _jump(self, instance: str | None) -> timedelta:
+        """Return by how much the clock jumped since an instance, or the lease, looked last.
+
+        When it was set back, nothing of the instance, or of all, goes out that was decided before.
+        """
+        jump = self._clocks.jump(instance or "the lease", self.clock)
+        if jump < -CLOCK_TOLERANCE:
+            signal_bridge.doubt(self.database, instance)
+        return jump
 
     def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:
         """Return by instance when it wakes next (real time) and when it woke last (desk time)."""
-        jobs = {name: self._scheduler.get_job(job_id(name)) for name in self.stations}
+        jobs = {name: self._timers.job(job_id(name)) for name in self.stations}
         return {n: (job and job.next_run_time, self._woken.get(n)) for n, job in jobs.items()}
 
     @property
     def settling(self) -> bool:
         """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
-        return self.clock.monotonic() - self._jumped < SETTLING_SECONDS
+        return self._clocks.settling(self.clock)
 
     def _due(self, station: Station, epoch: int) -> list[TickKey]:
         now = self.clock.now()
@@ -414,22 +433,34 @@ class Desk:
         ]
         return sorted(keys, key=running_order)
 
+    def _too_old(self, key: TickKey) -> bool:
+        step = duration(key.timeframe)
+        return self.clock.now() - (key.bar_time + step) > OLDEST_BARS * step
+
+    def _pass_over(self, station: Station, keys: Sequence[TickKey], epoch: int) -> list[Outcome]:
+        """Give closes that are too old their rows, unless the clock may be wrong."""
+        if self.settling:
+            told = "the clock jumped a while ago"
+            return [Outcome(key, "late", reason="clock", detail=told) for key in keys]
+        known = {key: self._owed.pop(key) for key in keys if key in self._owed}
+        done = write_off(
+            self.database, station.instance, station.feed, keys, epoch,
+            known=known, goes_on=lambda: self.epoch == epoch and not self._closing,
+        )  # fmt: skip
+        return [
+            Outcome(key, "skipped", reason=why, detail=what) for key, (why, what) in done.items()
+        ]
+
     def _tick(
         self, station: Station, key: TickKey, edges: Edges, before: datetime | None
     ) -> Outcome:
-        step = duration(key.timeframe)
-        as_of = key.bar_time + step
-        if self.clock.now() - as_of > OLDEST_BARS * step:
-            if self.settling:
-                return Outcome(key, "late", reason="clock", detail="the clock jumped a while ago")
-            fault = _fault_of(station, key.timeframe, key.bar_time, as_of)
-            reason, detail = self._owed.pop(key, fault or MISSED)
-            self.database.skip_tick(key, reason, detail, edges.epoch)
-            return Outcome(key, "skipped", reason=reason, detail=detail)
+        if self._too_old(key):  # by now: the ticks before it took their time
+            return next(iter(self._pass_over(station, [key], edges.epoch)), Outcome(key, "late"))
+        as_of = key.bar_time + duration(key.timeframe)
         due = self._due_moment(key.timeframe, as_of, before)
-        waited = self._await_bar(station, key.timeframe, key.bar_time, as_of)
+        waited = self._await_bar(station, key, as_of)
         if waited is None:
-            self._owed[key] = _fault_of(station, key.timeframe, key.bar_time, as_of) or NO_BAR
+            self._owed[key] = fault_of(station.instance, station.feed, key) or NO_BAR
             self._retry(station, key, as_of)
             return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
         return self._run(station, key, max(due, waited), edges, silent=self._overtaken(key))
@@ -471,18 +502,15 @@ class Desk:
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
         return now - max(0.0, lag)
 
-    def _await_bar(
-        self, station: Station, timeframe: str, bar_time: datetime, as_of: datetime
-    ) -> float | None:
+    def _await_bar(self, station: Station, key: TickKey, as_of: datetime) -> float | None:
         """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
-        first = True
-        while True:
-            if _fault_of(station, timeframe, bar_time, as_of) is None:
-                return 0.0 if first else self.clock.monotonic()
-            first = False
+        for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
+            if fault_of(station.instance, station.feed, key) is None:
+                return self.clock.monotonic() if turn else 0.0
             if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
-                return None
+                break
             self.clock.sleep(BAR_POLL)
+        return None
 
     def _retry(self, station: Station, key: TickKey, as_of: datetime) -> None:
         now = self.clock.now()
@@ -497,14 +525,8 @@ class Desk:
         """
         timeframes = self.stations[name].instance.timeframes
         moment = min(moment, next_close(self.clock.now(), timeframes))
-        job = self._scheduler.get_job(job_id(name))
-        if job is None or job.next_run_time is None:
-            return
         real = self.clock.real_time_of(moment)
-        now = self.clock.real_now()
-        if not now < job.next_run_time <= real:
-            with suppress(JobLookupError):
-                self._scheduler.modify_job(job_id(name), next_run_time=real)
+        self._timers.bring_forward(job_id(name), real, self.clock.real_now())
 
     def _pay_debts(self, name: str, epoch: int) -> None:
         """Give back an instance's claims that could not even be released when a tick failed."""
@@ -527,6 +549,7 @@ class Desk:
             events=station.events,
             way=None if station.instance.bridge == "paper" else self._way,
             halted=self.kill_switch.engaged,
+            heed=self._heed,
             promoted=partial(self.promotions.promoted, station.instance.profile, station.profile),
         )
 
@@ -564,17 +587,6 @@ class Desk:
                 )
                 self._run(one.station, key, clock.monotonic(), edges, silent=silent)
             yield done + 1, len(todo)
-
-
-def _fault_of(
-    station: Station, timeframe: str, bar_time: datetime, as_of: datetime
-) -> tuple[str, str] | None:
-    """Return why the feed does not bring a bar: reason and detail; None when it does."""
-    try:
-        newest = station.feed.bars(station.instance.symbol, timeframe, as_of, 1)
-    except DataUnavailable as error:
-        return error.reason, error.detail
-    return None if len(newest) and newest.index[-1] == bar_time else NO_BAR
 
 
 def job_id(instance: str) -> str:

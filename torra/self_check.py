@@ -22,7 +22,7 @@ from typing import Any, Final
 from agent_config import VENDORS, AgentSettings
 from agents.registry import AGENTS
 from instance_database import Database
-from torra import channels, wiring
+from torra import channels, start_check, wiring
 from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.errors import TorraError
@@ -36,13 +36,9 @@ from torra.providers.switchboard import Switchboard
 from torra.scheduled_events import Event
 from torra.spending import tick_worst_case
 
-SAFE_SQLITE: Final = (3, 51, 3)
-"""Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
-
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 """Features that are made of headlines."""
 
-MIN_FREE_BYTES: Final = 200_000_000
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
     "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
@@ -133,26 +129,29 @@ def _packages(place: Place) -> Iterator[Finding]:
 
 def _sqlite(place: Place) -> Iterator[Finding]:
     del place
-    found = tuple(map(int, sqlite3.sqlite_version.split(".")))
-    if found < SAFE_SQLITE:
-        yield Finding(
-            "sqlite",
-            "warning",
-            f"{sqlite3.sqlite_version} has a rare fault when two connections checkpoint at once",
-            "one desk per database keeps clear of it; SQLite 3.51.3 or newer ends it",
-        )
+    if trouble := start_check.of_sqlite(sqlite3.sqlite_version_info):
+        yield Finding("sqlite", "warning", trouble.what, trouble.remedy)
     else:
         yield Finding("sqlite", "ok", sqlite3.sqlite_version)
 
 
 def _home(place: Place) -> Iterator[Finding]:
+    """Look for room, and whether the last restore ended."""
     home = place.home
+    for trouble in (*start_check.of_disk(home), start_check.of_restore(home)):
+        if trouble is not None:
+            yield Finding("home", "error", trouble.what, trouble.remedy)
+            return
     folder = home if home.exists() else home.absolute().parent
-    free = shutil.disk_usage(folder).free
-    if free < MIN_FREE_BYTES:
-        yield Finding("home", "error", f"{folder}: {free // 1_000_000} MB free", "make room")
-    else:
-        yield Finding("home", "ok", f"{home}: {free // 1_000_000} MB free")
+    yield Finding("home", "ok", f"{home}: {shutil.disk_usage(folder).free // 1_000_000} MB free")
+
+
+def _clock(place: Place) -> Iterator[Finding]:
+    now = System().real_now()
+    for trouble in start_check.of_clock(place.home / wiring.DATABASE, now):
+        yield Finding("clock", "error", trouble.what, trouble.remedy)
+        return
+    yield Finding("clock", "ok", iso(now.replace(microsecond=0)))
 
 
 def _settings(place: Place) -> Iterator[Finding]:
@@ -370,15 +369,14 @@ def _blocks(database: Database) -> Iterator[Finding]:
 def _database(place: Place) -> Iterator[Finding]:
     home = place.home
     path = home / wiring.DATABASE
+    if trouble := start_check.of_database(path):
+        yield Finding("database", "error", trouble.what, trouble.remedy)
+        return
     if not path.exists():
         yield Finding("database", "ok", f"{path} will be made at the first start")
         return
     database = wiring.open_database(home)
     try:
-        answer = database.quick_check()
-        if answer != "ok":
-            yield Finding("database", "error", answer, f"restore a copy from {home / 'backups'}")
-            return
         yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
         lease = database.lease()
         if lease:
@@ -439,6 +437,7 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("packages", _packages),
     ("sqlite", _sqlite),
     ("home", _home),
+    ("clock", _clock),
     ("channel", _channels),
     ("settings", _settings),
     ("providers", _providers),

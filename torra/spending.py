@@ -60,6 +60,7 @@ from agents.deliberation import Deliberation
 from agents.registry import SCORER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
+from torra.failpoints import reach
 from torra.ledger_store import Booking, Settlement
 from torra.providers.prices import PriceList
 
@@ -205,6 +206,7 @@ class Purse:
         paid = [row for row in rows if row.booking.usd > 0]
         if paid and not self._book(paid, former):
             return False
+        reach("reserved")
         with self._lock:
             self._rows |= {row.slot: row for row in rows}
         return True
@@ -227,6 +229,7 @@ class Purse:
             self._end(row, self._failed(error))
             raise
         row.future = future
+        reach("asked")
         future.add_done_callback(partial(self._answered, row))
         return future
 
@@ -246,6 +249,7 @@ class Purse:
         except Exception:
             log.exception("ledger: %s stays at its worst case", self._key.text)
             flags.append("ledger_unsettled")
+        reach("settled")
         calls = tuple(
             replace(call, cost_usd=booked[slot].usd) if slot in booked else call
             for call in deliberation.calls

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple, cast
 
 import sqlite_utils
@@ -44,6 +44,11 @@ SYNCHRONOUS_FULL: Final = 2
 BACKUP_FOLDER: Final = "backups"
 """Beside the database."""
 
+RESTORE: Final = (
+    f"its backups are in its {BACKUP_FOLDER} folder; `torra restore` lists a desk's and puts one "
+    "in its place"
+)
+
 LOCKED: Final = "locked"
 REMEDIES: Final = {
     LOCKED: "another program is writing to it; close that program or wait until it has finished",
@@ -51,8 +56,8 @@ REMEDIES: Final = {
     "readonly": "make the file and its folder writable for this user",
     "disk I/O": "check its volume; nothing of the last transaction was kept",
     "unable to open": "check that its folder exists and is writable",
-    "malformed": f"put the newest file of its {BACKUP_FOLDER} folder in its place",
-    "not a database": f"put the newest file of its {BACKUP_FOLDER} folder in its place",
+    "malformed": RESTORE,
+    "not a database": RESTORE,
 }
 """What to do, by what SQLite's message says."""
 
@@ -127,6 +132,7 @@ class Store:
         self._line = Line()
         self._open: dict[threading.Thread, _Held] = {}
         self._closed = False
+        self._identity: tuple[int, int] | None = None
 
     @contextmanager
     def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
@@ -239,9 +245,11 @@ class Store:
             self._refuse_closed()
             for thread in [thread for thread in self._open if not thread.is_alive()]:
                 self._open.pop(thread).db.close()
+        self._refuse_moved()
         with self._translated():
             held = _Held(connect(self.path, self._busy_seconds))
         with self._lock:
+            self._identity = self._identity or _identity(self.path)
             if self._closed:
                 held.db.close()
             self._refuse_closed()
@@ -304,6 +312,18 @@ class Store:
         if self._closed:
             raise StoreUnavailable(f"{self.path} is closed; open the database again")
 
+    def _refuse_moved(self) -> None:
+        """Raise StoreBroken when the file is no longer the one that was opened first.
+
+        What is written to a file that was deleted or moved is lost, and to one that took its place
+        it is somebody else's.
+        """
+        if self._identity is not None and _identity(self.path) != self._identity:
+            raise StoreBroken(
+                f"{self.path} was deleted, moved or replaced while it was open: stop every program "
+                f"that works on it; {RESTORE}"
+            )
+
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
         """Begin a transaction when no thread of ours and no other program has one."""
@@ -315,6 +335,7 @@ class Store:
                 f"{self.path}: database is locked; another thread of this program is writing to it"
             )
         try:
+            self._refuse_moved()
             if not self._began_at_once(db, end - clock.monotonic()):
                 _be_patient(db, end - clock.monotonic())
                 try:
@@ -327,7 +348,7 @@ class Store:
 
     def _began_at_once(self, db: sqlite_utils.Database, seconds: float) -> bool:
         """Begin with the patience that the connection has, if that is not more than is given."""
-        if seconds < self._busy_seconds:
+        if round(seconds * 1000) < round(self._busy_seconds * 1000):  # SQLite counts milliseconds
             return False
         try:
             db.conn.execute("BEGIN IMMEDIATE")
@@ -388,6 +409,24 @@ def connect_guest(path: Path, busy_seconds: float) -> sqlite_utils.Database:
     return _plain(path, busy_seconds)
 
 
+def connect_reader(path: Path, *, still: bool = False) -> sqlite_utils.Database:
+    """Open a file that must be there to read it alone; nothing is written, the log not folded in.
+
+    `still` promises that nobody writes to it: then it opens on a volume that is read-only too.
+    """
+    place = f"{uri_of(path.absolute())}?mode=ro{'&immutable=1' if still else ''}"
+    return _plain(place, BUSY_SECONDS, uri=True)
+
+
+def uri_of(path: PurePath) -> str:
+    """Return a file's URI as SQLite takes it: a share of Windows is a part of the path there.
+
+    SQLite refuses a host (sqlite.org/uri.html: the authority is empty or `localhost`).
+    """
+    uri = path.as_uri()
+    return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
+
+
 def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -> None:
     """Raise ConfigError unless the connection works as every one must (facts: promise D3)."""
     wanted = {
@@ -418,8 +457,7 @@ def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
             raise
         except sqlite3.DatabaseError as error:
             raise ConfigError(
-                f"{path} is not a database ({error}); move it away, or put the newest file of "
-                f"{path.parent / BACKUP_FOLDER} in its place"
+                f"{path} is not a database ({error}); move it away, or: {RESTORE}"
             ) from error
 
 
@@ -433,8 +471,20 @@ def copy(db: sqlite_utils.Database, target: Path) -> Path:
         written.execute("PRAGMA journal_mode = DELETE").fetchone()
         found = written.execute("PRAGMA quick_check").fetchone()[0]
     if found != "ok":
-        raise StoreUnavailable(f"the copy {partial} is damaged: {found}; check the volume")
+        raise StoreUnavailable(
+            f"the copy {partial} is damaged: {' '.join(found.split())}; `torra doctor` tells "
+            "whether the database is, else check the volume"
+        )
     return partial.replace(target)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file lies at a path, None when none does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:
@@ -462,9 +512,9 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _plain(path: Path, busy_seconds: float) -> sqlite_utils.Database:
+def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqlite_utils.Database:
     connection = sqlite3.connect(
-        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+        place, timeout=busy_seconds, isolation_level=None, check_same_thread=False, uri=uri
     )
     return sqlite_utils.Database(connection, execute_plugins=False)
 

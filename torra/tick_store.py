@@ -12,6 +12,7 @@ is torra.schedule's part.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
@@ -25,6 +26,12 @@ RELEASED: Final = -1
 
 CLOCK_SET_BACK: Final = timedelta(seconds=60)
 """A lease renewed this far in the future was renewed under a clock that has been corrected."""
+
+LONGEST_LEASE: Final = timedelta(hours=12)
+"""No lease was ever given for longer: a row that says so is damaged, and nobody's."""
+
+MUCH_LONGER: Final = 10
+"""A lease of another desk that is so many times as long as one's own is damaged too."""
 
 LOOK_BACK: Final = 16
 """How many bars before the newest finished tick are looked through for closes without a row."""
@@ -43,9 +50,10 @@ class TickStore(Store):
 
         Returns its epoch, or None while another owner holds it.
         """
+        longest = max(timedelta(seconds=ttl_seconds) * MUCH_LONGER, CLOCK_SET_BACK)
         with self.transaction():
             row = self._row("SELECT * FROM lease WHERE id = 1")
-            held = row is not None and self._alive(row)
+            held = row is not None and lives(row, self._now(), min(longest, LONGEST_LEASE))
             if row and held:
                 if row["owner"] != owner:
                     return None
@@ -92,9 +100,7 @@ class TickStore(Store):
         return max((parse(text) for text in told if text), default=None)
 
     def _alive(self, row: dict[str, Any]) -> bool:
-        now = self._now()
-        ahead = parse(row["renewed_at"]) > now + CLOCK_SET_BACK  # by a clock that was wrong then
-        return bool(row["owner"]) and now < parse(row["expires_at"]) and not ahead
+        return lives(row, self._now())
 
     def _write_lease(self, owner: str, epoch: int, ttl: float, desk_time: str | None) -> None:
         now = self._now()
@@ -116,7 +122,7 @@ class TickStore(Store):
             row = self._claim(key)
             if row is not None and (row["state"] != "claimed" or row["epoch"] >= epoch):
                 return False
-            self._write_tick(key, "claimed", epoch)
+            self._write_claim(key, epoch)
             return True
 
     def _fence(self, epoch: int) -> None:
@@ -135,13 +141,27 @@ class TickStore(Store):
 
     def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
         """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
+        return self.skip_ticks({key: (reason, detail)}, epoch) == 1
+
+    def skip_ticks(self, reasons: Mapping[TickKey, tuple[str, str]], epoch: int) -> int:
+        """Record why ticks are not run, as a word and a sentence each; return how many got a row.
+
+        All of it is one transaction. What is done, skipped or a later epoch's stays as it is.
+        """
         with self.transaction():
             self._fence(epoch)
-            row = self._claim(key)
-            if row is not None and (row["state"] != "claimed" or row["epoch"] > epoch):
-                return False
-            self._write_tick(key, "skipped", epoch, reason, detail)
-            return True
+            return sum(self._skip(key, epoch, *told) for key, told in reasons.items())
+
+    def _skip(self, key: TickKey, epoch: int, reason: str, detail: str) -> int:
+        return self._change(
+            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, reason, "
+            "detail, at) VALUES (?, ?, ?, ?, 'skipped', ?, ?, ?, ?) "
+            "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
+            "epoch = excluded.epoch, reason = excluded.reason, detail = excluded.detail, "
+            "at = excluded.at WHERE ticks.state = 'claimed' AND ticks.epoch <= excluded.epoch",
+            key.instance, key.timeframe, stamp(key.bar_time),
+            stamp(key.bar_time + duration(key.timeframe)), epoch, reason, detail, self._moment(),
+        )  # fmt: skip
 
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done, inside the transaction that stores the tick.
@@ -244,15 +264,12 @@ class TickStore(Store):
         )  # fmt: skip
         return parse(row["bar_time"]) if row else None
 
-    def _write_tick(
-        self, key: TickKey, state: str, epoch: int, reason: str = "", detail: str = ""
-    ) -> None:
+    def _write_claim(self, key: TickKey, epoch: int) -> None:
         self._change(
             "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
-            "epoch, reason, detail, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "epoch, reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', ?, '', '', ?)",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.bar_time + duration(key.timeframe)),
-            state, epoch, reason, detail, self._moment(),
+            stamp(key.bar_time + duration(key.timeframe)), epoch, self._moment(),
         )  # fmt: skip
 
     # --- the desk -------------------------------------------------------------------------------
@@ -306,3 +323,13 @@ class TickStore(Store):
             "ORDER BY id DESC LIMIT 1",
             instance,
         )  # fmt: skip
+
+
+def lives(row: Mapping[str, Any], now: datetime, longest: timedelta = LONGEST_LEASE) -> bool:
+    """Return whether the holder of a lease still has it: owner, expires_at and renewed_at.
+
+    One that would last longer than `longest` is damaged: nobody waits for its end.
+    """
+    renewed, expires = parse(row["renewed_at"]), parse(row["expires_at"])
+    ahead = renewed > now + CLOCK_SET_BACK  # by a clock that was wrong then
+    return bool(row["owner"]) and now < expires <= renewed + longest and not ahead

@@ -32,6 +32,7 @@ from torra.config import DeskSettings, Instance, Profile, load_desk, load_profil
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.findings import missing_key
 from torra.kill_switch import HALT, KillSwitch, files_down, halt_files, put_down
+from torra.lost_database import lost
 from torra.risk_engine import DenyReason
 from torra.signal_states import SENT
 from torra_trader import signal_life
@@ -249,9 +250,10 @@ def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
         with _database(home) as database, _refusals(database, "reduce"):
             return reduce_desk(database, reason, COMMAND_LINE).document
     files = files_to_halt(home, lambda: load_desk(home))
+    new = not lost(home / wiring.DATABASE)  # asked first: the files are the sign of a desk
     failed = put_down(files, by_a_person(reason))
     try:
-        database = wiring.open_database(home)
+        database = wiring.open_database(home, anew=new)
     except (ConfigError, StoreUnavailable) as error:
         raise TorraError(_partly([*failed, str(error)], files_down(files))) from error
     with closing(database), _refusals(database, "halt"):

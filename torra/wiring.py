@@ -38,6 +38,7 @@ from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
 from torra.kill_switch import KillSwitch, halt_files
+from torra.lost_database import LOST, lost
 from torra.outlook import Outlook, currencies_of
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
@@ -118,8 +119,13 @@ def check_models(
     check(settings, Switchboard(found, prices=prices), System().now().date())
 
 
-def open_database(folder: Path) -> Database:
-    """Open, and make or migrate if need be, the desk's database in a home."""
+def open_database(folder: Path, *, anew: bool = False) -> Database:
+    """Open, and make or migrate if need be, the desk's database in a home; raises ConfigError.
+
+    In the place of one that is lost none is made, unless `anew` says so.
+    """
+    if not anew and lost(folder / DATABASE):
+        raise ConfigError(f"{folder / DATABASE} {LOST}: torra run says what to type")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,6 +15,7 @@ import hmac
 import json
 import os
 import re
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -31,6 +32,7 @@ from agents import replies
 from agents.contracts import ModelUnavailable
 from agents.registry import AGENTS
 from tests.channels import ORDER
+from torra import backup_files, backup_restore, backup_store, first_steps
 from torra.bridges import book_rows, dwx_files, messages
 from torra.bridges.order_journal import Entry, OrderJournal
 from torra.chart_file import MOST_BYTES, Picture, read_picture
@@ -267,6 +269,39 @@ STATE = json.dumps({
 }).encode()  # fmt: skip
 
 
+NOTE = json.dumps({
+    "draft": "profiles/mine.json.0a1b2c3d.new", "profile": "profiles/mine.json",
+    "kept": "profiles/mine.json.0a1b2c3d.new.kept", "desk": "desk.json.0a1b2c3d.new", "had": True,
+}).encode()  # fmt: skip
+RESTORING = b'{"again": "torra --home here restore --empty", "kept": "replaced-20261102T120000Z"}'
+
+
+def backed_up(path: Path, rows: bytes = b'{"_sqlite_migrations": 1, "sentiment": 1}') -> Path:
+    """Write a small backup of a desk that tells of itself that it has these rows."""
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript("PRAGMA page_size = 512; PRAGMA synchronous = OFF; BEGIN")
+        for statement in (
+            "CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)",
+            "INSERT INTO _sqlite_migrations VALUES ('torra', '0001_overlay', '2026-11-02')",
+            "CREATE TABLE sentiment (id INTEGER PRIMARY KEY, timestamp TEXT)",
+            "INSERT INTO sentiment VALUES (1, '2026-11-02T12:00:00Z')",
+            *backup_store.TABLES,
+            "INSERT INTO torra_backup VALUES ('made_at', '2026-11-02T12:00:00Z')",
+            "INSERT INTO torra_backup_files VALUES ('desk.json', X'7b7d')",
+        ):
+            db.execute(statement)
+        db.execute("INSERT INTO torra_backup VALUES ('rows', CAST(? AS TEXT))", (rows,))
+        db.execute("COMMIT")
+    return path
+
+
+def backup() -> bytes:
+    """Return the bytes of a small backup."""
+    with tempfile.TemporaryDirectory() as folder:
+        return backed_up(Path(folder) / "desk.db").read_bytes()
+
+
 def journal() -> bytes:
     """Return the lines of two orders, one handed over."""
     with tempfile.TemporaryDirectory() as folder:
@@ -359,6 +394,25 @@ PARSERS = (
         (DOCUMENT,),
         in_a_file("day.json", lambda path: replay_files.read(path, "day", path.stat())),
         (replay_files.Broken,),
+    ),
+    Parser("backup", (backup(),), in_a_file("d.db", backup_store.examine), (ConfigError,)),
+    Parser(
+        "backup-rows",
+        (b'{"_sqlite_migrations": 1, "sentiment": 1}',),
+        lambda raw, folder: backup_store.examine(backed_up(folder / "d.db", raw)),
+        (ConfigError,),
+    ),
+    Parser(
+        "init-note",
+        (NOTE,),
+        in_a_file(first_steps.NOTE, lambda path: first_steps.recover(path.parent)),
+        (ConfigError,),
+    ),
+    Parser(
+        "restore-mark",
+        (RESTORING,),
+        in_a_file(backup_files.MARK, lambda path: backup_restore.cut_off(path.parent)),
+        (),
     ),
     Parser("checkpoint", (STATE,), in_a_file("l1.json", checkpoint), (ConfigError,)),
 )

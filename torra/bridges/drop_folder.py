@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -219,8 +219,11 @@ class DropFolder:
         disk: Disk | None = None,
         sleep: Callable[[float], None] = real_sleep,
         chance: Callable[[], float] = random_share,
+        halts: Sequence[Path] = (),
     ) -> None:
+        """Know a folder; `halts` are further files that stop sending as its own HALT does."""
         self.root = root
+        self._halts = tuple(halts)
         self._monotonic = monotonic
         self._disk = disk or Disk()
         self._sleep = sleep
@@ -250,7 +253,7 @@ class DropFolder:
     # --- signals ----------------------------------------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
-        """Let a signal appear in inbox/, whole and on the disk, unless control/HALT is there."""
+        """Let a signal appear in inbox/, whole and on the disk, unless a HALT file is there."""
         patience = self._patience()
         temporary = self._temporary(name)
         with self._explained():
@@ -428,8 +431,9 @@ class DropFolder:
     # --- inside -----------------------------------------------------------------------------------
 
     def _heed_halt(self) -> None:
-        if self.halted():
-            raise BridgeUnavailable(f"{self.root / HALT} is there: nothing is sent")
+        for path in (self.root / HALT, *self._halts):
+            if self._disk.there(path):
+                raise BridgeUnavailable(f"{path} is there: nothing is sent")
 
     def _signals_in(self, folder: str, ending: str = "") -> list[str]:
         with self._explained():

@@ -24,7 +24,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +44,8 @@ from torra.bridges.guards import REASONS, Ask, View, first_objection
 from torra.bridges.order_journal import HALT, Entry, OrderJournal, halted
 from torra.bridges.protocol import (
     ALIVE_SECONDS,
+    LOOK_SECONDS,
+    STOOD_STILL,
     Books,
     BrokerDeal,
     Health,
@@ -132,13 +134,13 @@ class Dwx:
                 return
             self._demand_health()
             self._take_turn()
-            account = self._known_account()
+            account, began = self._known_account(), self._clock.now()
             if found := self._already_there(order, account):
                 self._keep(Entry(order, report=found))
             elif reason := self._objection(order, account):
                 self._keep(Entry(order, report=self._refusal(order, reason)))
             else:
-                self._send(order, account)
+                self._send(order, account, began)
 
     def recall(self, sid: str, seq: int) -> Recall:
         """Take an order back: away from the folder if it is there, which proves nothing."""
@@ -347,7 +349,7 @@ class Dwx:
             found_lots=position.lots if position else 0.0,
         )
 
-    def _send(self, order: Order, account: Account) -> None:
+    def _send(self, order: Order, account: Account, began: datetime) -> None:
         """Remember the order, then hand it over; between the two it counts as handed over."""
         position = position_meant(order, account)
         text = self._folder.next_command(*_command(order, position))
@@ -362,14 +364,17 @@ class Dwx:
         self._keep(entry)
         self._watches[order.sid] = _Watch(messages)
         try:
-            self._publish(text)
+            self._publish(text, began)
         except BridgeUnavailable:
             self._journal.withdraw(order.sid)
             raise
 
-    def _publish(self, text: str) -> None:
+    def _publish(self, text: str, began: datetime) -> None:
+        """Lay a command down, unless the account was looked at too long ago."""
         if halted(self._state):
             raise BridgeUnavailable(f"{self._state / HALT} is there: torra resume")
+        if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
+            raise BridgeUnavailable(STOOD_STILL)
         self._folder.publish(text)
 
     def _keep(self, entry: Entry) -> None:

@@ -3,7 +3,9 @@
 The Expert Advisor writes its files in place, so that any reading may be empty, cut or older than
 the last; its texts are in an unknown Windows code page, and comments are not escaped. A reading
 that is not whole changes nothing: the last good one stands, with the time at which its file was
-written. Nothing here raises for what it finds, but for a folder that cannot be written to.
+written. Nothing here raises for what it finds, but for a folder that cannot be written to. Each
+step in the folder has the time of its limit: one that hangs, as on a share whose server is gone, is
+an error like any other.
 
 Towards the Expert Advisor there is one file, DWX_Commands_0.txt. It appears whole, by a name given
 to a finished file that refuses to replace another, and only when the one before it is gone: the
@@ -21,7 +23,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -29,6 +33,7 @@ from torra.bridges.order_journal import sync_folder
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import reach
+from torra.time_limit import TimeLimit, of_folder
 
 ORDERS: Final = "DWX_Orders.txt"
 MESSAGES: Final = "DWX_Messages.txt"
@@ -143,6 +148,7 @@ class LastGood(Generic[Parsed]):
 
     path: Path
     parse: Callable[[Any], Parsed]
+    limit: TimeLimit | None = None
     value: Parsed | None = None
     at: float = 0.0
     _seen: tuple[int, int] = field(default=(0, 0))
@@ -150,34 +156,44 @@ class LastGood(Generic[Parsed]):
     def read(self) -> Parsed | None:
         """Return the newest whole reading, None while there is none or the file is not there."""
         try:
-            found = self.path.stat()
-            seen = (found.st_mtime_ns, found.st_size)
-            if seen == self._seen and self.value is not None:
-                return self.value
-            with self.path.open("rb") as file:
-                value = self.parse(_json(_text(file.read(MAX_BYTES))))
+            found, raw = self.limit.run(self._look) if self.limit else self._look()
+            if raw is not None:
+                value = self.parse(_json(_text(raw)))
+                seen = (found.st_mtime_ns, found.st_size)
+                self.value, self.at, self._seen = value, found.st_mtime, seen
         except FileNotFoundError:
             self.value, self._seen = None, (0, 0)
         except (OSError, *MALFORMED):
             pass
-        else:
-            self.value, self.at, self._seen = value, found.st_mtime, seen
         return self.value
+
+    def _look(self) -> tuple[os.stat_result, bytes | None]:
+        """Return what is known of the file and what is in it, None for what was read already."""
+        found = self.path.stat()
+        if (found.st_mtime_ns, found.st_size) == self._seen and self.value is not None:
+            return found, None
+        with self.path.open("rb") as file:
+            return found, file.read(MAX_BYTES)
 
 
 class DwxFolder:
-    """The folder, and the numbers of our commands."""
+    """The folder, and the numbers of our commands; `limit` is the folder's own by default."""
 
-    def __init__(self, folder: Path, state: Path, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, state: Path, clock: Clock, limit: TimeLimit | None = None
+    ) -> None:
         self._folder = folder
+        self._limit = limit = limit or of_folder(folder)
         self._number_file = state / NUMBER
         self._clock = clock
-        self.account: LastGood[Account] = LastGood(folder / ORDERS, parse_account)
-        self.messages: LastGood[dict[str, Message]] = LastGood(folder / MESSAGES, parse_messages)
-        self.quotes: LastGood[dict[str, tuple[float, float]]] = LastGood(
-            folder / QUOTES, parse_quotes
+        self.account: LastGood[Account] = LastGood(folder / ORDERS, parse_account, limit)
+        self.messages: LastGood[dict[str, Message]] = LastGood(
+            folder / MESSAGES, parse_messages, limit
         )
-        self.trades: LastGood[tuple[DealRow, ...]] = LastGood(folder / TRADES, parse_trades)
+        self.quotes: LastGood[dict[str, tuple[float, float]]] = LastGood(
+            folder / QUOTES, parse_quotes, limit
+        )
+        self.trades: LastGood[tuple[DealRow, ...]] = LastGood(folder / TRADES, parse_trades, limit)
 
     @property
     def path(self) -> Path:
@@ -190,7 +206,7 @@ class DwxFolder:
         None: the file is not there. Negative: the disk's clock is ahead of this side's.
         """
         try:
-            written = (self._folder / ORDERS).stat().st_mtime
+            written = self._limit.run((self._folder / ORDERS).stat).st_mtime
         except OSError:
             return None
         return self._clock.real_now().timestamp() - written
@@ -202,7 +218,7 @@ class DwxFolder:
     def waiting(self) -> str | None:
         """Return the command that nobody has taken yet, "" when it cannot be read; None: none."""
         try:
-            return _text((self._folder / COMMANDS).read_bytes())
+            return _text(self._limit.run((self._folder / COMMANDS).read_bytes))
         except FileNotFoundError:
             return None
         except OSError:
@@ -232,12 +248,7 @@ class DwxFolder:
         body = text.encode("ascii")
         temporary = self._folder / f"torra_{os.getpid()}.tmp"
         try:
-            with temporary.open("wb") as file:
-                file.write(body[: len(body) // 2])
-                reach("tmp_half")
-                file.write(body[len(body) // 2 :])
-                file.flush()
-                os.fsync(file.fileno())
+            self._limit.run(partial(_write_in_parts, temporary, body))
             reach("tmp_done")
         except OSError as error:
             self._discard(temporary)
@@ -255,7 +266,7 @@ class DwxFolder:
         if self.waiting() != text:
             return False
         try:
-            (self._folder / COMMANDS).unlink()
+            self._limit.run((self._folder / COMMANDS).unlink)
         except OSError:
             return False
         return True
@@ -267,8 +278,9 @@ class DwxFolder:
 
     def tidy(self) -> None:
         """Remove what an earlier life left unfinished."""
-        for left in self._folder.glob("torra_*.tmp"):
-            self._discard(left)
+        with suppress(OSError):
+            for left in self._limit.run(lambda: list(self._folder.glob("torra_*.tmp"))):
+                self._discard(left)
 
     def _newest(self) -> int:
         """Return the newest number; where there is none the time, which is beyond any used."""
@@ -282,7 +294,7 @@ class DwxFolder:
         """Give a finished file its name, unless the name is taken; the name alone may be busy."""
         for turn in range(SHARING):
             try:
-                place(temporary, self._folder / COMMANDS)
+                self._limit.run(partial(place, temporary, self._folder / COMMANDS))
             except PermissionError:
                 if turn == SHARING - 1:
                     raise
@@ -302,7 +314,7 @@ class DwxFolder:
 
     def _discard(self, path: Path) -> None:
         try:
-            path.unlink(missing_ok=True)
+            self._limit.run(partial(path.unlink, missing_ok=True))
         except OSError:
             return
 
@@ -410,6 +422,15 @@ def _text(raw: bytes) -> str:
         return raw.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         return raw.decode("cp1252", "replace").strip()
+
+
+def _write_in_parts(path: Path, body: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(body[: len(body) // 2])
+        reach("tmp_half")
+        file.write(body[len(body) // 2 :])
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _write(path: Path, body: bytes) -> None:

@@ -8,6 +8,9 @@ After a crash in between, or an answer that says nothing, the account is looked 
 show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nobody knows that it was
 sent, else UNKNOWN until the account shows it or a person decides. A close always names its
 position. Prices are sent in whole ticks, lots as they are or not at all.
+A process that stood still for more than LOOK_SECONDS in one step between its first look and the
+sending sends nothing and looks anew; a terminal that takes its time with each call is no reason.
+One that is stopped in the very call that sends cannot know.
 
 The account must be the channel's, and a real one only with `live`. No password is here: the
 terminal is logged in by a person. What cannot be asked raises BridgeUnavailable, and nothing was
@@ -39,7 +42,17 @@ from torra.bridges.mt5_request import (
 from torra.bridges.mt5_retcodes import CHECKED, WORDS, Meaning, meaning
 from torra.bridges.mt5_terminal import Answer, Terminal
 from torra.bridges.order_journal import HALT, Entry, OrderJournal, halted
-from torra.bridges.protocol import Books, Health, Order, Recall, Report, Status, SymbolTerms
+from torra.bridges.protocol import (
+    LOOK_SECONDS,
+    STOOD_STILL,
+    Books,
+    Health,
+    Order,
+    Recall,
+    Report,
+    Status,
+    SymbolTerms,
+)
 from torra.broker_clock import ServerClock
 from torra.clock import Clock
 from torra.config import Channel
@@ -76,6 +89,49 @@ class _Watch:
     seen: float | None = None
 
 
+class Watched(Terminal):
+    """The terminal as one bridge uses it: whether this process stood still between its calls.
+
+    A computer that sleeps, or a process that is stopped, shows as one long step; a slow terminal
+    as many short ones, during which the lease is kept.
+    """
+
+    def __init__(self, terminal: Terminal, clock: Clock) -> None:
+        self._terminal = terminal
+        self._clock = clock
+        self.begin()
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._last, self._slept = self._clock.now(), False
+
+    def step(self) -> None:
+        """End a step here."""
+        now = self._clock.now()
+        self._slept |= now - self._last > timedelta(seconds=LOOK_SECONDS)
+        self._last = now
+
+    def stood_still(self) -> bool:
+        """Return whether a step since the beginning, the one that ends here too, was too long."""
+        self.step()
+        return self._slept
+
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+        """Call a function of the package, as the terminal does."""
+        try:
+            return self._terminal.ask(name, *args, **kwargs)
+        finally:
+            self.step()
+
+    def number(self, name: str) -> int:
+        """Return a constant of the package, as the terminal does."""
+        return self._terminal.number(name)
+
+    def close(self) -> None:
+        """Let the terminal go."""
+        self._terminal.close()
+
+
 class Mt5Direct:
     """One account behind a `Terminal`; `state` is this side's folder of the channel."""
 
@@ -93,8 +149,8 @@ class Mt5Direct:
         self._state = state
         self._symbols = tuple(dict.fromkeys(symbols))
         self._clock = clock
-        self._terminal = terminal
-        self._account = Account(terminal, ServerClock.parse(channel.server_clock))
+        self._terminal = Watched(terminal, clock)
+        self._account = Account(self._terminal, ServerClock.parse(channel.server_clock))
         self._journal = OrderJournal(state / JOURNAL, clock.now())
         self._watches: dict[str, _Watch] = {}
         self._lock = threading.RLock()
@@ -111,6 +167,7 @@ class Mt5Direct:
         with self._lock:
             if self._journal.get(order.sid):
                 return
+            self._terminal.begin()
             health = self.health()
             if not health.ok:
                 raise BridgeUnavailable(health.detail)
@@ -307,6 +364,9 @@ class Mt5Direct:
         if halted(self._state):
             self._journal.withdraw(order.sid)
             raise BridgeUnavailable(f"{self._state / HALT} is there: torra resume")
+        if self._terminal.stood_still():
+            self._journal.withdraw(order.sid)
+            raise BridgeUnavailable(STOOD_STILL)
         for left in range(SENDS - 1, -1, -1):
             answer = self._try(request)
             said: Meaning = meaning(answer.value.retcode) if answer.value else "ambiguous"
@@ -314,6 +374,7 @@ class Mt5Direct:
                 self._judge(entry, answer, said)
                 return
             self._clock.sleep(PAUSE)
+            self._terminal.step()
             again = self._again(entry, answer.value.retcode)
             if again is None:
                 return
@@ -332,7 +393,8 @@ class Mt5Direct:
         except BridgeUnavailable:
             self._journal.report(self._refusal(entry.order, "retcode", retcode))
             return None
-        reason = self._objection(entry.order, market)
+        slept = "retcode" if self._terminal.stood_still() else ""
+        reason = self._objection(entry.order, market) or slept
         if reason:
             self._journal.report(self._refusal(entry.order, reason, retcode))
             return None

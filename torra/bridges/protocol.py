@@ -25,6 +25,14 @@ ALIVE_SECONDS: Final = 5.0
 """A peer whose heartbeat has not advanced for this long is dead."""
 
 
+LOOK_SECONDS: Final = 3.0
+"""Seconds for which a look at the market is good enough to send on. A process that stood still for
+longer, as on a computer that slept, may have lost the lease meanwhile (after 4 s), and another desk
+may have told the order's end.
+"""
+
+STOOD_STILL: Final = "this process stood still in the middle of sending; it looks anew"
+
 QUOTE_SECONDS: Final = 30.0
 """An older quote is not the price of now."""
 

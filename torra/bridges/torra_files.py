@@ -124,10 +124,13 @@ class TorraFiles:
         disk: Disk | None = None,
         sleep: Callable[[float], None] = real_sleep,
         chance: Callable[[], float] = random_share,
+        halts: Sequence[Path] = (),
     ) -> None:
         """Open the channel `name`; raises ConfigError when it has no key or no folder.
 
         A folder that cannot be reached now is tried again at each call. `sleep` takes real seconds.
+        `halts` are HALT files besides the channel's own: one that comes while an order is being
+        written keeps it from the inbox.
         """
         self._channel_name, self._channel, self._clock = name, channel, clock
         self._key = key_of(channel, environment)
@@ -137,6 +140,7 @@ class TorraFiles:
             disk=disk,
             sleep=sleep,
             chance=chance,
+            halts=halts,
         )
         self._heart = Latest("state/ea.json", LIMIT, self._beat)
         self._positions = self._list(Positions, read_position)

@@ -345,7 +345,9 @@ def database(behind: Backing) -> Iterator[Sign]:
 def _backups(folder: Path) -> Sign:
     kept = sorted(folder.glob("*.db")) if folder.is_dir() else []
     if not kept:
-        return Sign("backups", "note", "none: one is made before each change of the schema")
+        return Sign(
+            "backups", "note", "none: torra backup makes one, and so does each change of the schema"
+        )
     newest = max(kept, key=lambda path: path.stat().st_mtime)
     return Sign("backups", "ok", f"{len(kept)}, the newest {newest.name}")
 

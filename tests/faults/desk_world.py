@@ -1,0 +1,403 @@
+"""A home, a channel, a broker, and the lives of a desk in it, all on a clock that is set by hand.
+
+The desk, its database, courier, kill switch and bridge are the real ones, put together as
+torra.wiring does it but for the threads: whoever plays gives each its turn. The other side of the
+channel is the reference Expert Advisor. A life ends politely (`stop`), killed (`Crash`), or it
+freezes and thaws when another has taken over. Market and models play along; what must hold
+meanwhile is desk_witness's.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agents.contracts import Completion, ModelUnavailable, Request
+from tests import scripted
+from tests.channels import ENVIRONMENT, INPUTS
+from tests.fake_broker import FakeBroker
+from tests.faults.desk_market import OPENING, Feed, price_at
+from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
+from tests.reference_ea import ReferenceEa
+from tests.stores import open_database
+from torra import migrations
+from torra.adoption import Refit
+from torra.bridges.torra_files import TorraFiles
+from torra.clock import Simulated
+from torra.config import SYMBOLS, Channel, Instance, Profile, validate
+from torra.courier import Addressee, Courier
+from torra.kill_switch import HALT, KillSwitch
+from torra.schedule import Desk, Station
+from torra_trader import Outcome
+
+LEASE = 330.0
+"""Seconds that a lease lasts: longer than any step between two renewals, shorter than a bar."""
+
+GOLD = Instance(symbol="XAUUSD", broker_symbol="XAUUSD.m", feed="store", bridge="torra_files")
+EURO = Instance(
+    symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15",), feed="store",
+    bridge="torra_files",
+)  # fmt: skip
+COIN = Instance(symbol="BTCUSD", timeframes=("M15",), feed="store")
+INSTANCES = {item.id: item for item in (GOLD, EURO, COIN)}
+ON_CHANNEL = {item.id: item for item in (GOLD, EURO)}
+ACCOUNT = 1001
+AWAKE = 0.0
+
+
+def profile(**changes: Any) -> Profile:
+    """Return a profile that trades often: what is quick to turn decides alone."""
+    values: dict[str, Any] = {
+        "thresholds": {"buy": 0.05, "sell": 0.05},
+        "sentiment_weights": {
+            "price_action": 0.5, "momentum": 0.5, "key_levels": 0.0, "structure": 0.0, "ath": 0.0
+        },
+        **changes,
+    }  # fmt: skip
+    return validate(Profile, values, "a test")
+
+
+PROFILES = {
+    "plain": profile(risk={"daily_loss_cap_pct": 8.0}),
+    "reverse": profile(on_opposite="reverse", risk={"daily_loss_cap_pct": 8.0}),
+    "hold": profile(on_opposite="hold"),
+    "approve": profile(execution="approve", on_opposite="reverse"),
+    "off": profile(execution="off"),
+    "one position": profile(risk={"max_positions": 1, "cooldown_bars": 2}),
+    "few signals": profile(
+        on_opposite="reverse", risk={"max_signals_per_hour": 2, "max_same_openings_per_hour": 1}
+    ),
+    "little money": profile(risk={"daily_loss_cap_pct": 0.4, "risk_per_trade_pct": 0.3}),
+}
+"""What a person may set, by name; the first is what the desk begins with."""
+
+MOODS: dict[str, Callable[[Request], Any]] = {
+    "honest": scripted.honest,
+    "up": lambda request: turned(request, 0.3),
+    "down": lambda request: turned(request, -0.3),
+    "garbage": lambda request: "I would rather not say {",
+    "huge": lambda request: turned(request, 1e300),
+    "dead": lambda request: ModelUnavailable("error", "down", again=None),
+    "veto": lambda request: (
+        scripted.ruling(request, veto=True, reason_code="OTHER")
+        if request.role.kind == "gate"
+        else scripted.honest(request)
+    ),
+}
+"""What a vendor may be like."""
+
+
+def turned(request: Request, value: float) -> dict[str, Any]:
+    """Return a reply that leans one way."""
+    if request.role.kind == "gate":
+        return scripted.ruling(request)
+    return scripted.report(request, value=value)
+
+
+class Clock(Simulated):
+    """Wall clock and monotonic time of one host, set by hand; the wall clock may jump."""
+
+    rate: float | None = 1.0  # type: ignore[assignment]
+    elapsed = 1000.0
+
+    def monotonic(self) -> float:
+        return self.elapsed
+
+    def real_now(self) -> datetime:
+        return self.now()
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        return moment
+
+    def sleep(self, seconds: float) -> None:
+        self.pass_by(seconds)
+
+    def pass_by(self, seconds: float) -> None:
+        self.elapsed += seconds
+        self.set(self.now() + timedelta(seconds=seconds))
+
+
+class Vendor:
+    """Answers as its mood is, at once."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.mood = "honest"
+        self._voice = scripted.Scripted()
+
+    def submit(self, request: Request) -> Future[Completion]:
+        return self._voice._play(MOODS[self.mood](request), request)
+
+
+class AdvisorCrash(BaseException):
+    """The Expert Advisor is killed here."""
+
+
+class World:
+    """Everything that outlives a desk."""
+
+    def __init__(self, folder: Path, seen: Counter[str]) -> None:
+        self.folder = folder
+        self.seen = seen
+        self.clock = Clock(OPENING)
+        self.latest = OPENING
+        self.feed, self.vendor = Feed(), Vendor()
+        self.channel = Channel(folder=str(folder / "main"), account=ACCOUNT)
+        self.files = {"desk": folder / HALT, "main": folder / "main" / HALT}
+        self.broker = FakeBroker(folder / "broker.jsonl", ACCOUNT)
+        self.quote()
+        self.ea_fatal, self.ea_left = "", 0
+        self.letters: dict[str, bytes] = {}
+        self.ea = self.new_ea()
+        self.asleep_until = AWAKE
+        self.saved = "plain"
+        self.done: Counter[str] = Counter()
+        self.life: Life | None = None
+        self.frozen: list[Life] = []
+        self.observer = self._observe()
+
+    # --- the other side ---------------------------------------------------------------------------
+
+    def new_ea(self) -> ReferenceEa:
+        return ReferenceEa(self.folder / "main", self.broker, INPUTS, reach=self._ea_reach)
+
+    def _ea_reach(self, point: str) -> None:
+        if point == "claimed":
+            for path in (self.folder / "main" / "work").glob("*.json"):
+                self.letters.setdefault(path.name, path.read_bytes())
+        if point != self.ea_fatal:
+            return
+        self.ea_left -= 1
+        if self.ea_left <= 0:
+            self.ea_fatal = ""
+            self.seen[f"advisor dies: {point}"] += 1
+            raise AdvisorCrash(point)
+
+    def advise(self, seconds: float = 0.0) -> None:
+        """Let the Advisor have its timer event, unless it sleeps."""
+        if self.clock.monotonic() < self.asleep_until:
+            return
+        try:
+            self.ea.step(self.clock.now().timestamp(), self.clock.monotonic())
+        except AdvisorCrash:
+            self.ea = self.new_ea()
+
+    def quote(self) -> None:
+        """Bring the broker's market to where the feed stands; stops and targets are met."""
+        now = self.clock.now()
+        for item in INSTANCES.values():
+            spec, bid = SYMBOLS[item.symbol], price_at(item.symbol, now)
+            name = item.broker_name
+            if name not in self.broker.markets:
+                terms = ("digits", "tick_size", "tick_value", "lot_min", "lot_step", "lot_max")
+                self.broker.market(name, **{term: getattr(spec, term) for term in terms})
+            ask = round(bid + spec.spread, spec.digits)
+            self.broker.tick(name, bid, ask, now.timestamp())
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass for everybody; the desk keeps its lease."""
+        self.clock.pass_by(seconds)
+        self.latest = max(self.latest, self.clock.now())
+        self.quote()
+        self.advise()
+        if self.life is not None:
+            self.life.keep_lease()
+
+    # --- lives ------------------------------------------------------------------------------------
+
+    def start(self) -> bool:
+        """Begin a life; False when it did not come far enough to be one."""
+        if self.life is None:
+            self.life = Life(self)
+            self.life.do(self.life.begin)
+        return self.life is not None
+
+    def bury(self, life: Life) -> None:
+        """Let go of a desk that was killed."""
+        if life is self.life:
+            self.life = None
+        if life in self.frozen:
+            self.frozen.remove(life)
+        if life.database is not None:
+            life.database.doom = None
+            life.database.close()  # the observer keeps the log from being folded in
+
+    def freeze(self) -> None:
+        """Let the process stand still, as a laptop's lid does."""
+        assert self.life is not None
+        self.frozen.append(self.life)
+        self.life = None
+
+    def another(self) -> MortalDatabase:
+        """Open the database as another program does, which no doom hangs over."""
+        return open_mortal(self.folder / "torra.db", self.clock.now, None)
+
+    # --- looks ------------------------------------------------------------------------------------
+
+    def _observe(self) -> sqlite3.Connection:
+        open_database(self.folder, self.clock.now).close()
+        connection = sqlite3.connect(self.folder / "torra.db", isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        return self.observer.execute(sql, values).fetchall()
+
+    def published(self) -> set[str]:
+        """Return the ids of all signals that were ever let out into the channel."""
+        found = set()
+        for place in ("inbox", "work", "done", "ack", "arch", "cancelled", "expired"):
+            with suppress(FileNotFoundError):
+                for path in (self.folder / "main" / place).iterdir():
+                    found.add(path.name.split(".")[0].partition("_")[2])
+        return found
+
+    def halts(self) -> list[str]:
+        """Return what halts the desk, as it lies in files and database."""
+        found = [name for name, path in self.files.items() if path.exists()]
+        if self.state() == "HALTED":
+            found.append("database")
+        if self.life is not None and self.life.switch is not None and self.life.switch._fault:
+            found.append("process")
+        return found
+
+    def state(self) -> str:
+        rows = self.rows("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
+        return str(rows[0]["state"]) if rows else "ACTIVE"
+
+    # --- an older file ----------------------------------------------------------------------------
+
+    def make_older(self, number: int) -> None:
+        """Take the file back to an earlier schema, by what the later steps made; nobody has it."""
+        self.observer.close()
+        with closing(sqlite3.connect(self.folder / "torra.db")) as connection, connection:
+            for name in migrations.STEPS[number:]:
+                for kind in ("TRIGGER", "INDEX", "TABLE"):
+                    made = f"CREATE (?:UNIQUE )?{kind} (\\w+)"
+                    for found in re.findall(made, migrations.SCRIPTS[name]):
+                        connection.execute(f"DROP {kind} IF EXISTS {found}")
+                connection.execute("DELETE FROM _sqlite_migrations WHERE name = ?", (name,))
+        self.observer = sqlite3.connect(self.folder / "torra.db", isolation_level=None)
+        self.observer.row_factory = sqlite3.Row
+
+    def close(self) -> None:
+        """End whatever lives, and let every file go."""
+        for life in [*self.frozen, *([self.life] if self.life else [])]:
+            self.bury(life)
+        self.observer.close()
+
+
+class Life:
+    """One process: a desk with its courier, from its start to its end."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.doom = Doom(world.seen)
+        self.database: MortalDatabase | None = None
+        self.switch: KillSwitch | None = None
+        self._walking = False
+
+    def do(self, work: Callable[[], Any]) -> bool:
+        """Let the process act; False when it died of it."""
+        try:
+            with STAGE.of(self.doom):
+                work()
+        except Crash:
+            self.world.bury(self)
+            return False
+        return True
+
+    def begin(self) -> None:
+        """Open everything as torra.wiring does, and try for the lease."""
+        world = self.world
+        self.database = open_mortal(world.folder / "torra.db", world.clock.now, self.doom)
+        self.switch = KillSwitch(world.files, self.database)
+        settings = PROFILES[world.saved]
+        self.courier = Courier(
+            self.database,
+            [
+                Addressee(item, settings, "main" if item.id in ON_CHANNEL else None)
+                for item in INSTANCES.values()
+            ],
+            self._bridges,
+            self.switch,
+            lambda: world.clock,
+            lambda: self.desk.holds_lease(),  # noqa: PLW0108 - the desk is not there yet
+        )
+        self.desk = Desk(
+            self.database,
+            [self._station(item, settings) for item in INSTANCES.values()],
+            lambda _: world.clock,
+            way=self.courier,
+            kill_switch=self.switch,
+            lease_seconds=LEASE,
+            at_close=self.courier.close,
+        )
+        self.desk.refit = Refit(
+            lambda old, new: replace(old, profile=new),
+            lambda station: self.courier.adopt(station.instance.id, station.profile),
+            read=lambda _: PROFILES[world.saved],
+        )
+        self._lease()
+
+    def _bridges(self) -> dict[str, TorraFiles]:
+        bridge = TorraFiles(
+            "main", self.world.channel, self.world.clock, environment=ENVIRONMENT,
+            disk=MortalDisk(self.doom), sleep=lambda _: None, halts=(self.world.files["desk"],),
+        )  # fmt: skip
+        return {"main": bridge}
+
+    def _station(self, item: Instance, settings: Profile) -> Station:
+        vendor: Any = self.world.vendor
+        return Station(item, settings, self.world.feed, vendor, threading.Lock())
+
+    # --- what a process does by itself ------------------------------------------------------------
+
+    def keep_lease(self) -> bool:
+        return self.do(self._lease)
+
+    def _lease(self) -> None:
+        """Do what the thread does that keeps the lease, and what follows when it changes."""
+        self.desk._hold_lease()
+        if self.desk.active and not self._walking:
+            self.courier.open()
+        elif self._walking and not self.desk.active:
+            self.courier.rest()
+        self._walking = self.desk.active
+
+    def turn(self) -> bool:
+        """Let the courier walk once."""
+        return self.do(self._turn)
+
+    def _turn(self) -> None:
+        if self._walking:
+            self.courier.turn()
+
+    def wake(self, names: Iterable[str]) -> bool:
+        """Let the timers of these instances fire."""
+        return self.do(lambda: self._wake(names))
+
+    def _wake(self, names: Iterable[str]) -> None:
+        for name in names:
+            for outcome in self.desk.wake(name):
+                self._told(outcome)
+
+    def _told(self, outcome: Outcome) -> None:
+        self.world.seen[f"tick {outcome.state}"] += 1
+        if outcome.state == "done":
+            self.world.done[outcome.key.text] += 1
+
+    def stop(self) -> None:
+        """End politely, as a terminate signal makes it."""
+        if self.do(self.desk.close):
+            self.world.bury(self)

@@ -1,0 +1,246 @@
+"""Lives of a desk that end by SIGKILL, and what it must come to however they ended.
+
+A life is a forked process that ticks through the shipped sample from where its database stands. It
+dies at a named point (torra.failpoints), or is ended by its parent. The desk may pay: then it asks
+a vendor whose books are a file of their own, written before the vendor answers, so that they know
+of every call however the desk died. `whole` says what must hold after any death, `tables` what is
+left in the end of a life that no timing shows in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import technical_calculator
+from agent_config import AgentSettings
+from agents.contracts import Completion, Request
+from agents.registry import Agent
+from tests import desks
+from tests.scripted import completion, honest
+from torra.clock import Simulated, iso
+from torra.config import Profile
+from torra.failpoints import VARIABLE
+from torra.providers.prices import PriceList
+from torra.schedule import Desk
+from torra.spending import Account, Rung
+
+MODEL: Final = "claude-haiku-5-5"
+BOOKS: Final = "vendor.jsonl"
+PRICES: Final = PriceList(now=lambda: desks.START)
+COST: Final = 0.002
+"""USD that the vendor takes for a call: a little less than the worst case of any made here."""
+
+
+@dataclass
+class Vendor:
+    """Answers at once and honestly; every call is in its books before that."""
+
+    books: Path
+    now: Callable[[], datetime]
+    name: str = "anthropic"
+
+    def submit(self, request: Request) -> Future[Completion]:
+        told = [iso(self.now()), request.role.id, request.round, request.attempt, COST]
+        with self.books.open("ab", buffering=0) as file:
+            file.write(json.dumps(told).encode() + b"\n")
+        future: Future[Completion] = Future()
+        known = completion(honest(request))
+        future.set_result(replace(known, provider="anthropic", model=MODEL, cost_usd=COST))
+        return future
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+
+class Bold(Account):
+    """Always asks the whole desk: only the ceiling itself then stands between it and the vendor."""
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        return Rung(settings, "bold", True)
+
+
+def warm() -> None:
+    """Load once, before any life is forked, what each would load anew."""
+    PRICES.warm()
+    technical_calculator.score_frame(desks.sample().bars("BTCUSD", "M15", desks.START, 300))
+
+
+def spent(folder: Path) -> list[list[Any]]:
+    """Return the vendor's books: moment, role, round, attempt and USD of every call."""
+    path = folder / BOOKS
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def paying(ceiling: float) -> Profile:
+    """Return a profile that asks the vendor and may spend so many USD in any hour."""
+    agents = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
+    return Profile.model_validate({"agents": agents})
+
+
+def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> Desk:
+    """Open a desk where its database stands; without a ceiling nobody is paid."""
+    if ceiling is None:
+        return desks.open_desk(folder, make_clock=lambda stood: Simulated(stood or start))
+    clocks: list[Simulated] = []
+
+    def make_clock(stood: datetime | None) -> Simulated:
+        clocks.append(Simulated(stood or start))
+        return clocks[-1]
+
+    def now() -> datetime:
+        return clocks[-1].now()
+
+    vendor = Vendor(folder / BOOKS, now)
+    desk = desks.open_desk(folder, profile=paying(ceiling), provider=vendor, make_clock=make_clock)
+    pays = Bold(desk.database, PRICES, "default", lambda _: False, now)
+    desk.stations = {name: replace(one, account=pays) for name, one in desk.stations.items()}
+    return desk
+
+
+def live(
+    folder: Path,
+    start: datetime,
+    upto: datetime,
+    *,
+    ceiling: float | None = None,
+    point: str = "",
+    spare: int = 0,
+    closes: int | None = None,
+) -> None:
+    """Tick to `upto`, or for so many closes, and close the desk.
+
+    After `spare` closes the process dies at `point`, if it comes there.
+    """
+    desk = open_desk(folder, start, ceiling)
+    desks.take_lease(desk, seconds=0.001)
+    left = closes
+    if point and not spare:
+        os.environ[VARIABLE] = point
+    desk.wake("BTCUSD")
+    while desk.clock.now() < upto and left != 0:
+        if point and not spare:
+            os.environ[VARIABLE] = point
+        spare, left = spare - 1, None if left is None else left - 1
+        desks.step(desk)
+    desk.close()
+
+
+def run(work: Callable[[], None]) -> bool:
+    """Do something in a process of its own; return whether that was killed. Others end well."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001 - whatever it is, the parent hears of it
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return True
+    assert os.WEXITSTATUS(status) == 0, "a life failed by itself"
+    return False
+
+
+# --- what must hold -------------------------------------------------------------------------------
+
+
+def rows(database: Any, sql: str) -> list[dict[str, Any]]:
+    return list(database.connection().query(sql))
+
+
+TWINS: Final = ("sentiment", "chains", "journal")
+"""What every done tick has one row of, and no other tick any."""
+
+
+def whole(folder: Path) -> None:
+    """Look that no tick is halved and nothing is doubled: right after any death."""
+    database = desks.open_database(folder)
+    done = rows(
+        database, "select instance||'|'||timeframe||'|'||bar_time k from ticks where state='done'"
+    )
+    for table in TWINS:
+        keys = [row["torra_key"] for row in rows(database, f"select torra_key from {table}")]
+        assert sorted(keys) == sorted(row["k"] for row in done), f"{table} and the ticks differ"
+    stray = rows(
+        database,
+        "select sid from signals where kind='open' and instance||'|'||timeframe||'|'||bar_time "
+        "not in (select torra_key from journal)",
+    )
+    assert not stray, "a signal without its tick"
+    assert rows(database, "pragma integrity_check")[0]["integrity_check"] == "ok"
+    assert not rows(database, "pragma foreign_key_check")
+    database.close()
+
+
+PASSING: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("at", "epoch", "elapsed_ms", "applied_at"),
+    "calls": ("user", "request_hash"),
+}
+"""Columns that differ between two lives that did the same: moments of real time, time taken, whose
+lease it was; prompts have a nonce. "" stands for every table.
+"""
+
+TOLD: Final = ("record", "agent_deliberation")
+"""Columns of JSON, compared field by field."""
+
+PASSING_FIELDS: Final = ("elapsed_ms", "ms", "request_hash", "user", "before")
+"""What differs in them. `before` is how the desk stood when the tick began that was stored: a tick
+that died after the paper bridge had moved begins again behind that.
+"""
+
+UNCOMPARED: Final = ("lease", "ledger", "rungs")
+"""Whose turn it is; and what dying cost, which a life without deaths has not spent."""
+
+
+def tables(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every table as its rows, sorted, without what time alone decides."""
+    database = desks.open_database(folder)
+    names = rows(database, "select name from sqlite_master where type='table'")
+    found = {
+        row["name"]: _rows_of(database, row["name"])
+        for row in names
+        if row["name"] not in UNCOMPARED
+    }
+    database.close()
+    return found
+
+
+def _rows_of(database: Any, table: str) -> list[tuple[Any, ...]]:
+    passing = {*PASSING[""], *PASSING.get(table, ())}
+    kept = [
+        tuple(
+            json.dumps(_lasting(json.loads(value))) if name in TOLD and value else value
+            for name, value in row.items()
+            if name not in passing
+        )
+        for row in rows(database, f"select * from {table}")
+        if (table, row.get("name")) != ("sqlite_sequence", "ledger")
+    ]
+    return sorted(kept, key=repr)
+
+
+def _lasting(value: Any) -> Any:
+    """Return JSON without the fields that differ."""
+    if isinstance(value, dict):
+        kept = sorted(value.items())
+        return {key: _lasting(item) for key, item in kept if key not in PASSING_FIELDS}
+    return [_lasting(item) for item in value] if isinstance(value, list) else value
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Return the names of the tables in which two lives differ."""
+    ours, theirs = tables(one), tables(other)
+    return [name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)]

@@ -1,0 +1,87 @@
+"""Every failpoint has its place in the code, and is died at by a test (promise D1)."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import test_kills, test_signal_kills
+from torra import failpoints
+from torra.config import ROOT
+
+SOURCE = (*ROOT.glob("*.py"), *(ROOT / "torra").rglob("*.py"), *(ROOT / "agents").rglob("*.py"))
+
+
+def places() -> Counter[str]:
+    """Return how often each point is named by a call of `reach` in the product."""
+    found: Counter[str] = Counter()
+    for path in SOURCE:
+        text = path.read_text(encoding="utf-8")
+        if "failpoints import reach" in text:
+            found.update(_named(ast.parse(text)))
+    return found
+
+
+def _named(tree: ast.AST) -> list[str]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        str(ast.literal_eval(call.args[0]))
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "reach"
+    ]
+
+
+def test_every_point_has_a_place_and_every_place_is_listed() -> None:
+    assert set(places()) == set(failpoints.POINTS)
+    assert len(failpoints.POINTS) == len(set(failpoints.POINTS)) >= 12
+
+
+def test_every_point_is_died_at_by_a_test() -> None:
+    """By what the tests go through, not by the lists that they may take it from."""
+    in_a_tick = parameters(test_kills.test_a_kill_at_a_named_point_changes_nothing, "point")
+    alone = {ours for ours, _ in test_signal_kills.ALONE if ours}
+    assert alone == {ours for ours, theirs in test_signal_kills.CASES if ours and not theirs} - {
+        "random"
+    }
+    assert in_a_tick | alone == set(failpoints.POINTS)
+
+
+def parameters(test: Any, name: str) -> set[str]:
+    """Return what a test is run with."""
+    marks = [mark for mark in test.pytestmark if mark.name == "parametrize"]
+    return {str(value) for mark in marks if mark.args[0] == name for value in mark.args[1]}
+
+
+def test_a_point_ends_the_process_when_it_is_named_and_only_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    struck: list[str] = []
+    monkeypatch.setattr(failpoints, "strike", lambda: struck.append("dead"))
+    monkeypatch.setattr(failpoints, "_passed", {})
+    failpoints.reach("saved")
+    monkeypatch.setenv(failpoints.VARIABLE, "saved:2")
+    for point in ("scored", "saved", "recorded"):
+        failpoints.reach(point)
+    assert struck == []
+    failpoints.reach("saved")
+    assert struck == ["dead"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_point_kills_with_nothing_tidied(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    pid = os.fork()
+    if pid == 0:
+        os.environ[failpoints.VARIABLE] = "saved"
+        try:
+            failpoints.reach("saved")
+        finally:
+            left.touch()
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) and not left.exists()

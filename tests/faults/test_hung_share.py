@@ -1,0 +1,202 @@
+"""A channel's folder that stops answering stops its channel and nothing else (L3, T5).
+
+Not the other instances, not the lease, not a person who halts, not the desk that closes: whoever
+touches the folder waits a limited time once, and those after them are refused at once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import channels as stages
+from tests import desks, test_dwx
+from tests.channels import ENVIRONMENT, Stage, order
+from tests.faults.hung_share import Share
+from torra import channels, kill_switch, wiring
+from torra.bridges import dwx_files
+from torra.bridges.limited_disk import LimitedDisk
+from torra.clock import System
+from torra.errors import BridgeUnavailable
+from torra.kill_switch import KillSwitch
+from torra.risk_engine import DenyReason
+from torra.time_limit import TimeLimit
+
+LIMIT = 0.2
+
+
+@pytest.fixture
+def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Share]:
+    """The channel's folder, whose limit is short for once."""
+    limits = cache(lambda folder: TimeLimit(str(folder), LIMIT))
+    for module in (channels, kill_switch):
+        monkeypatch.setattr(module, "of_folder", limits)
+    with monkeypatch.context() as patch:
+        found = Share(tmp_path / "share", patch)
+        yield found
+        found.heal()
+
+
+def seconds(work: Any) -> float:
+    begin = System().monotonic()
+    work()
+    return System().monotonic() - begin
+
+
+def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
+    tmp_path: Path, share: Share
+) -> None:
+    """(R6) Every question is answered, no order goes out, and after it all is as before."""
+    (tmp_path / "share").mkdir()
+    stage = Stage(tmp_path / "share")
+    bridge = stage.bridge = stage.new_bridge(disk=LimitedDisk(TimeLimit("share", LIMIT)))
+    stage.wake()
+    assert bridge.health().ok
+    share.hang()
+
+    def ask_everything() -> None:
+        assert bridge.health().deny is DenyReason.BRIDGE_DEAD
+        assert "no answer within" in bridge.health().detail
+        for question in (
+            lambda: bridge.submit(order()),
+            lambda: bridge.recall(order().sid, order().seq),
+        ):
+            with pytest.raises(BridgeUnavailable):
+                question()
+        assert list(bridge.poll()) == []
+        assert not bridge.halted()
+        assert bridge.terms() == {} or bridge.terms()
+        bridge.heartbeat("ACTIVE")
+
+    assert seconds(ask_everything) < 10 * LIMIT
+    assert seconds(ask_everything) < LIMIT, "who comes later does not wait"
+    assert share.most == 1
+    share.heal()
+    for _ in range(3):
+        stage.wake()
+        bridge.poll()
+        bridge.heartbeat("ACTIVE")
+    assert bridge.health().ok
+    bridge.submit(order())
+    assert stage.final(order().sid).status == "FILLED"
+    assert stage.orders_of(order().sid) == 1
+
+
+def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
+    tmp_path: Path, share: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(R6) As above, for the bridge whose folder the other side writes as it likes."""
+    monkeypatch.setattr(dwx_files, "of_folder", lambda folder: TimeLimit(str(folder), LIMIT))
+    world = test_dwx.World(tmp_path / "share")
+    world.state = tmp_path / "state"  # this side's own, which does not hang
+    world.start()
+    assert world.bridge.health().ok
+    step = world.clock.others.pop()
+    share.hang()
+
+    def ask_everything() -> None:
+        assert world.bridge.health().deny is DenyReason.BRIDGE_DEAD
+        with pytest.raises(BridgeUnavailable):
+            world.bridge.submit(test_dwx.order())
+        assert list(world.bridge.poll()) == []
+        assert world.bridge.books() is None
+        assert world.bridge.quote("XAUUSD.m") is None
+
+    assert seconds(ask_everything) < 5 * LIMIT
+    assert seconds(ask_everything) < LIMIT, "who comes later does not wait"
+    assert share.most == 1
+    share.heal()
+    world.clock.others.append(step)
+    world.clock.pass_by(1.0)
+    assert world.bridge.health().ok and world.opened().status == "FILLED"
+    share.hang()
+    assert seconds(world.start) < 5 * LIMIT, "a bridge is opened beside a folder that hangs"
+
+
+def test_a_person_can_halt_while_a_channel_hangs(tmp_path: Path, share: Share) -> None:
+    """(R4) The database and the other files have it at once; the share is named as what failed."""
+    home, away = tmp_path / "home", tmp_path / "share" / "main"
+    for folder in (home, away):
+        (folder / "control").mkdir(parents=True)
+    files = {name: folder / kill_switch.HALT for name, folder in (("desk", home), ("main", away))}
+    database = desks.open_database(tmp_path)
+    switch = KillSwitch(files, database)
+    assert switch.engaged() == ""
+    share.hang()
+    assert seconds(switch.engaged) < 5 * LIMIT and switch.engaged() == ""
+    failed: list[str] = []
+    assert seconds(lambda: failed.extend(switch.halt("a person"))) < 10 * LIMIT
+    assert len(failed) == 1 and failed[0].startswith("main: ") and "no answer" in failed[0]
+    assert database.trading_state() == "HALTED" and files["desk"].exists()
+    assert switch.engaged() and seconds(switch.engaged) < LIMIT
+    with pytest.raises(OSError, match="no answer"):
+        switch.resume("a person", sleep=lambda _: None)
+    assert database.trading_state() == "HALTED", "what cannot be ended everywhere ends nowhere"
+    share.heal()
+    switch.keep()
+    assert files["main"].exists()
+    switch.resume("a person", sleep=lambda _: None)
+    assert switch.engaged() == ""
+    database.close()
+
+
+def home_with_a_channel(folder: Path, share: Path) -> Path:
+    """Two instances of one symbol, one on paper, one on a channel."""
+    folder.mkdir()
+    for name in ("main", "main/state"):
+        (share / name).mkdir(parents=True)
+    instance = {"symbol": "BTCUSD", "timeframes": ["M15"], "feed": "store"}
+    desk = {
+        "instances": [
+            {**instance, "name": "PAPER"},
+            {**instance, "name": "LIVE", "bridge": "torra_files", "channel": "main"},
+        ],
+        "channels": {"main": {"folder": str(share / "main"), "account": stages.ACCOUNT}},
+    }
+    (folder / "desk.json").write_text(json.dumps(desk))
+    return folder
+
+
+def bars_of_the_sample(instances: Any, *_: Any) -> dict[str, Any]:
+    """Stand for live feeds: a desk on the sample by its settings may not trade on a channel."""
+    return {item.id: desks.sample() for item in instances}
+
+
+def test_a_desk_whose_channel_hangs_ticks_on_keeps_its_lease_and_closes(
+    tmp_path: Path, share: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(L3) Its instance on the channel too: its ticks are stored, only its orders wait."""
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", ENVIRONMENT["TORRA_CHANNEL_KEY"])
+    monkeypatch.setattr(wiring, "SAMPLE_RATE", 1200.0)
+    monkeypatch.setattr(wiring, "open_feeds", bars_of_the_sample)
+    desk, _ = wiring.open_desk(home_with_a_channel(tmp_path / "home", tmp_path / "share"))
+    desk._lease_seconds = 3.0
+    assert desk.open()
+    desk.start()
+
+    def done(name: str) -> int:
+        found = desk.database.tick_states(name, "M15", 1000)
+        return sum(row["state"] == "done" for row in found)
+
+    def until(name: str, count: int) -> None:
+        end = System().monotonic() + 30
+        while done(name) < count:
+            assert System().monotonic() < end, f"{name} ticks no more"
+            time.sleep(0.02)
+
+    until("PAPER", 1)
+    until("LIVE", 1)
+    share.hang()
+    before = {name: done(name) for name in ("PAPER", "LIVE")}
+    for name, count in before.items():
+        until(name, count + 2)
+    lease = desk.database.lease()
+    assert lease is not None and lease["alive"] and lease["epoch"] == 1
+    assert share.most >= 1, "nobody touched the share: this shows nothing"
+    assert seconds(lambda: desk.close(within=5)) < 5

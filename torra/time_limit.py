@@ -1,0 +1,71 @@
+"""Waiting for what may never answer, such as a folder on a share whose server is gone.
+
+A call is made in a thread of its own and waited for a limited time. One that takes longer is left
+behind, and until it comes back every other call under the same limit is refused at once: neither
+threads nor waits pile up. What it brings in the end is dropped. The caller sees TimeoutError, which
+is an OSError, whatever the call was. A folder has one limit in a process, so that who meets its
+silence first spares the others the wait.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from functools import cache
+from pathlib import Path
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+SHARE_SECONDS: Final = 3.0
+"""Real seconds that one step in a folder may take: half of what the lease of a desk lasts."""
+
+
+class TimeLimit:
+    """One thing that may not answer; `what` names it in errors. Any thread may ask."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        self._what = what
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._late: list[Future[object]] = []
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns and raise what it raises; TimeoutError when that takes long.
+
+        After a TimeoutError the work may still be done, now or later.
+        """
+        if self.silent:
+            raise self._silence()
+        answer: Future[T] = Future()
+        threading.Thread(target=_work, args=(answer, work), name="limited", daemon=True).start()
+        if not wait([answer], self._seconds).done:
+            with self._lock:
+                self._late.append(answer)  # type: ignore[arg-type]
+            raise self._silence()
+        return answer.result()
+
+    @property
+    def silent(self) -> bool:
+        """Whether a call that took too long has not come back yet."""
+        with self._lock:
+            self._late = [answer for answer in self._late if not answer.done()]
+            return bool(self._late)
+
+    def _silence(self) -> TimeoutError:
+        return TimeoutError(errno.ETIMEDOUT, f"no answer within {self._seconds:g} s", self._what)
+
+
+@cache
+def of_folder(folder: Path, seconds: float = SHARE_SECONDS) -> TimeLimit:
+    """Return the limit of a folder, the same for all who ask."""
+    return TimeLimit(str(folder), seconds)
+
+
+def _work(answer: Future[T], work: Callable[[], T]) -> None:
+    try:
+        answer.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - it is the caller's
+        answer.set_exception(error)

@@ -1,0 +1,99 @@
+"""Closes that are too old for a tick: each gets a row that says why, many rows at a time.
+
+A desk that was off for weeks owes thousands of rows before its first tick. They are written in
+transactions of ROWS, so that the desk's other ticks wait for none of them long, and the feed is
+asked once for a timeframe instead of once for a bar. What is written off is never run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final
+
+from instance_database import Database, TickKey
+from torra.clock import duration
+from torra.config import Instance
+from torra.errors import DataUnavailable
+from torra.feeds.protocol import Feed
+
+MISSED: Final = ("missed", "the desk came too late for this bar")
+NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
+FEED_FAULT: Final = "feed_fault"
+"""Reason of a close for which the feed did what no feed may do."""
+
+ROWS: Final = 500
+"""Rows of one transaction: some hundredths of a second."""
+
+Reason = tuple[str, str]
+"""A word, and a sentence."""
+
+log = logging.getLogger("torra")
+
+
+def fault_of(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
+    """Return why the feed does not bring a bar; None when it does. Never raises."""
+    as_of = key.bar_time + duration(key.timeframe)
+    found = _bar_times(instance, feed, key.timeframe, as_of, 1)
+    if isinstance(found, set):
+        return None if key.bar_time in found else NO_BAR
+    return found
+
+
+def write_off(
+    database: Database,
+    instance: Instance,
+    feed: Feed,
+    keys: Sequence[TickKey],
+    epoch: int,
+    *,
+    known: Mapping[TickKey, Reason],
+    goes_on: Callable[[], bool] = lambda: True,
+) -> dict[TickKey, Reason]:
+    """Record why ticks are not run; return what was recorded, oldest first.
+
+    `known` says of some why they failed before. Stops between two transactions when `goes_on` says
+    so: what is left is owed still. Raises StoreUnavailable.
+    """
+    reasons = {**_reasons(instance, feed, [key for key in keys if key not in known]), **known}
+    done: dict[TickKey, Reason] = {}
+    for start in range(0, len(keys), ROWS):
+        if not goes_on():
+            break
+        part = {key: reasons[key] for key in keys[start : start + ROWS]}
+        database.skip_ticks(part, epoch)
+        done.update(part)
+    return done
+
+
+def _reasons(instance: Instance, feed: Feed, keys: Sequence[TickKey]) -> dict[TickKey, Reason]:
+    """Return MISSED for the bars that the feed has, and why it has not the others."""
+    reasons: dict[TickKey, Reason] = {}
+    ordered = sorted(keys, key=lambda key: (key.timeframe, key.bar_time))
+    for timeframe, group in groupby(ordered, key=lambda key: key.timeframe):
+        those, step = list(group), duration(timeframe)
+        newest = those[-1].bar_time
+        count = (newest - those[0].bar_time) // step + 1
+        found = _bar_times(instance, feed, timeframe, newest + step, count)
+        for key in those:
+            if isinstance(found, set):
+                reasons[key] = MISSED if key.bar_time in found else NO_BAR
+            else:
+                reasons[key] = found
+    return reasons
+
+
+def _bar_times(
+    instance: Instance, feed: Feed, timeframe: str, as_of: datetime, count: int
+) -> set[datetime] | Reason:
+    """Return the newest bar times that a feed has, or why it tells none."""
+    try:
+        frame = feed.bars(instance.symbol, timeframe, as_of, count)
+        return {time.to_pydatetime() for time in frame.index[-count:]}
+    except DataUnavailable as error:
+        return error.reason, error.detail
+    except Exception as error:  # one feed must not end the wakes of its instance
+        log.exception("the feed of %s %s", instance.id, timeframe)
+        return FEED_FAULT, f"{type(error).__name__}: {error}"
