@@ -21,6 +21,7 @@ from typing import Any, Final
 import click
 
 from torra import access_commands, start_check, wiring
+from torra.backup_restore import command
 from torra.clock import duration, floor
 from torra.config import DeskSettings
 from torra.dashboard import server, tidings
@@ -71,6 +72,8 @@ def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]
         desk.start()
         for note in (*told, *notes(desk)):
             say(note)
+        if not halted and (why := _halted(desk)):
+            say(f"Trading is HALTED: {why}. It goes on after: {command(home, 'resume')}")
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()
             say(f"The pages: {shown}")
@@ -81,6 +84,14 @@ def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]
     finally:
         if not desk.close():
             os._exit(0)  # a tick still waits for somebody: the next start takes its claim over
+
+
+def _halted(desk: Desk) -> str:
+    """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
+    why = desk.kill_switch.engaged()
+    newest = desk.database.trading_states(1) if why else []
+    told = next((str(row["reason"]) for row in newest if row["state"] == "HALTED"), "")
+    return told or why
 
 
 def notes(desk: Desk) -> Iterator[str]:

@@ -23,6 +23,7 @@ from agent_config import VENDORS, AgentSettings
 from agents.registry import AGENTS
 from instance_database import Database
 from torra import channels, start_check, wiring
+from torra.backup_restore import command
 from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.errors import TorraError
@@ -356,6 +357,12 @@ def _model(
         )
 
 
+def _trading(state: str, home: Path) -> Finding:
+    if state == "ACTIVE":
+        return Finding("state", "ok", "trading ACTIVE")
+    return Finding("state", "warning", f"trading {state}", f"{command(home, 'resume')} ends it")
+
+
 def _blocks(database: Database) -> Iterator[Finding]:
     for row in database.provider_blocks():
         yield Finding(
@@ -381,7 +388,7 @@ def _database(place: Place) -> Iterator[Finding]:
         lease = database.lease()
         if lease:
             yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
-        yield Finding("state", "ok", f"trading {database.trading_state()}")
+        yield _trading(database.trading_state(), home)
         yield from _blocks(database)
         yield from _streams(home, database)
     finally:

@@ -301,6 +301,27 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
     assert said[-1] == "" and state(home)[0] == "ACTIVE"
 
 
+def test_a_desk_that_was_halted_before_says_so_at_its_start(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(wiring.open_database(home)) as database:
+        database.set_trading_state("HALTED", "restored from a backup")
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith("Trading is HALTED"):
+            raise Stop
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(running, "warm_up", lambda *_: None)
+    with pytest.raises(Stop):
+        running.run(home, running.Address("127.0.0.1", 0), pages=False, say=say)
+    assert "restored from a backup. It goes on after: torra --home" in said[-1]
+    assert type_it(said[-1].partition("after: ")[2]).exit_code == 0
+    assert state(home)[0] == "ACTIVE"
+
+
 def test_a_desk_that_stands_by_at_first_is_halted_too(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
