@@ -69,7 +69,8 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.clock = HandClock()
         self.folder = folder / "MQL5" / "Files" / "DWX"
-        self.state = folder / "home" / "channels" / "main"
+        self.home = folder / "home"
+        self.state = self.home / "channels" / "main"
         self.fake = FakeDwx(self.folder, self.clock)
         self.clock.others.append(self.fake.step)
         self.channel = Channel(folder=str(self.folder), account=12345678, live=True)
@@ -79,7 +80,8 @@ class World:
 
     def start(self, **changes: object) -> Dwx:
         channel = self.channel.model_copy(update=changes)
-        self.bridge = Dwx("main", channel, self.state, ["XAUUSD.m"], self.clock)
+        halts = (self.home / "control" / "HALT",)
+        self.bridge = Dwx("main", channel, self.state, ["XAUUSD.m"], self.clock, halts=halts)
         return self.bridge
 
     def look(self, seconds: float) -> list[Report]:
@@ -100,8 +102,9 @@ class World:
         self.bridge.submit(item or order())
         return self.settled()
 
-    def halt(self) -> Path:
-        path = self.state / "control" / "HALT"
+    def halt(self, folder: Path | None = None) -> Path:
+        """Put a HALT file down, the channel's own or that of another folder."""
+        path = (folder or self.state) / "control" / "HALT"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a person\n")
         return path
@@ -450,14 +453,15 @@ def test_halt_stops_it_and_its_absence_lets_it_go_on(world: World) -> None:
     assert world.opened().status == "FILLED"
 
 
+@pytest.mark.parametrize("whose", ["channel", "desk"])
 def test_halt_between_the_guards_and_the_command_stops_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    whose: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = OrderJournal.put
 
     def halted(journal: OrderJournal, entry: object) -> None:
         put(journal, entry)  # type: ignore[arg-type]
-        world.halt()
+        world.halt(world.home if whose == "desk" else None)
 
     monkeypatch.setattr(OrderJournal, "put", halted)
     with pytest.raises(BridgeUnavailable, match="HALT"):

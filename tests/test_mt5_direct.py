@@ -62,7 +62,8 @@ class World:
     def __init__(self, folder: Path, **broker: object) -> None:
         self.clock = HandClock()
         self.package = FakeMetaTrader5(self.clock, **broker)  # type: ignore[arg-type]
-        self.state = folder / "channels" / "main"
+        self.home = folder
+        self.state = self.home / "channels" / "main"
         self.channel = Channel(account=12345678)
         self.terminals: list[Terminal] = []
         self.start()
@@ -72,8 +73,9 @@ class World:
         self.terminal = Terminal(self.package, seconds=seconds)
         self.terminals.append(self.terminal)
         channel = self.channel.model_copy(update=changes)
+        halts = (self.home / "control" / "HALT",)
         self.bridge = Mt5Direct(
-            "main", channel, self.state, ["XAUUSD.m"], self.clock, self.terminal
+            "main", channel, self.state, ["XAUUSD.m"], self.clock, self.terminal, halts=halts
         )
         return self.bridge
 
@@ -94,8 +96,9 @@ class World:
         self.bridge.submit(order(**changes))  # type: ignore[arg-type]
         return self.settled()
 
-    def halt(self) -> Path:
-        path = self.state / "control" / "HALT"
+    def halt(self, folder: Path | None = None) -> Path:
+        """Put a HALT file down, the channel's own or that of another folder."""
+        path = (folder or self.state) / "control" / "HALT"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a person\n")
         return path
@@ -573,8 +576,12 @@ def test_health_says_what_stands_in_the_way(
     world.close()
 
 
-def test_halt_stops_it_at_every_point(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = world.halt()
+@pytest.mark.parametrize("whose", ["channel", "desk"])
+def test_halt_stops_it_at_every_point(
+    whose: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = world.home if whose == "desk" else None
+    path = world.halt(where)
     assert world.bridge.health().deny == "TRADING_HALTED"
     with pytest.raises(BridgeUnavailable, match="HALT"):
         world.bridge.submit(order())
@@ -583,7 +590,7 @@ def test_halt_stops_it_at_every_point(world: World, monkeypatch: pytest.MonkeyPa
 
     def halted(journal: OrderJournal, entry: Entry) -> None:
         put(journal, entry)
-        world.halt()
+        world.halt(where)
 
     monkeypatch.setattr(OrderJournal, "put", halted)
     with pytest.raises(BridgeUnavailable, match="HALT"):

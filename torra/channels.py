@@ -83,13 +83,13 @@ def _bridge(
 ) -> Bridge:
     channel, clock = settings.channels[name], System()
     symbols = [item.broker_name for item in settings.instances if item.channel == name]
+    state, halts = state_folder(home, name), (home / HALT,)
     if kind == "torra_files":
         disk = LimitedDisk(of_folder(folder_of(name, channel, environment)))
-        halts = (home / HALT,)
         return TorraFiles(name, channel, clock, environment=environment, disk=disk, halts=halts)
     if kind == "dwx":
-        return Dwx(name, channel, state_folder(home, name), symbols, clock)
-    return Mt5Direct(name, channel, state_folder(home, name), symbols, clock, _terminal())
+        return Dwx(name, channel, state, symbols, clock, halts=halts)
+    return Mt5Direct(name, channel, state, symbols, clock, _terminal(), halts=halts)
 
 
 def trouble(

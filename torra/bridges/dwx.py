@@ -41,7 +41,7 @@ from torra.bridges.dwx_outcome import (
 )
 from torra.bridges.dwx_questions import PAUSE, TURN_SECONDS, Questions
 from torra.bridges.guards import REASONS, Ask, View, first_objection
-from torra.bridges.order_journal import HALT, Entry, OrderJournal, halted
+from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     ALIVE_SECONDS,
     LOOK_SECONDS,
@@ -99,8 +99,16 @@ class Dwx:
     """One account behind DWX Connect; `state` is this side's folder of the channel."""
 
     def __init__(
-        self, name: str, channel: Channel, state: Path, symbols: Sequence[str], clock: Clock
+        self,
+        name: str,
+        channel: Channel,
+        state: Path,
+        symbols: Sequence[str],
+        clock: Clock,
+        *,
+        halts: Sequence[Path] = (),
     ) -> None:
+        """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
         if not channel.folder:
             raise ConfigError(
                 f"channels.{name}.folder is empty: name the folder of DWX Connect, "
@@ -111,7 +119,7 @@ class Dwx:
         self._live = channel.live
         self._server = ServerClock.parse(channel.server_clock)
         self._clock = clock
-        self._state = state
+        self._halts = (state / HALT, *halts)
         self._journal = OrderJournal(state / JOURNAL, clock.now())
         self._folder = DwxFolder(Path(channel.folder).expanduser(), state, clock)
         self._folder.tidy()
@@ -237,8 +245,8 @@ class Dwx:
             )
         if self._journal.fault:
             return DenyReason.BRIDGE_DEAD, self._journal.fault
-        if halted(self._state):
-            return DenyReason.TRADING_HALTED, f"{self._state / HALT} is there: torra resume"
+        if halt := halt_in(self._halts):
+            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
         return None, f"account {self._account}"
 
     def _silence(self) -> str:
@@ -335,7 +343,7 @@ class Dwx:
             digits=order.digits,
             account=account.number,
             demo_only=False,
-            halted=halted(self._state),
+            halted=halt_in(self._halts) is not None,
             trade_mode="full" if known else "disabled",
             lot_min=LOT_STEP,
             lot_step=LOT_STEP,
@@ -371,8 +379,8 @@ class Dwx:
 
     def _publish(self, text: str, began: datetime) -> None:
         """Lay a command down, unless the account was looked at too long ago."""
-        if halted(self._state):
-            raise BridgeUnavailable(f"{self._state / HALT} is there: torra resume")
+        if halt := halt_in(self._halts):
+            raise BridgeUnavailable(f"{halt} is there: torra resume")
         if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
             raise BridgeUnavailable(STOOD_STILL)
         self._folder.publish(text)

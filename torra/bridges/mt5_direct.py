@@ -41,7 +41,7 @@ from torra.bridges.mt5_request import (
 )
 from torra.bridges.mt5_retcodes import CHECKED, WORDS, Meaning, meaning
 from torra.bridges.mt5_terminal import Answer, Terminal
-from torra.bridges.order_journal import HALT, Entry, OrderJournal, halted
+from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     LOOK_SECONDS,
     STOOD_STILL,
@@ -143,10 +143,13 @@ class Mt5Direct:
         symbols: Sequence[str],
         clock: Clock,
         terminal: Terminal,
+        *,
+        halts: Sequence[Path] = (),
     ) -> None:
+        """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
         self._name = name
         self._channel = channel
-        self._state = state
+        self._halts = (state / HALT, *halts)
         self._symbols = tuple(dict.fromkeys(symbols))
         self._clock = clock
         self._terminal = Watched(terminal, clock)
@@ -299,8 +302,8 @@ class Mt5Direct:
                 return DenyReason.BRIDGE_DEAD, sentence
         if skew := self._skew():
             return DenyReason.CLOCK_SKEW, skew
-        if halted(self._state):
-            return DenyReason.TRADING_HALTED, f"{self._state / HALT} is there: torra resume"
+        if halt := halt_in(self._halts):
+            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
         return None, f"account {account.login}"
 
     def _skew(self) -> str:
@@ -345,7 +348,8 @@ class Mt5Direct:
         )
 
     def _objection(self, order: Order, market: Market) -> str:
-        view = view_of(order, market, self._channel, self._clock.now(), halted(self._state))
+        halt = halt_in(self._halts) is not None
+        view = view_of(order, market, self._channel, self._clock.now(), halt)
         return first_objection(ask_of(order, self._channel.account), view)
 
     # --- sending ----------------------------------------------------------------------------------
@@ -361,9 +365,9 @@ class Mt5Direct:
             return
         entry = replace(entry, intent=self._clock.now())
         self._keep(entry)
-        if halted(self._state):
+        if halt := halt_in(self._halts):
             self._journal.withdraw(order.sid)
-            raise BridgeUnavailable(f"{self._state / HALT} is there: torra resume")
+            raise BridgeUnavailable(f"{halt} is there: torra resume")
         if self._terminal.stood_still():
             self._journal.withdraw(order.sid)
             raise BridgeUnavailable(STOOD_STILL)

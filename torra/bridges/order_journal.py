@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -206,10 +206,14 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def halted(state: Path) -> bool:
-    """Return whether a channel's kill switch is set; one that cannot be looked at counts as set."""
+def halt_in(files: Iterable[Path]) -> Path | None:
+    """Return which kill switch is set; one that cannot be looked at counts as set."""
+    return next((path for path in files if _is_set(path)), None)
+
+
+def _is_set(path: Path) -> bool:
     try:
-        return (state / HALT).exists()
+        return path.exists()
     except OSError:
         return True
 
