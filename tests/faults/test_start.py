@@ -395,7 +395,9 @@ def test_a_killed_init_has_written_both_files_or_neither(
         found = {k: v for k, v in settings(home).items() if ".new" not in k}
         assert found in (old, new), nth
         met.append("new" if found == new else "old")
-        assert not [*home.rglob("*.kept")] and not (home / first_steps.NOTE).exists()
+        # Killed before the note is down, a copy may lie there of a profile that nobody touched.
+        assert found == old or not [*home.rglob("*.kept")]
+        assert not (home / first_steps.NOTE).exists()
         made(home, 0.1)
         assert {k: v for k, v in settings(home).items() if ".new" not in k} == new
         return True
