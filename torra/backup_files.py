@@ -19,12 +19,12 @@ from typing import Final
 
 from torra import wiring
 from torra.access_commands import PAGES
-from torra.backup_store import sync_folder
 from torra.clock import token
 from torra.config import load_profile
 from torra.dashboard.access_file import FILE as ACCESS
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.first_steps import NOTE
+from torra.folder_sync import sync_folder
 from torra.kill_switch import HALT, STATE_FOLDER
 from torra.store_connection import BACKUP_FOLDER
 

@@ -38,11 +38,11 @@ from torra.backup_store import (
     listed,
     newest_tick,
     reader,
-    sync_folder,
 )
 from torra.clock import System, parse
 from torra.config import load_desk
 from torra.errors import MALFORMED, ConfigError, TorraError
+from torra.folder_sync import sync_folder
 from torra.kill_switch import HALT, put_down
 from torra.signal_states import HELD, UNDER_WAY
 from torra.store_connection import BACKUP_FOLDER, connect_guest, connect_reader, copy, stamp

@@ -30,6 +30,7 @@ import sqlite_utils
 
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
+from torra.folder_sync import sync_folder
 from torra.migrations import STEPS, schema
 from torra.store_connection import connect_guest, connect_reader, copy, explain, stamp
 
@@ -266,17 +267,6 @@ def _put_sum(target: Path, partial: Path) -> str:
         os.fsync(file.fileno())
     partial.replace(_sum_of(target))
     return found
-
-
-def sync_folder(folder: Path) -> None:
-    """Make what was renamed in a folder outlive a power cut, where the system can; may raise."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ import click
 
 from torra.clock import EPOCH, TIMEFRAMES, token
 from torra.errors import MALFORMED, ConfigError
+from torra.folder_sync import sync_folder
 
 if TYPE_CHECKING:
     from torra.bridges.messages import Heartbeat, Symbols
@@ -338,8 +339,6 @@ def _refuse_foreign(note: Path, draft: str, profile: str, kept: str, desk: str) 
 
 
 def _sync(*folders: Path) -> None:
-    from torra.backup_store import sync_folder  # noqa: PLC0415
-
     for folder in folders:
         sync_folder(folder)
 

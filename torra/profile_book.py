@@ -29,6 +29,7 @@ from torra.adoption import fixed
 from torra.clock import iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.errors import ConfigError
+from torra.folder_sync import sync_folder
 from torra.profile_fields import canonical, settings
 from torra.profile_guard import Change, command_line, compare, loosening
 
@@ -414,12 +415,7 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-    if os.name == "posix":
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    sync_folder(path.parent)
 
 
 def _refused(wish: Saved, outcome: Literal["scope", "loosens"], reason: str, command: str) -> Saved:

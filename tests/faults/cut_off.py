@@ -8,32 +8,22 @@ from __future__ import annotations
 
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.faults.lives import run
+
 
 def died_at(nth: int, work: Callable[[], object]) -> bool:
     """Run work in a child that dies at its nth step; return whether it did before it had ended."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _doom(nth)
-            work()
-            code = 0
-        except BaseException:  # noqa: BLE001 - the parent sees the code
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0, "the child failed by itself"
-    return False
+
+    def doomed() -> None:
+        _doom(nth)
+        work()
+
+    return run(doomed)
 
 
 def until_whole(one: Callable[[int], bool], every: int = 1) -> int:

@@ -80,16 +80,25 @@ def spent(folder: Path) -> list[list[Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-def paying(ceiling: float) -> Profile:
-    """Return a profile that asks the vendor and may spend so many USD in any hour."""
-    agents = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
+PATIENT: Final = 900.0
+"""Real seconds that a tick may take: a machine that stands still must not tell two lives apart."""
+
+
+def profile(ceiling: float | None) -> Profile:
+    """Return a profile that asks the vendor and may spend so many USD in any hour; None: rules."""
+    agents: dict[str, Any] = {"timeout_seconds": PATIENT}
+    if ceiling is not None:
+        agents |= {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
     return Profile.model_validate({"agents": agents})
 
 
 def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> Desk:
     """Open a desk where its database stands; without a ceiling nobody is paid."""
     if ceiling is None:
-        return desks.open_desk(folder, make_clock=lambda stood: Simulated(stood or start))
+        told = profile(None)
+        return desks.open_desk(
+            folder, profile=told, make_clock=lambda stood: Simulated(stood or start)
+        )
     clocks: list[Simulated] = []
 
     def make_clock(stood: datetime | None) -> Simulated:
@@ -100,7 +109,7 @@ def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> De
         return clocks[-1].now()
 
     vendor = Vendor(folder / BOOKS, now)
-    desk = desks.open_desk(folder, profile=paying(ceiling), provider=vendor, make_clock=make_clock)
+    desk = desks.open_desk(folder, profile=profile(ceiling), provider=vendor, make_clock=make_clock)
     pays = Bold(desk.database, PRICES, "default", lambda _: False, now)
     desk.stations = {name: replace(one, account=pays) for name, one in desk.stations.items()}
     return desk

@@ -29,10 +29,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from torra.bridges.order_journal import sync_folder
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import reach
+from torra.folder_sync import sync_folder
 from torra.time_limit import TimeLimit, of_folder
 
 ORDERS: Final = "DWX_Orders.txt"

@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
+from torra.folder_sync import sync_folder
 
 HALT: Final = Path("control") / "HALT"
 """The kill switch of a channel, below this side's folder of it: presence is enough."""
@@ -193,17 +194,6 @@ class OrderJournal:
         if fresh:
             sync_folder(self._path.parent)
         self._size += len(line)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder last, where the system has a way to ask for it."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def halt_in(files: Iterable[Path]) -> Path | None:

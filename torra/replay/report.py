@@ -30,6 +30,7 @@ from torra.dashboard.replay_files import (
 )
 from torra.errors import ConfigError
 from torra.evaluation import exhibits as shown
+from torra.folder_sync import sync_folder
 from torra.replay import pages, thinning
 
 WIDTH: Final = 100
@@ -229,12 +230,7 @@ def _move(partial: Path, path: Path, *, overwrite: bool) -> None:
         partial.replace(path)
     else:
         _move_if_free(partial, path)
-    if os.name == "posix":
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    sync_folder(path.parent)
 
 
 def _move_if_free(partial: Path, path: Path) -> None:
