@@ -169,6 +169,26 @@ def test_a_share_that_cannot_be_read_does_not_stop_the_others(
     assert files["desk"].exists()
 
 
+def test_an_own_file_that_cannot_be_looked_for_halts(
+    switch: KillSwitch, files: dict[str, Path], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may have put it there: a folder that is not readable any more is no permission."""
+    whole = Path.exists
+
+    def closed(path: Path) -> bool:
+        if path == files["desk"]:
+            raise PermissionError(13, "Permission denied")
+        return whole(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", closed)
+        told = "cannot be looked for: Permission denied"
+        assert switch.engaged() == f"the file HALT of desk {told}"
+        assert switch.standing() == [f"the HALT files are down (desk {told})"]
+        switch.keep()
+    assert database.trading_state() == "HALTED", "and it stands until a person resumes"
+
+
 def test_a_desk_that_is_just_putting_the_file_down_does_not_undo_a_resume(
     switch: KillSwitch, files: dict[str, Path], database: Database
 ) -> None:

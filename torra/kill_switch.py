@@ -33,6 +33,9 @@ HALT: Final = Path("control") / "HALT"
 FILE_OF: Final = "the file HALT of"
 """How the reason of a halt begins that came from a file."""
 
+LIES: Final = "is there"
+"""How it goes on."""
+
 STATE_FOLDER: Final = "channels"
 """Below the home: what this side keeps of a channel whose folder is not ours."""
 
@@ -172,20 +175,28 @@ class KillSwitch:
         return "" if reason.startswith(FILE_OF) else reason
 
     def _found(self) -> str:
-        return next((f"{FILE_OF} {name} is there" for name in _lying(self._files)), "")
+        return next((f"{FILE_OF} {name} {how}" for name, how in _lying(self._files)), "")
 
 
 def files_down(files: Mapping[str, Path]) -> list[str]:
-    """Return in words which HALT files are there; nothing when none is."""
-    names = ", ".join(_lying(files))
+    """Return in words which HALT files are there, or cannot be looked for; nothing when none."""
+    names = ", ".join(name if how == LIES else f"{name} {how}" for name, how in _lying(files))
     return [f"the HALT files are down ({names})"] if names else []
 
 
-def _lying(files: Mapping[str, Path]) -> Iterator[str]:
+def _lying(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the HALT files that are there, and how that is known.
+
+    One in the home that cannot be looked for counts: somebody may have put it there. A share that
+    is gone stops its own channel alone, whose bridge says so.
+    """
     for name, path in files.items():
-        with suppress(OSError):  # a share that is gone stops its own channel, whose bridge says so
+        try:
             if _reach(files, path, path.exists):
-                yield name
+                yield name, LIES
+        except OSError as error:
+            if _ours(files, path):
+                yield name, f"cannot be looked for: {error.strerror or error}"
 
 
 def put_down(files: Mapping[str, Path], reason: str) -> list[str]:

@@ -148,6 +148,15 @@ TRADING: Final = (
         (TEST_SWITCH + "test_a_file_halts_database_and_every_channel",),
     ),
     Fault(
+        "halt-unseen",
+        "R4",
+        "a file HALT of the home that cannot be looked for counts as not there",
+        SWITCH,
+        "            if _ours(files, path):\n                yield name, f",
+        "            if False:\n                yield name, f",
+        (TEST_SWITCH + "test_an_own_file_that_cannot_be_looked_for_halts",),
+    ),
+    Fault(
         "halt-state",
         "R4",
         "a halt in the database stops nothing",

@@ -109,9 +109,10 @@ def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int, str]:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             code = HUNG
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         said.seek(0)
         return code, said.read()
 

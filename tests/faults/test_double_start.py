@@ -1,12 +1,14 @@
-"""However a desk is started, and however often at once, one works and the others stand by (T5).
+"""However a desk is started, and however often, one works and the others stand by (T5).
 
 A start is eight processes: a reloader and its child, four workers forked from a parent that had
-made its desk before, and two shells. The one that works is killed, and another takes over.
+made its desk before, and two shells. The one that works is killed, and another takes over. A storm
+is two keepers that start their desk again at once whenever it dies, and it dies all the time.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -16,7 +18,8 @@ from typing import Any
 import pytest
 
 from tests import desks
-from torra.clock import Scaled, System
+from tests.faults import lives
+from torra.clock import Scaled, System, parse
 from torra.schedule import LEASE_SECONDS, Desk
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -30,21 +33,25 @@ TAKE_OVER = 10.0 * LEASE / LEASE_SECONDS
 RATE = 1800.0
 
 
-class Start:
-    """Eight processes on one database; each leaves a mark while it works."""
+class Processes:
+    """Processes on one database; each leaves a mark while it works."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.marks = folder, folder / "marks"
         self.marks.mkdir(parents=True)
         self.database = desks.open_database(folder)
+        self.pids: list[int] = []
+
+    def start(self, desk: Desk | None = None) -> None:
+        """Fork a process that lives as a desk that was made before, or that it makes itself."""
+        self.pids.append(forked(lambda: self.work(self.made() if desk is None else desk)))
+
+    def start_eight(self) -> None:
+        """Start a reloader and its child, four workers and two shells."""
         preloaded = self.made()
         preloaded.database.close()
-        lives = [
-            *(lambda: self.work(self.made()),) * 2,  # a reloader and its child
-            *(lambda: self.work(self.anew(preloaded)),) * 4,  # workers
-            *(lambda: self.work(self.made()),) * 2,  # shells
-        ]
-        self.pids = [forked(life) for life in lives]
+        for worker in (False, False, True, True, True, True, False, False):
+            self.start(preloaded if worker else None)
 
     def made(self) -> Desk:
         """Return a desk that is not open yet."""
@@ -56,11 +63,6 @@ class Start:
             at_stand_by=lambda: self.mark.unlink(missing_ok=True),
         )
 
-    def anew(self, desk: Desk) -> Desk:
-        """Give a worker a connection of its own: SQLite's may not be carried across a fork."""
-        desk.database = desks.open_database(self.folder)
-        return desk
-
     @property
     def mark(self) -> Path:
         """This process's."""
@@ -70,7 +72,11 @@ class Start:
         self.mark.touch()
 
     def work(self, desk: Desk) -> None:
-        """Live as `torra run` does, until somebody kills it."""
+        """Live as `torra run` does, until somebody kills it.
+
+        The connection is the process's own: SQLite's may not be carried across a fork.
+        """
+        desk.database = desks.open_database(self.folder)
         desk.open()
         desk.start()
         time.sleep(120)
@@ -118,8 +124,9 @@ def until(check: Callable[[], bool], seconds: float, what: str) -> float:
 
 def one_start(folder: Path) -> float:
     """Start them, see that one works, kill it, see that one works; return the seconds between."""
-    start = Start(folder)
+    start = Processes(folder)
     try:
+        start.start_eight()
         until(lambda: start.done() >= 2, 30, "somebody ticks")
         time.sleep(LEASE)  # all of them have tried by now, and tried again
         working = start.working()
@@ -151,4 +158,44 @@ def test_of_eight_processes_one_works_and_another_takes_over(
     slowest = max(took) * LEASE_SECONDS / LEASE
     record_property(
         "seen", f"{len(took)} starts of 8 processes, one works; take-over {slowest:.1f} s at most"
+    )
+
+
+def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
+    """Kill one of two desks again and again, at work or not, and start it anew; return the two."""
+    two = Processes(folder)
+    try:
+        two.start()
+        two.start()
+        for _ in range(kills):
+            time.sleep(dice.uniform(0.0, LEASE))
+            two.kill(dice.choice(two.pids))
+            two.start()
+            assert len(two.working()) <= 1
+        done = two.done()
+        until(lambda: len(two.working()) == 1 and two.done() >= done + 3, 60, "the storm is over")
+    finally:
+        two.end()
+    return two
+
+
+@pytest.mark.timeout(900)
+def test_a_storm_of_restarts_loses_no_close_and_never_goes_back(
+    tmp_path: Path, scaled: Any, record_property: Any
+) -> None:
+    """(T5, D1) Each holder has a greater epoch than the one before, and its ticks come after."""
+    desks.sample()
+    kills = scaled(500, least=8)
+    two = storm(tmp_path, kills, random.Random(20261122))
+    ticks = two.rows("select * from ticks where state = 'done' order by close_time, timeframe")
+    assert [row["epoch"] for row in ticks] == sorted(row["epoch"] for row in ticks)
+    upto = max(parse(row["close_time"]) for row in ticks)
+    told = {(row["timeframe"], parse(row["bar_time"])) for row in two.rows("select * from ticks")}
+    assert not set(desks.closes_of(desks.BTC, desks.START, upto)) - told, "a close without a row"
+    lives.whole(tmp_path)
+    holders = len({row["epoch"] for row in ticks})
+    two.database.close()
+    assert holders > 1
+    record_property(
+        "seen", f"{kills:,} deaths of two desks, {holders:,} holders with {len(ticks):,} ticks"
     )
