@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -287,6 +288,30 @@ def test_a_file_that_was_deleted_or_replaced_is_not_written_to(
     with ThreadPoolExecutor(1) as pool, pytest.raises(StoreBroken, match="torra restore"):
         pool.submit(database.trading_state).result()
     assert database.path.exists() == left  # nothing was made in its place
+
+
+def emptied(path: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+@pytest.mark.parametrize("happens", [gone, emptied])
+def test_a_log_that_was_deleted_is_noticed_and_its_commits_are_saved(
+    happens: Callable[[Path], None], database: Database, tmp_path: Path
+) -> None:
+    """SQLite would write on to it, and a kill would take every commit that it holds."""
+    save(database, NOON)
+    log = database.path.with_name(f"{database.path.name}-wal")
+    happens(log)
+    for _ in range(2):
+        with pytest.raises(StoreBroken, match=f"{log.name} was deleted"), database.transaction():
+            pass
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    shutil.copy(database.path, killed)  # what is there after a kill
+    with closing(open_database(killed)) as after:
+        assert after.quick_check() == "ok"
+        assert count(after, "sentiment") == 1
 
 
 def test_a_closed_database_says_so(database: Database) -> None:

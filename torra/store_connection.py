@@ -111,9 +111,13 @@ class Line:
 
 @dataclass(slots=True)
 class _Held:
-    """One thread's connection, and how many uses of it, one inside the other, are under way."""
+    """One thread's connection, and how many uses of it, one inside the other, are under way.
+
+    `log` is which file it writes ahead to, from its first transaction on.
+    """
 
     db: sqlite_utils.Database
+    log: tuple[int, int] | None = None
     uses: int = 0
     depth: int = 0
 
@@ -125,6 +129,7 @@ class Store:
         self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
     ) -> None:
         self.path = path
+        self._log_path = path.with_name(f"{path.name}-wal")
         self._now = now
         self._busy_seconds = busy_seconds
         self._local = threading.local()
@@ -324,6 +329,19 @@ class Store:
                 f"that works on it; {RESTORE}"
             )
 
+    def _refuse_lost_log(self, held: _Held) -> None:
+        """Raise StoreBroken when the log that a connection writes to has lost its name.
+
+        SQLite would go on in it, and whoever is killed then loses every commit that it holds. It is
+        still open here, so what it holds is put into the database first.
+        """
+        if held.log is not None and _identity(self._log_path) != held.log:
+            held.db.execute("PRAGMA wal_checkpoint(FULL)")
+            raise StoreBroken(
+                f"{self._log_path} was deleted or replaced while the database was open: stop every "
+                "program that works on it, gracefully, so that what it did is kept; then start anew"
+            )
+
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
         """Begin a transaction when no thread of ours and no other program has one."""
@@ -336,12 +354,14 @@ class Store:
             )
         try:
             self._refuse_moved()
+            self._refuse_lost_log(self._local.held)
             if not self._began_at_once(db, end - clock.monotonic()):
                 _be_patient(db, end - clock.monotonic())
                 try:
                     db.execute("BEGIN IMMEDIATE")
                 finally:
                     _be_patient(db, self._busy_seconds)
+            self._local.held.log = self._local.held.log or _identity(self._log_path)
             yield
         finally:
             self._line.leave()

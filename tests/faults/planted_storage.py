@@ -32,6 +32,9 @@ DISK: Final = "tests/faults/test_failing_disk.py::"
 DURABLE: Final = TRANSACTIONS + "test_every_connection_is_durable_and_strict"
 SYNCED: Final = FOLDER + "test_the_system_is_asked_to_put_the_text_and_then_its_name_on_the_disk"
 ORDER_SYNCED: Final = DISK + "test_an_order_is_on_the_disk_before_it_is_told"
+LOST_LOG: Final = TRANSACTIONS + (
+    "test_a_log_that_was_deleted_is_noticed_and_its_commits_are_saved"
+)
 ONCE: Final = MIGRATIONS + "test_what_may_be_there_once_is_unique_in_the_file_itself"
 
 
@@ -288,6 +291,33 @@ STORAGE: Final = (
         "now < expires <= renewed + longest",
         "now < expires",
         (LEASE + "test_a_lease_that_is_longer_than_any_is_nobodys",),
+    ),
+    Fault(
+        "lost-log",
+        "D9",
+        "a log that was deleted is written on to",
+        CONNECTION,
+        "if held.log is not None and _identity(self._log_path) != held.log:",
+        "if False:",
+        (LOST_LOG,),
+    ),
+    Fault(
+        "lost-log-saved",
+        "D9",
+        "what a deleted log holds is not put into the database",
+        CONNECTION,
+        'held.db.execute("PRAGMA wal_checkpoint(FULL)")',
+        "pass",
+        (LOST_LOG,),
+    ),
+    Fault(
+        "moved-database",
+        "D9",
+        "a database that was deleted or replaced is written on to",
+        CONNECTION,
+        "if self._identity is not None and _identity(self.path) != self._identity:",
+        "if False:",
+        (TRANSACTIONS + "test_a_file_that_was_deleted_or_replaced_is_not_written_to",),
     ),
     Fault(
         "epoch",
