@@ -264,13 +264,17 @@ def test_a_backup_that_cannot_be_made_is_a_line_and_leaves_nothing(
 
 
 def test_what_a_killed_backup_left_is_swept_away_after_a_day(home: Path) -> None:
-    names = [f"desk-6-2026010{day}T000000Z.db.1f2e3d4c.partial" for day in (1, 2)]
+    names = [
+        f"{hidden}desk-6-2026010{day}T000000Z.db{of}.1f2e3d4c.partial"
+        for day in (1, 2)
+        for hidden, of in (("", ""), (".", ".sha256"))
+    ]
     furnish(home / "backups", dict.fromkeys(names, "half"))
     old = System().real_now().timestamp() - backup_store.LEFT_BEHIND.total_seconds()
-    os.utime(home / "backups" / names[0], (old - 1, old - 1))
-    os.utime(home / "backups" / names[1], (old + 60, old + 60))
+    for name, age in zip(names, (1, 1, -60, -60), strict=True):
+        os.utime(home / "backups" / name, (old - age, old - age))
     told("backup", home=home)
-    assert [path.name for path in (home / "backups").glob("*.partial")] == names[1:]
+    assert {path.name for path in (home / "backups").glob("*.partial")} == set(names[2:])
 
 
 def garble(path: Path, page: int = 5) -> None:

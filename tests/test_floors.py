@@ -22,7 +22,7 @@ FLOORS = {
         "torra/config",
         "torra/trading_terms",
         "torra/failpoints",
-        "torra/folder_sync",
+        "torra/whole_files",
         "torra/time_limit",
         "torra/deny_reasons",
     ],

@@ -20,6 +20,7 @@ import click
 
 from torra.errors import ConfigError, TorraError
 from torra.plain_errors import plainly
+from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
     from torra.dashboard.access_file import Tokens
@@ -89,9 +90,7 @@ def served_at(home: Path) -> str:
 
 def tell_address(home: Path, address: str) -> None:
     """Put down where the desk of a home serves its pages; raises OSError."""
-    partial = home / f"{PAGES}.partial"
-    partial.write_text(json.dumps({"address": address}) + "\n", encoding="utf-8")
-    partial.replace(home / PAGES)
+    write_whole(home / PAGES, (json.dumps({"address": address}) + "\n").encode())
 
 
 def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:

@@ -10,7 +10,6 @@ backup may come from a stranger, and what a desk obeys at its start must not.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -19,12 +18,10 @@ from typing import Final
 
 from torra import wiring
 from torra.access_commands import PAGES
-from torra.clock import token
 from torra.config import load_profile
 from torra.dashboard.access_file import FILE as ACCESS
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.first_steps import NOTE
-from torra.folder_sync import sync_folder
 from torra.kill_switch import HALT, STATE_FOLDER
 from torra.store_connection import BACKUP_FOLDER
 
@@ -169,18 +166,3 @@ def compare(home: Path, files: Mapping[str, bytes]) -> tuple[list[str], list[str
         elif not remembered(name) and place.read_bytes() != content:
             differing.append(name)
     return missing, differing
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{token(4)}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(path.parent)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from torra import wiring
-from torra.backup_files import MARK, compare, place_of, put
+from torra.backup_files import MARK, compare, place_of
 from torra.backup_store import (
     FACTS,
     FILES,
@@ -42,12 +42,12 @@ from torra.backup_store import (
 from torra.clock import System, parse
 from torra.config import load_desk
 from torra.errors import MALFORMED, ConfigError, TorraError
-from torra.folder_sync import sync_folder
 from torra.kill_switch import HALT, put_down
 from torra.signal_states import HELD, UNDER_WAY
 from torra.store_connection import BACKUP_FOLDER, connect_guest, connect_reader, copy, stamp
 from torra.tick_store import lives
 from torra.trading_commands import COMMAND_LINE, files_to_halt
+from torra.whole_files import sync_folder, write_whole
 
 SYSTEM: Final = os.name
 """`nt` for Windows, where files that are open cannot be renamed and quotation marks are double."""
@@ -367,7 +367,7 @@ def _stage(path: Path, staged: Path) -> None:
 
 def _mark(planned: Plan) -> None:
     told = {"again": _again(planned), "kept": planned.kept.name}
-    put(planned.home / MARK, (json.dumps(told) + "\n").encode())
+    write_whole(planned.home / MARK, (json.dumps(told) + "\n").encode())
 
 
 def _again(planned: Plan) -> str:
@@ -396,11 +396,16 @@ def _bring_back(planned: Plan) -> None:
     if planned.backup is None:
         return
     for name in planned.missing:
-        put(place_of(planned.home, name, {name}), planned.backup.files[name])
+        _put(place_of(planned.home, name, {name}), planned.backup.files[name])
     for name in planned.differing if planned.settings else ():
         place = place_of(planned.home, name, {name})
-        put(place_of(planned.kept, name, {name}), place.read_bytes())
-        put(place, planned.backup.files[name])
+        _put(place_of(planned.kept, name, {name}), place.read_bytes())
+        _put(place, planned.backup.files[name])
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
 
 
 def _halt(planned: Plan) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -30,9 +29,9 @@ import sqlite_utils
 
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
-from torra.folder_sync import sync_folder
 from torra.migrations import STEPS, schema
 from torra.store_connection import connect_guest, connect_reader, copy, explain, stamp
+from torra.whole_files import sync_folder, write_whole
 
 NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{8}T\d{6}Z)\.db")
 """A backup by its name: made by a person or by a migration, number of the schema, the mark of the
@@ -179,7 +178,7 @@ def write(
             _add(partial, taken, told)
             made = examine(partial)
             partial.replace(target)
-            sha256 = _put_sum(target, partial)
+            sha256 = _put_sum(target)
             sync_folder(target.parent)
         finally:
             for left in (partial, partial.with_name(f"{partial.name}.partial")):
@@ -226,7 +225,7 @@ def check_room(source: Path, folder: Path) -> None:
 
 def _sweep(folder: Path, now: datetime) -> None:
     """Remove what a backup that was killed a day ago or more has left in a folder."""
-    for path in folder.glob("desk-*.db.*.partial"):
+    for path in (*folder.glob("desk-*.db.*.partial"), *folder.glob(".desk-*.db.*.partial")):
         with suppress(OSError):
             if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - LEFT_BEHIND:
                 path.unlink()
@@ -258,14 +257,10 @@ def _add(partial: Path, files: Mapping[str, bytes], facts: Mapping[str, str]) ->
         db.conn.executemany("INSERT INTO torra_backup_files VALUES (?, ?)", files.items())
 
 
-def _put_sum(target: Path, partial: Path) -> str:
+def _put_sum(target: Path) -> str:
     """Put the sum beside a backup, in the form that sha256sum reads; return it."""
     found = _digest(target)
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(f"{found}  {target.name}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(_sum_of(target))
+    write_whole(_sum_of(target), f"{found}  {target.name}\n".encode())
     return found
 
 

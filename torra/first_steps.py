@@ -29,7 +29,7 @@ import click
 
 from torra.clock import EPOCH, TIMEFRAMES, token
 from torra.errors import MALFORMED, ConfigError
-from torra.folder_sync import sync_folder
+from torra.whole_files import sync_folder, write_synced
 
 if TYPE_CHECKING:
     from torra.bridges.messages import Heartbeat, Symbols
@@ -224,8 +224,8 @@ def write(found: Plan, *, force: bool = False) -> None:
     )
     try:
         found.profile_path.parent.mkdir(parents=True, exist_ok=True)
-        _put(profile, as_text(found.profile).encode())
-        _put(desk, as_text(found.desk).encode())
+        write_synced(profile, as_text(found.profile).encode())
+        write_synced(desk, as_text(found.desk).encode())
         read(Profile, profile)
         read(DeskSettings, desk)
         _swap(profile, found.profile_path, desk, found.desk_path)
@@ -253,13 +253,6 @@ def as_text(values: Mapping[str, Any]) -> str:
     return SMALL.sub(lambda found: format(Decimal(found[0]), "f"), text) + "\n"
 
 
-def _put(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _swap(first: Path, first_place: Path, second: Path, second_place: Path) -> None:
     """Rename both; when the second cannot be, put the first place back as it was.
 
@@ -271,10 +264,10 @@ def _swap(first: Path, first_place: Path, second: Path, second_place: Path) -> N
     had = first_place.exists()
     try:
         if had:
-            _put(kept, first_place.read_bytes())
+            write_synced(kept, first_place.read_bytes())
         parts = {"draft": first, "profile": first_place, "kept": kept, "desk": second}
         told = {name: path.relative_to(home).as_posix() for name, path in parts.items()}
-        _put(note, json.dumps({**told, "had": had}).encode())
+        write_synced(note, json.dumps({**told, "had": had}).encode())
         _sync(home, first_place.parent)
         first.replace(first_place)
         try:

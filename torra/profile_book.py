@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -29,9 +28,9 @@ from torra.adoption import fixed
 from torra.clock import iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.errors import ConfigError
-from torra.folder_sync import sync_folder
 from torra.profile_fields import canonical, settings
 from torra.profile_guard import Change, command_line, compare, loosening
+from torra.whole_files import write_whole
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 DEVICES: Final = {"CON", "PRN", "AUX", "NUL"} | {
@@ -340,7 +339,7 @@ class ProfileBook:
                 found = "shipped" if now.shipped else "found on the disk"
                 self._keep(now.name, now.profile, said, "a file", found)
             number = self._keep(now.name, profile, changes, actor, action)
-            write_whole(self.path(now.name), as_json(canonical(profile)))
+            write_whole(self.path(now.name), as_json(canonical(profile)).encode())
         except OSError as error:
             raise ConfigError(
                 f"cannot write {now.name}: {error.filename}: {error.strerror}"
@@ -362,7 +361,7 @@ class ProfileBook:
             "changes": [change.told() for change in changes],
             "profile": canonical(profile),
         }
-        write_whole(path, as_json(entry))
+        write_whole(path, as_json(entry).encode())
         for old in sorted(numbers)[: -KEPT_ENTRIES + 1]:
             self._entry_path(name, old).unlink(missing_ok=True)
         return number
@@ -405,17 +404,6 @@ def desk_rows(home: Path, desk: DeskSettings, environment: Mapping[str, str]) ->
 def as_json(values: Mapping[str, Any]) -> str:
     """Write values as a file has them."""
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one; raises OSError."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync_folder(path.parent)
 
 
 def _refused(wish: Saved, outcome: Literal["scope", "loosens"], reason: str, command: str) -> Saved:

@@ -32,8 +32,8 @@ from typing import Any, Final, Generic, TypeVar
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import reach
-from torra.folder_sync import sync_folder
 from torra.time_limit import TimeLimit, of_folder
+from torra.whole_files import sync_folder
 
 ORDERS: Final = "DWX_Orders.txt"
 MESSAGES: Final = "DWX_Messages.txt"

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
-from torra.folder_sync import sync_folder
+from torra.whole_files import sync_folder
 
 HALT: Final = Path("control") / "HALT"
 """The kill switch of a channel, below this side's folder of it: presence is enough."""

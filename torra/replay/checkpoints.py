@@ -34,6 +34,7 @@ from torra.evaluation.observations import (
     tick_of,
     trade_of,
 )
+from torra.whole_files import write_whole
 
 STATE: Final = ".state.json"
 LINES: Final = ".ticks.gz"
@@ -234,13 +235,8 @@ def _sorted(rows: Iterator[dict[str, Any]], shared: Shared) -> Lines:
 
 def move_into_place(path: Path, text: str) -> None:
     """Write a file whole or not at all; raises ConfigError where it cannot be."""
-    temporary = path.with_suffix(".tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise unwritable(path, error) from error
 

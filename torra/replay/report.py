@@ -30,8 +30,8 @@ from torra.dashboard.replay_files import (
 )
 from torra.errors import ConfigError
 from torra.evaluation import exhibits as shown
-from torra.folder_sync import sync_folder
 from torra.replay import pages, thinning
+from torra.whole_files import sync_folder
 
 WIDTH: Final = 100
 """Characters of a terminal's line."""

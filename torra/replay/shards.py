@@ -43,6 +43,7 @@ from typing import Any, Final
 
 from torra.clock import System
 from torra.errors import ConfigError, TorraError
+from torra.whole_files import write_whole
 
 Work = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -321,13 +322,11 @@ def stamp(work: Work, spec: str) -> str:
 
 
 def _write(folder: Path, name: str, job: str, result: Mapping[str, Any]) -> None:
-    from torra.profile_book import write_whole  # noqa: PLC0415 - a worker needs none of it
-
     text = json.dumps(result, allow_nan=False)
     document = {"job": job, "stamp": name, "digest": _digest(text), "result": text}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / f"{name}.json", json.dumps(document))
+        write_whole(folder / f"{name}.json", json.dumps(document).encode())
     except OSError as error:
         raise ConfigError(f"cannot keep results in {folder}: {error.strerror or error}") from error
 
