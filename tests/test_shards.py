@@ -255,6 +255,7 @@ def test_the_estimate_goes_by_what_was_run_now(tmp_path: Path) -> None:
 
 
 RUN: str = """
+import signal
 import sys
 from pathlib import Path
 from tests import shard_jobs
@@ -262,6 +263,7 @@ from tests.test_shards import jobs
 from torra.replay.shards import processes, run_all
 folder, keep = map(Path, sys.argv[1:])
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     with processes(2) as executor:
         run_all(jobs(40, folder, seconds=0.2), shard_jobs.walk_figures, executor, keep=keep)
 """
