@@ -300,7 +300,7 @@ class DeskMachine(RuleBasedStateMachine):
         def drop() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-            self.witness.note_halt(decided=point in DECIDED)
+            self.witness.note_halt(decided=point in DECIDED, booking=point == "moved")
             self.note(f"halted at {point}")
 
         self.life.doom.chores[point] = drop

@@ -178,3 +178,18 @@ def test_a_halt_that_comes_while_an_order_is_made_keeps_it_back(
     life.goes_on(1)
     assert DeskMachine.seen[f"halted at {point}"] == 1
     life.teardown()
+
+
+def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
+    """Both legs were filled at the open of a bar that is over: the second one is not sent (R4)."""
+    life = DeskMachine()
+    waiting = "SELECT 1 FROM signals WHERE bridge = 'paper' AND state = 'WAITING'"
+    while not life.world.rows(waiting):
+        life.goes_on(1)
+        life.a_person_decides(which=0, yes=True, clicks=1)
+    life.a_halt_in_the_middle(point="moved", name="desk", bars=0)
+    while not life.witness.halted:
+        life.goes_on(1, ["BTCUSD"])
+    life.goes_on(1)
+    assert not life.world.rows(waiting) and DeskMachine.seen["halted at moved"] == 1
+    life.teardown()
