@@ -179,3 +179,39 @@ def test_a_promise_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str])
     arguments = prove._asked(["D1", "Q9"])
     assert prove.prove(arguments) == 2
     assert "there is no promise Q9" in capsys.readouterr().out
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Let orders be run that tell their seed alone; the fifth one has a test that fails."""
+    told: list[str] = []
+
+    def run(words: list[str], _: int) -> tuple[int, list[prove.Case]]:
+        told.append(words[0].partition("=")[2])
+        failed = told[-1] == "5"
+        outcome = "failed" if failed else "passed"
+        return int(failed), [prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",))]
+
+    monkeypatch.setattr(promises, "PROOFS", tmp_path / "proofs.json")
+    monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
+    monkeypatch.setattr(prove, "run", run)
+    return told
+
+
+def test_orders_may_be_run_in_parts(orders: list[str]) -> None:
+    assert prove.main(["--orders", "2"]) == 0
+    assert prove.main(["--orders", "4-6"]) == 2, "the third is missing"
+    assert prove.main(["--orders", "3-4"]) == 0
+    record = promises.read(promises.PROOFS, {})["orders"]
+    assert [record[name] for name in ("passed", "failed", "trials", "seconds")] == [4, 0, 4, 8]
+    assert "each of them a trial" in promises.PAGE.read_text(encoding="utf-8")
+    assert prove.main(["--orders", "5-8"]) == 1
+    record = promises.read(promises.PROOFS, {})["orders"]
+    assert record["failed"] == 1 and record["seen"] == ["failed: tests/test_a.py::test_one"]
+    assert prove.main(["--orders", "6-8"]) == 2, "one that failed is to be mended"
+    assert orders == list("12345")
+    assert prove.main(["--orders", "1"]) == 0, "begun anew"
+    assert promises.read(promises.PROOFS, {})["orders"]["trials"] == 1

@@ -112,7 +112,10 @@ def page(
     if mutants:
         parts.append(planted(mutants))
     if ORDERS in proofs:
-        parts.append(f"## In any order\n\nThe suite in random orders: {told(proofs[ORDERS])}.\n")
+        parts.append(
+            "## In any order\n\nThe suite in random orders, each of them a trial: "
+            f"{told(proofs[ORDERS])}.\n"
+        )
     return "\n".join([*parts, TAIL])
 
 

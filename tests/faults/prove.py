@@ -2,7 +2,8 @@
 
     python -m tests.faults.prove [D1 L5 ... | tests/test_x.py ...] [--json]
     python -m tests.faults.prove --suite      every test there is: make nightly
-    python -m tests.faults.prove --orders 20  the daily suite in so many random orders
+    python -m tests.faults.prove --orders 20     the daily suite in so many random orders
+    python -m tests.faults.prove --orders 7-20   ... going on where the sixth was the last
     python -m tests.faults.prove --render     only writes docs/promises.md anew
 
 docs/proofs.json holds the newest record of each promise: a run replaces the record of those whose
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +39,10 @@ JUNIT: Final = ("-o", "junit_family=xunit1")
 
 TO_THE_END: Final = (0, 1)
 """pytest's exit codes of a run that came to its end, without and with tests that failed."""
+
+
+FAILED: Final = "failed: "
+"""How a record names a test that failed."""
 
 
 class Case(NamedTuple):
@@ -56,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = _asked(words)
     code = 0
     if asked.orders:
-        code = in_any_order(asked.orders, asked.workers)
+        code = in_any_order(*asked.orders, asked.workers)
     elif not asked.render:
         code = prove(asked)
     promises.write()
@@ -85,19 +91,37 @@ def prove(asked: argparse.Namespace) -> int:
     return code
 
 
-def in_any_order(count: int, workers: int) -> int:
-    """Run the daily suite in random orders and keep how many tests failed in any of them."""
-    cases: list[Case] = []
-    for seed in range(1, count + 1):
-        print(f"order {seed} of {count}", flush=True)
-        code, ran = run([f"--randomly-seed={seed}"], workers)
-        if code not in TO_THE_END:
+def in_any_order(first: int, last: int, workers: int) -> int:
+    """Run the daily suite in random orders and keep how many tests failed in any of them.
+
+    Each order is a seed and a trial. The record grows by each that came to its end, so that they
+    may be run in parts; the first one begins it anew, one in which a test failed is the last.
+    """
+    for seed in range(first, last + 1):
+        before = promises.read(promises.PROOFS, {}).get(ORDERS) if seed > 1 else None
+        done = before["trials"] if before and not before["failed"] else 0
+        if done != seed - 1:
+            print(f"{done} orders are on record that held: go on with --orders {done + 1}-{last}")
+            return 2
+        print(f"order {seed} of {last}", flush=True)
+        code, cases = run([f"--randomly-seed={seed}"], workers)
+        if code in TO_THE_END:
+            keep({ORDERS: _one_more(before, cases)})
+            promises.write()  # the next order has a test that looks at it
+        if code:
             return code
-        cases += ran
-    whole = _record(cases) | {"trials": 0}
-    whole["seen"] = [f"{count} orders", *(text for text in whole["seen"] if "failed: " in text)]
-    keep({ORDERS: whole})
-    return 1 if whole["failed"] else 0
+    return 0
+
+
+def _one_more(before: Mapping[str, Any] | None, cases: Sequence[Case]) -> dict[str, Any]:
+    """Return the record of the orders with one more."""
+    found = _record(cases) | {"trials": 1}
+    found["seen"] = [text for text in found["seen"] if text.startswith(FAILED)]
+    if before is not None:
+        for name in ("passed", "failed", "skipped", "trials", "seconds"):
+            found[name] += before[name]
+        found["seen"] = list(dict.fromkeys([*before["seen"], *found["seen"]]))
+    return found
 
 
 def run(words: Sequence[str], workers: int) -> tuple[int, list[Case]]:
@@ -164,11 +188,23 @@ def _asked(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run the tests behind the promises.")
     parser.add_argument("what", nargs="*", help="ids of promises, or files of tests")
     parser.add_argument("--suite", action="store_true", help="every test at its nightly count")
-    parser.add_argument("--orders", type=int, default=0, help="random orders of the daily suite")
+    parser.add_argument(
+        "--orders", type=_seeds, metavar="N|M-N", help="random orders of the daily suite, by seed"
+    )
     parser.add_argument("--render", action="store_true", help="only write the page")
     parser.add_argument("--json", action="store_true", help="print the new records as JSON")
     parser.add_argument("--workers", type=int, default=2, help="processes that run tests")
     return parser.parse_args(words)
+
+
+def _seeds(told: str) -> tuple[int, int]:
+    """Return the first and the last of a range; a number alone is the last."""
+    first, _, last = told.rpartition("-")
+    with suppress(ValueError):
+        found = int(first or 1), int(last)
+        if 1 <= found[0] <= found[1]:
+            return found
+    raise argparse.ArgumentTypeError(f"{told!r} is no number, and no first and last one like 7-20")
 
 
 def _outcome(element: ET.Element) -> str:
@@ -184,7 +220,7 @@ def _record(cases: Iterable[Case]) -> dict[str, Any]:
     counted = list(cases)
     outcomes = [case.outcome for case in counted]
     said = [_plain(text) for case in counted for text in case.seen]
-    said += [f"failed: {case.node}" for case in counted if case.outcome == "failed"]
+    said += [f"{FAILED}{case.node}" for case in counted if case.outcome == "failed"]
     return {
         "date": System().real_now().date().isoformat(),
         "passed": outcomes.count("passed"),
