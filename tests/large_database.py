@@ -180,7 +180,8 @@ def build(path: Path, rows: int = 1_000_000, instances: int = 50) -> DeskSetting
     """Write the file and return its desk; every instance has two hours of ticks at least."""
     desk = settings(instances)
     hours = max(2, math.ceil(rows / instances / HOURLY * SKIPPED / (SKIPPED - 1)))
-    database = open_database(path)
+    open_database(path).close()
+    database = open_database(path)  # this connection never had a log that it could miss
     try:
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -400000"):
             database.connection().execute(f"PRAGMA {pragma}").fetchall()

@@ -117,7 +117,7 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 700, 2500
+BARS_BY_DAY, BARS_BY_NIGHT = 700, 1500
 
 
 def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:
