@@ -30,6 +30,7 @@ from tests.visitors import ACCESS, open_app  # noqa: E402
 from torra import approval, risk_engine  # noqa: E402
 from torra.clock import Scaled, Simulated, System  # noqa: E402
 from torra.config import Channel, DeskSettings, Instance, Profile, Thresholds  # noqa: E402
+from torra.dashboard import access  # noqa: E402
 from torra.dashboard.app import create_app  # noqa: E402
 from torra.dashboard.backing import Backing  # noqa: E402
 from torra.dashboard.desk_view import DatabaseView  # noqa: E402
@@ -100,8 +101,12 @@ def build(folder: Path, *, clock: Any = None) -> Backing:
 
 
 def open_pages(backing: Backing, scope: str = "admin") -> Any:
-    """Return an app whose pages show this backing: one app for each scope, since each is dear."""
+    """Return an app whose pages show this backing: one app for each scope, since each is dear.
+
+    What it counted before, rates above all, is forgotten.
+    """
     app = _app(scope)
+    access._COUNTED.pop(app, None)
     known = app.extensions[EXTENSION]
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     app.extensions[EXTENSION] = replace(known, desk_view=view, backing=backing)

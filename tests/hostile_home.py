@@ -282,8 +282,12 @@ def walked(value: Any, words: Iterator[str], key: str = "", ours: bool = False) 
 
 
 def _files(folder: Path, words: Iterator[str]) -> None:
+    def paired() -> str:
+        """Return a word without lone surrogates: a report that has one is refused as a whole."""
+        return _stored(next(words))
+
     def word(least: int = 1, most: int = 200) -> str:
-        return next(words)[:most] or "x" * least
+        return paired()[:most] or "x" * least
 
     start, later = "2021-12-01T00:00:00Z", "2021-12-02T00:00:00Z"
 
@@ -294,7 +298,7 @@ def _files(folder: Path, words: Iterator[str]) -> None:
         "kind": "replay", "name": "arrived", "created_at": start, "title": word(),
         "summary": word(most=600), "period": {"from": start, "to": start}, "arms": [word(), word()],
         "tables": [{"title": word(), "name": "first", "says": word(), "columns": [word(), word()],
-                    "rows": [[next(words), next(words)], [next(words), 1]]}],
+                    "rows": [[paired(), paired()], [paired(), 1]]}],
         "plots": [
             {"title": word(), "of": "first", "kind": "line", "x": word(), "y": word(),
              "says": word(), "lines": [line([[start, n], [later, 1]]) for n in (0, 1)]},
@@ -302,7 +306,7 @@ def _files(folder: Path, words: Iterator[str]) -> None:
             {"title": word(), "kind": "bands", "lines": [line([[start, word()], [later, word()]])]},
         ],
         "series": [{"title": word(), "points": [[start, 1.0], [later, -1.0]]}],
-        "warnings": [next(words), next(words)],
+        "warnings": [paired(), paired()],
     }  # fmt: skip
     replays = folder / "replays"
     replays.mkdir()

@@ -176,8 +176,13 @@ def open_database(path: Path) -> Database:
     return Database.open(path, now=lambda: NOW + AFTER)
 
 
-def build(path: Path, rows: int = 1_000_000, instances: int = 50) -> DeskSettings:
-    """Write the file and return its desk; every instance has two hours of ticks at least."""
+def build(
+    path: Path, rows: int = 1_000_000, instances: int = 50, *, booked: int = BOOKED
+) -> DeskSettings:
+    """Write the file and return its desk; every instance has two hours of ticks at least.
+
+    `booked` are the calls of an instance that count in the present hour.
+    """
     desk = settings(instances)
     hours = max(2, math.ceil(rows / instances / HOURLY * SKIPPED / (SKIPPED - 1)))
     open_database(path).close()
@@ -195,7 +200,7 @@ def build(path: Path, rows: int = 1_000_000, instances: int = 50) -> DeskSetting
                         _tick(written, one, place, "H1", close, slot, numbers)
                     _tick(written, one, place, "M15", close, slot, numbers)
             for place, one in enumerate(desk.instances):
-                _books(written, one, place)
+                _books(written, one, place, booked)
             written.write()
             _desk(database, desk)
     finally:
@@ -316,7 +321,7 @@ def _instructions(database: Database) -> None:
     database.connection().conn.executemany("INSERT INTO instructions VALUES (?, ?)", known.items())
 
 
-def _books(rows: Rows, one: Instance, place: int) -> None:
+def _books(rows: Rows, one: Instance, place: int, booked: int) -> None:
     """Write the trades of an instance, its position, and what its calls cost."""
     base = PRICES[one.symbol]
     levels = (base, base * 0.99, base * 1.02, base * 0.005)
@@ -331,8 +336,8 @@ def _books(rows: Rows, one: Instance, place: int) -> None:
         end = (None,) * 5
         rows.add(SIGNALS, f"H{place:03d}", one.id, one.symbol, "M15", opened, "open", "BUY", 0.1,
                  *levels, opened, "FILLED", "", opened, base, *end)  # fmt: skip
-    for n in range(BOOKED * 10):
-        at = iso(NOW - timedelta(seconds=80 * n))
+    for n in range(booked * 10):
+        at = iso(NOW - timedelta(seconds=3600 * n // booked))
         rows.add(LEDGER, one.profile, f"{one.id}|M15|{at}", "analysts", "technical", 1, 1, "rules",
                  "rules", "settled", 0.0001, 1200, 200, at, at)  # fmt: skip
 

@@ -161,7 +161,9 @@ def race(backing: Backing) -> list[bool]:
     gate, ends = threading.Barrier(5), list[bool]()
 
     def click(action: str) -> bool:
-        return post(app.test_client(), f"proposals/{sid}/{action}")[0] == 200
+        code, told = post(app.test_client(), f"proposals/{sid}/{action}")
+        assert code in (200, 409), told
+        return code == 200
 
     def type_it() -> bool:
         try:
@@ -186,6 +188,7 @@ def race(backing: Backing) -> list[bool]:
         thread.start()
     for thread in threads:
         thread.join()
+    assert len(ends) == len(threads), "each had its turn"
     return ends
 
 

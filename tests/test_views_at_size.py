@@ -38,9 +38,9 @@ STEP = 20
 class Opened:
     """A database on disk, with a view and a client of its own each time one is asked for."""
 
-    def __init__(self, folder, rows, instances):
+    def __init__(self, folder, rows, instances, **more):
         self.path = folder / "torra.db"
-        self.desk = large_database.build(self.path, rows, instances)
+        self.desk = large_database.build(self.path, rows, instances, **more)
         self.database = large_database.open_database(self.path)
         self.looking = large_database.looking(self.database, self.desk)
 
@@ -55,8 +55,10 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    opened = Opened(tmp_path_factory.mktemp("small"), SMALL, 3)
+def small(tmp_path_factory, scaled):
+    """What counts in the present hour, for all its profiles, is as much as in the large one."""
+    booked = large_database.BOOKED * scaled(50, least=3) // 3
+    opened = Opened(tmp_path_factory.mktemp("small"), SMALL, 3, booked=booked)
     yield opened
     opened.database.close()
 

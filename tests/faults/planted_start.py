@@ -235,7 +235,7 @@ START: Final[tuple[Fault, ...]] = (
         "D10",
         "torra init does not note what it is about to rename",
         STEPS,
-        '        _put(note, json.dumps({**told, "had": had}).encode())\n',
+        '        write_synced(note, json.dumps({**told, "had": had}).encode())\n',
         "",
         (KILLED_INIT + "[over-an-old-desk]", KILLED_INIT + "[in-a-new-home]"),
         EVERY,
