@@ -300,7 +300,7 @@ def test_a_style_changes_nothing(style) -> None:
 
 
 def test_threads_draw_the_same_bytes(scaled) -> None:
-    jobs = scaled(400, 8)
+    jobs = scaled(200, 8)
     series = [(name, sample(name, 2500), digits) for name, digits in SAMPLES.items()]
 
     def draw(job: int) -> bytes:
@@ -335,7 +335,7 @@ def test_a_fault_gives_the_turn_back(monkeypatch) -> None:
 
 def test_no_picture_is_large(scaled) -> None:
     chance = random.Random(11)
-    for _ in range(scaled(400, 8)):
+    for _ in range(scaled(200, 8)):
         name = chance.choice(sorted(SAMPLES))
         bars = sample(name, chance.randrange(LEAST_BARS, 5500))
         if len(bars) < LEAST_BARS:
@@ -407,7 +407,7 @@ def test_a_column_without_values_is_left_out(monkeypatch, name) -> None:
 
 def test_random_walks_can_be_drawn(scaled) -> None:
     chance = random.Random(3)
-    for seed in range(scaled(400, 8)):
+    for seed in range(scaled(200, 8)):
         start, power = chance.randrange(200), chance.randrange(-5, 6)
         bars = walk(240, seed, flat=(start, chance.randrange(240))) * ([10.0**power] * 4 + [1.0])
         assert len(btc(bars, digits=chance.randrange(8))) < MOST_BYTES
