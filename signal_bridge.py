@@ -294,9 +294,14 @@ def send_pending(
     return sent
 
 
-def doubt(store: Store, instance: str | None = None) -> None:
-    """Let nothing go out that waits now: the clock was set back, and hides how old it is."""
+def doubt(store: Store, ours: Callable[[], bool], instance: str | None = None) -> None:
+    """Let nothing go out that waits now: the clock was set back, and hides how old it is.
+
+    Where `ours` says that another desk holds the lease, what waits is that desk's.
+    """
     with store.transaction():
+        if not ours():
+            return
         for row in _rows(store, ("WAITING", "PENDING"), instance):
             store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
 

@@ -17,6 +17,7 @@ import pytest
 import torra_trader
 from instance_database import TickKey
 from tests import desks
+from tests.stores import opening
 from torra import tick_record, wiring
 from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import Simulated, System, iso
@@ -47,6 +48,27 @@ def test_a_desk_whose_lease_was_taken_over_writes_nothing(tmp_path: Path) -> Non
     assert rows(old, "select * from ticks") == []
     assert rows(old, "select * from sentiment") == []
     assert {item.state for item in new.wake("BTCUSD")} == {"done"}
+    for desk in (old, new):
+        desk.database.close()
+
+
+def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works(
+    tmp_path: Path,
+) -> None:
+    """A desk that thaws after another took over may not cancel that one's orders."""
+    clock = Jumpy(desks.START)
+    old, new = (desks.open_desk(tmp_path, make_clock=lambda _: clock) for _ in range(2))
+    desks.take_lease(old, seconds=0.001)
+    old.wake("BTCUSD")
+    time.sleep(0.01)
+    desks.take_lease(new)
+    new.wake("BTCUSD")
+    new.database.enqueue_signal(opening())
+    clock.moment -= timedelta(minutes=5)
+    for desk, detail in ((old, ""), (new, "CLOCK_SKEW")):
+        desk.wake("BTCUSD")
+        (row,) = rows(desk, "select * from signals where sid = 'T1'")
+        assert row["detail"] == detail
     for desk in (old, new):
         desk.database.close()
 

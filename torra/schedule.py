@@ -408,7 +408,7 @@ class Desk:
         """
         jump = self._clocks.jump(instance or "the lease", self.clock)
         if jump < -CLOCK_TOLERANCE:
-            signal_bridge.doubt(self.database, instance)
+            signal_bridge.doubt(self.database, self.holds_lease, instance)
         return jump
 
     def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:

@@ -342,6 +342,18 @@ STORAGE: Final = (
         (DESK_FAULTS + "test_a_desk_whose_lease_was_taken_over_writes_nothing",),
     ),
     Fault(
+        "fence-doubt",
+        "T6",
+        "a desk whose lease was taken over doubts the orders of the one that works",
+        "signal_bridge.py",
+        "        if not ours():\n            return\n        for row in _rows",
+        "        for row in _rows",
+        (
+            DESK_FAULTS
+            + "test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works",
+        ),
+    ),
+    Fault(
         "claim-once",
         "T2",
         "a desk claims a tick that it is working on",
