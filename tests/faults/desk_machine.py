@@ -253,7 +253,10 @@ class DeskMachine(RuleBasedStateMachine):
         self.world.make_older(schema)
         if self.world.start():
             self.note("migrated")
-        assert self.witness.dump() == before, "a migration changed rows"
+        after, taken_up = self.witness.dump(), "trading_config"
+        after[taken_up] = after[taken_up][: len(before[taken_up])]  # a start adds what has changed
+        changed = [name for name in before if after[name] != before[name]]
+        assert not changed, f"a migration changed rows of {changed}"
         self.witness.look()
 
     # --- people -----------------------------------------------------------------------------------

@@ -193,3 +193,13 @@ def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
     life.goes_on(1)
     assert not life.world.rows(waiting) and DeskMachine.seen["halted at moved"] == 1
     life.teardown()
+
+
+def test_a_start_that_migrates_takes_up_a_profile_that_changed_meanwhile() -> None:
+    """The new row of the profile's history is the start's, not the migration's."""
+    life = DeskMachine()
+    life.ends(politely=False, seconds=7200.0)
+    life.the_profile_changes(name="little money", bars=0)
+    life.the_file_is_older(schema=5)
+    assert DeskMachine.seen["migrated"] == 1
+    life.teardown()
