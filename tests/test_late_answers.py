@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,13 +17,16 @@ WAIT = 5.0
 
 
 class Slow(scripted.Scripted):
-    """Honest, but the technical analyst answers when it is let."""
+    """Honest, but the technical analyst answers when it is let: `at_gate`, when that is asked."""
 
     def __init__(self) -> None:
         super().__init__({"risk_gate": scripted.honest})
         self.held: list[tuple[Request, Future[Completion]]] = []
+        self.at_gate = False
 
     def submit(self, request: Request) -> Future[Completion]:
+        if self.at_gate and request.role.id == "risk_gate":
+            self.answer()
         if request.role.id != "technical":
             return super().submit(request)
         self.requests.append(request)
@@ -73,11 +75,9 @@ def test_an_answer_after_the_tick_is_added_to_its_call(desk) -> None:
 
 def test_an_answer_before_the_end_of_the_debate_is_late_in_its_record(desk) -> None:
     made, voice = desk
-    limit = threading.Timer(1.0, voice.answer)  # the analysts' share is over, the debate is not
-    voice.script["risk_gate"] = [scripted.Slow(0.5, scripted.honest)]
-    limit.start()
+    voice.at_gate = True  # the analysts' share is over, the debate is not
+    voice.script["risk_gate"] = [scripted.Slow(0.2, scripted.honest)]
     made.wake("EURUSD")
-    limit.join()
     assert call_of(made, "technical")["status"] == "late"
     flags = made.database.latest_tick("EURUSD", "H1")["deliberation"]["flags"]
     assert "late:technical" in flags
