@@ -314,6 +314,19 @@ def test_a_log_that_was_deleted_is_noticed_and_its_commits_are_saved(
         assert count(after, "sentiment") == 1
 
 
+def test_a_log_that_another_program_began_is_not_written_over(database: Database) -> None:
+    """Its commits would be lost under ours, and pages of both be mixed."""
+    save(database, NOON)
+    log = database.path.with_name(f"{database.path.name}-wal")
+    log.rename(log.with_suffix(".old"))
+    log.write_bytes(b"another's")
+    before = database.path.read_bytes()
+    with pytest.raises(StoreBroken, match="was deleted or replaced"), database.transaction():
+        pass
+    assert database.path.read_bytes() == before
+    log.with_suffix(".old").replace(log)  # so that closing finds its own
+
+
 def test_a_closed_database_says_so(database: Database) -> None:
     database.close()
     with pytest.raises(StoreUnavailable, match="is closed"):

@@ -333,10 +333,12 @@ class Store:
         """Raise StoreBroken when the log that a connection writes to has lost its name.
 
         SQLite would go on in it, and whoever is killed then loses every commit that it holds. It is
-        still open here, so what it holds is put into the database first.
+        still open here, so what it holds is put into the database first, unless another program has
+        begun a log of its own: then the database is that one's.
         """
         if held.log is not None and _identity(self._log_path) != held.log:
-            held.db.execute("PRAGMA wal_checkpoint(FULL)")
+            if not _has_content(self._log_path):
+                held.db.execute("PRAGMA wal_checkpoint(FULL)")
             raise StoreBroken(
                 f"{self._log_path} was deleted or replaced while the database was open: stop every "
                 "program that works on it, gracefully, so that what it did is kept; then start anew"
@@ -505,6 +507,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:

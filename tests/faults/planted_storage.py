@@ -311,6 +311,15 @@ STORAGE: Final = (
         (LOST_LOG,),
     ),
     Fault(
+        "lost-log-mixed",
+        "D9",
+        "a deleted log is put into a database that another program writes to by now",
+        CONNECTION,
+        "if not _has_content(self._log_path):",
+        "if True:",
+        (TRANSACTIONS + "test_a_log_that_another_program_began_is_not_written_over",),
+    ),
+    Fault(
         "moved-database",
         "D9",
         "a database that was deleted or replaced is written on to",
