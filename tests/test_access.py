@@ -98,7 +98,7 @@ def test_a_file_that_is_no_list_of_good_tokens_is_refused(tmp_path, content, wor
 
 
 def test_processes_that_start_together_have_the_same_tokens(tmp_path, scaled):
-    for turn in range(scaled(60, least=2)):
+    for turn in range(scaled(40, least=2)):
         home = tmp_path / str(turn)
 
         def start(number, home=home):

@@ -177,7 +177,7 @@ def test_two_workers_give_the_same_and_a_killed_one_costs_only_its_own_job(
     made = marked(jobs(6, tries, seconds=0.05), 2, kill=True, seconds=0.3)
     seen: list[Progress] = []
     with dask_cluster.running(tmp_path) as here, open_cluster(here.url, patience=0.1) as executor:
-        assert executor.workers == 2
+        until(lambda: executor.check() or executor.workers == 2)
         assert run_all(made, shard_jobs.kills_once, executor, keep=keep) == figures(6)
         assert shard_jobs.attempts(tries) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
         assert sorted(worker.poll() or 0 for worker in here.workers) == [-9, 0]

@@ -51,7 +51,7 @@ class Trading:
         self.bridge = ScriptedBridge()
         self.file = folder / HALT
         found: list[Any] = []
-        database = desks.open_database(folder)
+        database = self.books = desks.open_database(folder)
         switch = KillSwitch({"desk": self.file}, database)
         people = [Addressee(BTC, Profile(), "main")]
         self.courier = Courier(
@@ -74,6 +74,7 @@ class Trading:
     def close(self) -> None:
         self.courier.close()
         self.desk.database.close()
+        self.books.close()
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def test_of_processes_that_want_it_one_gets_it(tmp_path: Path, scaled) -> None:
     def try_for_it(number: int) -> bool:
         return open_database(tmp_path).acquire_lease(f"desk {number}", TTL) is not None
 
-    for start in range(scaled(60, least=4)):
+    for start in range(scaled(40, least=4)):
         assert forked(try_for_it, 3).count(True) == 1
         database = open_database(tmp_path)
         lease = database.lease()

@@ -14,7 +14,7 @@ from torra.clock import iso
 from torra.config import Profile, validate
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import binomial_tail
-from torra.evaluation.multiple import claims
+from torra.evaluation.multiple import LEAST_TRADES, claims
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.trade_figures import arm_figures
 from torra.replay import arms, scorecard, shards, voices
@@ -38,8 +38,9 @@ def profile(**changes: object) -> Profile:
     return validate(Profile, told, "a test")
 
 
-def plan_of(history: History, names: tuple[str, ...], seed: int = 1) -> Plan:
-    return Plan("walk", history, profile(), arms.chosen(names), Costs(SPREAD, 0.0, 0.0), seed=seed)
+def plan_of(history: History, names: tuple[str, ...], seed: int = 1, **changes: object) -> Plan:
+    costs = Costs(SPREAD, 0.0, 0.0)
+    return Plan("walk", history, profile(**changes), arms.chosen(names), costs, seed=seed)
 
 
 def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
@@ -117,13 +118,15 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 700, 1500
+BARS_BY_DAY, BARS_BY_NIGHT = 700, 1200
+OFTEN = {"thresholds": {"buy": 0.02, "sell": 0.02}, "on_opposite": "reverse"}
+"""So that nearly every arm trades often enough on a walk of the night to be judged."""
 
 
 def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:
     """Run every arm on one random walk; return which arms were said to have an edge."""
     history = random_walk(spec["bars"], spec["seed"])
-    plan = plan_of(history, ARMS_ON_WALKS, seed=spec["seed"])
+    plan = plan_of(history, ARMS_ON_WALKS, spec["seed"], **OFTEN)
     seen = run(plan, voices.rules_voice)
     told = by_name(
         scorecard.exhibits(
@@ -161,3 +164,5 @@ def test_on_random_walks_no_arm_shows_an_edge(
         record_property("seen", told.replace("_", " "))
         assert binomial_tail(sum(claimed), len(claimed), LEVEL) > 0.01
     assert min(one["trades"]["l1"] for one in found) > bars / 50
+    judged = [count >= LEAST_TRADES for one in found for count in one["trades"].values()]
+    assert bars == BARS_BY_DAY or sum(judged) > 0.9 * len(judged), "who trades too little is safe"

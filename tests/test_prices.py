@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_config import MAX_PROMPT_BYTES, MODELS, OUTPUT_TOKENS, VENDORS
@@ -107,6 +107,7 @@ def test_an_unknown_model_costs_as_much_as_any_model_of_the_table_of_capabilitie
     picture=st.booleans(),
     shares=st.tuples(*[st.floats(0, 1)] * 4),
 )
+@example(("openai_compatible", "mine"), 100, False, (1.0, 1.0, 0.0, 0.0)).via("a dear cache")
 def test_no_cost_exceeds_its_worst_case(
     model: tuple[str, str], limit: int, picture: bool, shares: tuple[float, ...]
 ) -> None:

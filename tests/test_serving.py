@@ -4,8 +4,11 @@ what to do; what reaches the server is limited before it reaches the pages."""
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
 import loopback
 import pytest
@@ -16,6 +19,8 @@ from visitors import open_app
 from torra.dashboard import server
 from torra.dashboard.access import LARGEST_BODY
 from torra.errors import ConfigError
+
+SELECT_ENDS = 1024
 
 
 @pytest.fixture
@@ -114,6 +119,24 @@ def test_the_server_answers_and_ends(running):
     assert answer.status == 200
     assert answer.getheader("Server") is None
     assert running("GET", "/", Host="evil.test")[0].status == 400
+
+
+@pytest.fixture
+def many_files():
+    """A process that already has more files open than select() can name."""
+    resource = pytest.importorskip("resource", reason="files are counted on POSIX")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2048, hard)), hard))
+    with ExitStack() as held:
+        while held.enter_context(Path(os.devnull).open()).fileno() < SELECT_ENDS:
+            pass
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_process_with_many_open_files_still_answers(running):
+    assert running("GET", "/healthz")[0].status == 200
 
 
 def test_a_body_is_limited_before_it_is_taken_off_the_line(running):

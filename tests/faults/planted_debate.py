@@ -17,6 +17,7 @@ FENCE: Final = "agents/fence.py"
 SITTING: Final = "agents/sitting.py"
 DOOR: Final = "torra/feeds/door.py"
 SPENDING: Final = "torra/spending.py"
+PRICES: Final = "torra/providers/prices.py"
 
 TEST_REPLIES: Final = "tests/test_replies.py::"
 INVARIANTS: Final = "tests/test_debate_invariants.py::"
@@ -295,6 +296,15 @@ DEBATE: Final = (
         "usd = worst_case(prices, settings, local, bound)\n    return [",
         "usd = 0.1 * worst_case(prices, settings, local, bound)\n    return [",
         (CEILING,),
+    ),
+    Fault(
+        "reservation-cached",
+        "L5",
+        "the worst case does not count a cached token that is dearer than plain input",
+        PRICES,
+        "                Usage(0, tokens, 0, output),\n",
+        "",
+        ("tests/test_prices.py::test_no_cost_exceeds_its_worst_case",),
     ),
     Fault(
         "reservation-kept",

@@ -48,6 +48,13 @@ that took a fill of a past bar for an order sent after a halt, a page held again
 number of calls in the hour, a report that is rightly refused, ticks that were held up before they
 came to ask, and a ctrl-c that a background job ignores. Each is mended.
 
+The second one (2026-11-23, 93 minutes) found two faults of the program. Where a user's own price
+list has a cached token dearer than plain input, a call could cost more than was reserved for it.
+And the server of the pages watched its connections in a way that ends at a process's 1,024th open
+file. Of the tests, a state machine met too few of the points it could die at, one counted workers
+before they had come, and the walks of E5 had become so short that no arm on them was ever judged:
+they now say how many are.
+
 On 2026-11-22 the rows of the full desk were run together: `pytest --nightly
 tests/test_full_desk_failures.py tests/test_look_ahead.py tests/test_news_payloads.py
 tests/test_desk_agents.py tests/test_abstention.py tests/test_panel.py tests/test_quorum.py

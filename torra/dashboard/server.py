@@ -53,6 +53,7 @@ def open_server(
         sockets=[_bound(host, port, allow_remote=allow_remote)],
         threads=THREADS,
         ident=None,
+        asyncore_use_poll=True,  # select() ends the server at the 1,024th open file
         channel_request_lookahead=1,  # so that a stream learns when its reader has left
         max_request_body_size=MOST_BYTES,
         trusted_proxy=DEFAULT_HOST,

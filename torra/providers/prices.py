@@ -8,7 +8,8 @@ cost nothing.
 
 `worst_case` bounds every `cost` of a request that was held to its prompt and output limits: a token
 is at least one byte of text, and what a vendor adds to it is below the allowances named here. A
-cache write costs more than plain input and a long prompt may cost more per token; both are counted.
+cache write costs more than plain input, in a user's list a cached token may cost more as well, and
+a long prompt may cost more per token: all are counted.
 A price list with mistakes raises ConfigError; reading prices raises nothing else.
 """
 
@@ -187,7 +188,11 @@ class PriceList:
         output = output_tokens + OUTPUT_ALLOWANCE
         found = max(
             self._price(vendor, model, usage, moment)
-            for usage in (Usage(tokens, 0, 0, output), Usage(0, 0, tokens, output))
+            for usage in (
+                Usage(tokens, 0, 0, output),
+                Usage(0, tokens, 0, output),
+                Usage(0, 0, tokens, output),
+            )
             for moment in (now, now + TOMORROW)
         )
         with self._lock:
