@@ -19,7 +19,8 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
@@ -348,6 +349,22 @@ def debate(
         deadline=time.monotonic() + seconds,
         **more,
     )
+
+
+PATIENCE: Final = (0.8, 4.0, 20.0)
+"""Seconds of a debate in which some hang: a machine that stands still leaves the others too few."""
+
+
+def debate_hanging(
+    hanging: Iterable[str], failed: AbstractSet[str], **how: Any
+) -> tuple[Deliberation, Scripted]:
+    """Debate while some never answer; anew with more time where others than `failed` were late."""
+    for seconds in PATIENCE:
+        provider = Scripted(dict.fromkeys(hanging, NEVER))
+        record = debate(provider, seconds=seconds, **how)
+        if record.failures.keys() == failed:
+            break
+    return record, provider
 
 
 def all_finite(values: Sequence[float]) -> bool:

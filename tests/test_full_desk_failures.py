@@ -17,10 +17,10 @@ from typing import Any, Final
 import pytest
 from scripted import (
     FULL_FEATURES,
-    NEVER,
     Scripted,
     context,
     debate,
+    debate_hanging,
     honest,
     reporting,
     settings,
@@ -149,9 +149,8 @@ def test_a_call_that_hangs_counts_as_any_time_out(scaled: Scaled) -> None:
     """In real time, so a share of the subsets by day; half a second each."""
     about, full = context(features=FULL_FEATURES), settings(mode="full")
     for failing in share(scaled(256, 2), "hanging"):
-        provider = Scripted(dict.fromkeys(failing, NEVER))
-        record = debate(provider, about=about, config=full, seconds=0.8)
         expected = expect(failing, fallback=False, silent=frozenset())
+        record, provider = debate_hanging(failing, expected.failed, about=about, config=full)
         check(record, expected, "timeout", provider.requests)
 
 
