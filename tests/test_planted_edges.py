@@ -160,7 +160,7 @@ def test_on_random_walks_no_arm_shows_an_edge(
         found = shards.run_all(jobs, claimed_on_a_walk, executor, keep=tmp_path)
     for kind in ("claims", "without_placebos"):
         claimed = [edge for one in found for edge in one[kind].values()]
-        told = f"{sum(claimed)} {kind} of {len(claimed):,} arms on {seeds} walks"
+        told = f"{sum(claimed)} {kind} of {len(claimed):,} arms on {seeds} walks of {bars:,} bars"
         record_property("seen", told.replace("_", " "))
         assert binomial_tail(sum(claimed), len(claimed), LEVEL) > 0.01
     assert min(one["trades"]["l1"] for one in found) > bars / 50
