@@ -1052,9 +1052,9 @@ def test_old_answers_are_not_taken_for_new_ones(world: World) -> None:
 
 
 def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: Scaled) -> None:
-    """Crashes, restarts, silence, refusals and lost comments in any order: 200 lives a night."""
+    """Crashes, restarts, silence, refusals and lost comments in any order: 100 lives a night."""
     ends: dict[str, int] = {}
-    for life in range(scaled(200, least=2)):
+    for life in range(scaled(100, least=2)):
         dice = random.Random(life)
         world = World(tmp_path / str(life))
         for turn in range(4):

@@ -38,9 +38,16 @@ def profile(**changes: object) -> Profile:
     return validate(Profile, told, "a test")
 
 
-def plan_of(history: History, names: tuple[str, ...], seed: int = 1, **changes: object) -> Plan:
-    costs = Costs(SPREAD, 0.0, 0.0)
-    return Plan("walk", history, profile(**changes), arms.chosen(names), costs, seed=seed)
+def plan_of(
+    history: History,
+    names: tuple[str, ...],
+    seed: int = 1,
+    spread: float = SPREAD,
+    **changes: object,
+) -> Plan:
+    costs = Costs(spread, 0.0, 0.0)
+    told = costs.on(profile(**changes), history.symbol)
+    return Plan("walk", history, told, arms.chosen(names), costs, seed=seed)
 
 
 def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
@@ -166,3 +173,37 @@ def test_on_random_walks_no_arm_shows_an_edge(
     assert min(one["trades"]["l1"] for one in found) > bars / 50
     judged = [count >= LEAST_TRADES for one in found for count in one["trades"].values()]
     assert bars == BARS_BY_DAY or sum(judged) > 0.9 * len(judged), "who trades too little is safe"
+
+
+def results_on_a_free_walk(spec: dict[str, int]) -> dict[str, object]:
+    """Return what each trade of L1 came to on a random walk that costs nothing, and their p."""
+    history = random_walk(spec["bars"], spec["seed"])
+    plan = plan_of(history, ("l1",), spec["seed"], spread=0.0, **OFTEN)
+    (seen,) = run(plan, voices.rules_voice)
+    return {"r": [trade.r for trade in seen.trades], "p": arm_figures(seen, _rng(spec)).net.p}
+
+
+def test_on_random_walks_without_costs_nothing_is_won_or_lost(
+    scaled: Callable[..., int], tmp_path: Path, record_property
+) -> None:
+    """The fills favour no side, and a p below 0.05 is as frequent as it says.
+
+    With costs every arm loses a little, which hides a test that claims too easily.
+    """
+    seeds = scaled(200, least=2)
+    jobs = [
+        shards.Job(f"walk {seed}", {"seed": seed, "bars": BARS_BY_NIGHT})
+        for seed in range(1000, 1000 + seeds)
+    ]
+    with shards.processes(2) if seeds > 2 else shards.inline() as executor:
+        found = shards.run_all(jobs, results_on_a_free_walk, executor, keep=tmp_path)
+    results = np.concatenate([one["r"] for one in found])
+    deviation = results.mean() / (results.std() / np.sqrt(len(results)))
+    low = sum(one["p"] < LEVEL for one in found)
+    record_property(
+        "seen",
+        f"without costs {results.mean():+.3f} R on average of {len(results):,} trades, "
+        f"p < {LEVEL} on {low} of {seeds} walks",
+    )
+    assert abs(deviation) < 4.0, results.mean()
+    assert binomial_tail(low, seeds, LEVEL) > 0.001

@@ -201,7 +201,7 @@ def test_every_leg_is_accounted_for(
     part: int, tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:
     seen: Counter[str] = Counter()
-    for number in range(scaled(75, least=1)):
+    for number in range(scaled(40, least=1)):
         seed = part * 1000 + number
         life = Life(tmp_path / str(seed), seed)
         life.run(bars=16)
