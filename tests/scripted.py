@@ -332,10 +332,14 @@ def settings(gate: Mapping[str, Any] | None = None, **agents: Any) -> DebateSett
     return DebateSettings(agents=AgentSettings(**agents), gate=GateSettings(**(gate or {})))
 
 
+AMPLE: Final = 60.0
+"""Seconds of a debate in which nobody hangs: a busy machine may stand still for twenty."""
+
+
 def debate(
     provider: Scripted,
     *,
-    seconds: float = 5.0,
+    seconds: float = AMPLE,
     about: DebateContext | None = None,
     config: DebateSettings | None = None,
     **more: Any,

@@ -17,7 +17,7 @@ from agent_framework import deliberate
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.deliberation import Deliberation
 from instance_database import Database
-from tests.scripted import NEVER, Raises, Scripted, context, honest, settings
+from tests.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
 from tests.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.ledger_store import Booking, Settlement
@@ -63,7 +63,7 @@ def purse_of(
     provider: Scripted,
     hand: Hand,
     agents: AgentSettings,
-    seconds: float = 5.0,
+    seconds: float = AMPLE,
     late: LateRows | None = None,
 ) -> Purse:
     return Purse(
@@ -82,7 +82,7 @@ def purse_of(
 
 
 def run(
-    database: Database, provider: Scripted, hand: Hand, *, seconds: float = 5.0, **agents: Any
+    database: Database, provider: Scripted, hand: Hand, *, seconds: float = AMPLE, **agents: Any
 ) -> Deliberation:
     config = settings(**{"provider": "anthropic", **agents})
     purse = purse_of(database, provider, hand, config.agents, seconds)
@@ -326,7 +326,7 @@ def bounds_seen(database: Database, hand: Hand, **agents: Any) -> list[Any]:
         config,
         Scripted().submit,
         monotonic=time.monotonic,
-        deadline=time.monotonic() + 5,
+        deadline=time.monotonic() + AMPLE,
         reserve=lambda stage, bounds: bool(seen.extend(bounds)) or True,
     )
     return seen
@@ -339,7 +339,7 @@ def a_request(role: str, **changes: Any) -> Request:
         PAID,
         provider.submit,
         monotonic=time.monotonic,
-        deadline=time.monotonic() + 5,
+        deadline=time.monotonic() + AMPLE,
     )
     return replace(provider.asked(role)[0], **changes)
 
@@ -350,7 +350,7 @@ def a_deliberation() -> Deliberation:
         PAID,
         Scripted().submit,
         monotonic=time.monotonic,
-        deadline=time.monotonic() + 5,
+        deadline=time.monotonic() + AMPLE,
         reserve=lambda *_: False,
     )
 
@@ -456,14 +456,14 @@ def test_what_costs_nothing_never_touches_the_database(
             local=lambda vendor: vendor == "openai_compatible",
             now=hand,
             monotonic=time.monotonic,
-            deadline=time.monotonic() + 5,
+            deadline=time.monotonic() + AMPLE,
         )
         spoken = deliberate(
             context(),
             config,
             purse.submit,
             monotonic=time.monotonic,
-            deadline=time.monotonic() + 5,
+            deadline=time.monotonic() + AMPLE,
             reserve=purse.reserve,
         )
         assert purse.settled(spoken) is spoken and len(spoken.calls) == 4

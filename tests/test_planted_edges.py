@@ -46,8 +46,7 @@ def plan_of(
     **changes: object,
 ) -> Plan:
     costs = Costs(spread, 0.0, 0.0)
-    told = costs.on(profile(**changes), history.symbol)
-    return Plan("walk", history, told, arms.chosen(names), costs, seed=seed)
+    return Plan("walk", history, profile(**changes), arms.chosen(names), costs, seed=seed)
 
 
 def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from scripted import (
+    AMPLE,
     FULL_FEATURES,
     NEVER,
     Blocks,
@@ -57,7 +58,7 @@ LOW = reporting(value=0.2, confidence="low")
 SURE = reporting(value=-0.1, confidence="high")
 
 
-def sit(voice: Scripted, *, seconds: float = 5.0, **more: Any):
+def sit(voice: Scripted, *, seconds: float = AMPLE, **more: Any):
     chosen = {"mode": "full", "provider": "anthropic"} | more
     about = context(features=FULL_FEATURES)
     return debate(voice, about=about, config=settings(**chosen), seconds=seconds)

@@ -69,7 +69,10 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is replayed, all of it: two plans that are equal have equal results."""
+    """What is replayed, all of it: two plans that are equal have equal results.
+
+    The profile's trading conditions of the symbol become those of `costs`.
+    """
 
     name: str
     history: History
@@ -79,6 +82,9 @@ class Plan:
     begin: datetime | None = None
     end: datetime | None = None
     seed: int = SEED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", self.costs.on(self.profile, self.history.symbol))
 
     @property
     def settings(self) -> tuple[object, ...]:

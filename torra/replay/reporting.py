@@ -154,9 +154,8 @@ def planned(
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
     settings = profile_of(home, symbol, profile, provider)
     spent = Costs.read(costs, settings.symbol(symbol))
-    settings = spent.on(_weighed(settings, history), symbol)
     drawn = SEED if seed is None else seed
-    plan = Plan("", history, settings, found, spent, first, last, drawn)
+    plan = Plan("", history, _weighed(settings, history), found, spent, first, last, drawn)
     return dataclasses.replace(plan, name=_name(plan, name))
 
 
