@@ -64,6 +64,8 @@ def open_pages(
     desk = desks.open_desk(
         home, instances, profile=found, provider=open_provider(RULES.agents), **more
     )
+    stopped = desk.clock.real_now()
+    desk.clock.real_now = lambda: stopped
     desks.take_lease(desk)
     for _ in range(steps):
         desks.step(desk)
