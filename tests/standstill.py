@@ -1,11 +1,12 @@
 """Tests that count real seconds are run again when the machine itself stood still meanwhile.
 
 The tests of `FILES` assert on what they measure by the clock: a deadline that was kept, a wait that
-ended. A virtual machine may get no processor for many seconds, or a garbage collection hold the whole
-process, and such a test fails then without a fault. A thread that sleeps for a moment at a time sees it. A test that failed is run again, with
-new fixtures, at most `TRIES` times in all, and only if its process was not run for longer than
-`LEAST` seconds meanwhile: one that fails on a machine that runs has failed. What was run again
-stands in the summary and in the properties of the test.
+ended. A virtual machine may get no processor for many seconds, or a garbage collection hold the
+whole process, and such a test fails then without a fault. A thread that sleeps for a moment at a
+time sees it. A test that failed is run again, with new fixtures, at most `TRIES` times in all, and
+only if its process was not run for longer than `LEAST` seconds meanwhile: one that fails on a
+machine that runs has failed. What was run again stands in the summary and in the properties of the
+test.
 """
 
 from __future__ import annotations
