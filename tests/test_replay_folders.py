@@ -213,8 +213,10 @@ def test_a_state_from_which_nothing_can_go_on(home: Path, plan: Plan) -> None:
         lambda told: {**told, "arms": ["l9"]},
         lambda told: {**told, "history": {**told["history"], "frames": {"M15": "AAAA"}}},
         lambda told: {name: told[name] for name in told if name != "costs"},
+        lambda told: {**told, "costs": {**told["costs"], "spread": float("nan")}},
+        lambda told: {**told, "costs": {**told["costs"], "slippage": "0.1"}},
     ],
-    ids=["list", "arm", "bars", "missing"],
+    ids=["list", "arm", "bars", "missing", "a spread of nan", "slippage as text"],
 )
 def test_a_damaged_recipe_is_told(
     change: Callable[[dict[str, Any]], object], home: Path, plan: Plan

@@ -67,6 +67,18 @@ def same(one: ArmSeen, other: ArmSeen) -> bool:
     return equal and all(same_but_time(*pair) for pair in pairs)
 
 
+def test_a_plan_trades_at_its_own_costs(history: History) -> None:
+    plan = dataclasses.replace(plan_of(history), costs=Costs(3.0, 0.0, 0.5))
+    spec = plan.profile.symbol("BTCUSD")
+    assert (spec.spread, spec.slippage) == (3.0, 0.5)
+
+
+@pytest.mark.parametrize("spread", [-1.0, float("nan"), float("inf")])
+def test_what_are_no_costs(spread: float) -> None:
+    with pytest.raises(ValueError, match=r"spread .*finite and not negative"):
+        Costs(spread, 0.0, 0.0)
+
+
 def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
     keys = [[tick.key for tick in arm.ticks] for arm in whole]
     assert all(found == keys[0] for found in keys)

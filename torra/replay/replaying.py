@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -38,11 +38,19 @@ SEED: Final = 20_260_101
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What trading costs: spread and slippage in price units, commission a lot, there and back."""
+    """What trading costs: spread and slippage in price units, commission a lot, there and back.
+
+    Raises ValueError for what is no finite number, or below zero.
+    """
 
     spread: float
     commission: float
     slippage: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ValueError(f"{name} {value!r}: costs are finite and not negative")
 
     @classmethod
     def read(cls, text: str, spec: SymbolSpec) -> Costs:
