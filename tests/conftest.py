@@ -16,8 +16,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.standstill import Standstill
-
 SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
 
@@ -36,7 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("daily", derandomize=True, database=None, deadline=None)
     settings.register_profile("nightly", deadline=None, print_blob=True)
     settings.load_profile("nightly" if config.getoption("--nightly") else "daily")
-    config.pluginmanager.register(Standstill(), "standstill")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -58,9 +58,7 @@ they now say how many are.
 The third one (2026-11-23, 88 minutes) found nothing in the program: of 11,838 tests one failed, a
 debate whose 5 s were gone though all answered at once. Why its process stood still was not
 measured: a machine that is given no processor, or a garbage collection in the gigabytes that a
-night's tests hold. Tests that count real seconds (`tests/standstill.py` names them) are now run
-again where they failed while their process was measurably not run, and only there; what was run
-again stands in the records.
+night's tests hold. A debate of the tests in which nobody hangs has a minute now.
 
 On 2026-11-22 the rows of the full desk were run together: `pytest --nightly
 tests/test_full_desk_failures.py tests/test_look_ahead.py tests/test_news_payloads.py
