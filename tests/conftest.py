@@ -2,8 +2,8 @@
 
 `scaled(n)` is how a test says its nightly count: `make nightly` passes --nightly and the test runs
 n cases, `make test` a fraction of that. What it hands out stands in the test's properties as
-`trials`, beside what the test itself says there as `seen`: `python -m tests.faults.prove` reads
-both. Sockets reach the loopback only.
+`trials`, beside what the test itself says there as `seen` and what `tries` had to try `again`:
+`python -m tests.faults.prove` reads them. Sockets reach the loopback only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.tries import Tries
 
 SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
@@ -87,6 +89,15 @@ class Scale:
 @pytest.fixture(scope="session")
 def scaled(request: pytest.FixtureRequest) -> Scale:
     return Scale(scale_of(request.config))
+
+
+@pytest.fixture
+def tries(record_property: Callable[[str, object], None]) -> Iterator[Tries]:
+    """What a statement about real seconds is made under: see tests/tries.py."""
+    found = Tries()
+    yield found
+    if found.again:
+        record_property("again", found.again)
 
 
 @pytest.fixture(autouse=True)

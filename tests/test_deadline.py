@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,8 @@ OVER = 0.5
 @pytest.fixture
 def released():
     """An event that blocked threads wait for; set at the end, so that they drain."""
-    event = threading.Event()
-    yield event
-    event.set()
-    wait_until(lambda: stages.abandoned() == 0)
+    with released_after() as event:
+        yield event
 
 
 def wait_until(done, seconds: float = 5.0) -> None:
@@ -60,81 +59,108 @@ def took(provider, seconds, **more):
     return record, time.monotonic() - started
 
 
+@contextmanager
+def released_after():
+    """An event of one try that blocked threads wait for; set at its end, so that they drain."""
+    event = threading.Event()
+    try:
+        yield event
+    finally:
+        event.set()
+        wait_until(lambda: stages.abandoned() == 0)
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("fallback", [None, score_chart])
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
-def test_a_provider_that_never_answers(seconds, fallback, rounds) -> None:
+def test_a_provider_that_never_answers(seconds, fallback, rounds, tries) -> None:
     provider = Scripted(dict.fromkeys([*DESK, "chart_scorer"], NEVER))
-    record, elapsed = took(
-        provider, seconds, fallback=fallback, config=settings(debate_rounds=rounds)
-    )
-    assert elapsed <= seconds + OVER
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(
+                provider, seconds, fallback=fallback, config=settings(debate_rounds=rounds)
+            )
+            assert elapsed <= seconds + OVER
+            assert record.calls
     assert record.source_type is SourceType.L1_ONLY
     assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
     assert {call.status for call in record.calls} == {"timeout"}
 
 
 @pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
-def test_a_submit_that_blocks(blocked, released) -> None:
-    provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
-    record, elapsed = took(provider, 1.0)
-    assert elapsed <= 1.0 + OVER
-    assert set(record.failures) <= set(blocked)
-    assert set(record.failures.values()) == {"timeout"}
-    assert stages.abandoned() == len([name for name in blocked if name in record.failures])
-    assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
+def test_a_submit_that_blocks(blocked, tries) -> None:
+    for attempt in tries():
+        with attempt, released_after() as released:
+            provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
+            record, elapsed = took(provider, 1.0)
+            assert elapsed <= 1.0 + OVER
+            assert set(record.failures) <= set(blocked)
+            assert set(record.failures.values()) == {"timeout"}
+            assert stages.abandoned() == len([name for name in blocked if name in record.failures])
+            assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
 
 
-def test_an_agent_that_hangs_without_asking(released) -> None:
+def test_an_agent_that_hangs_without_asking(released, tries) -> None:
     def hang(_context, _ask):
         released.wait()
         return a_report()
 
     agents = {**AGENTS, "technical": Agent(AGENTS["technical"].role, hang)}
-    record, elapsed = took(Scripted(), 1.0, agents=agents)
-    assert elapsed <= 1.0 + OVER
-    assert record.failures == {"technical": "timeout"}
-    assert record.source_type is SourceType.AGENT_PARTIAL
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(Scripted(), 1.0, agents=agents)
+            assert elapsed <= 1.0 + OVER
+            assert record.failures == {"technical": "timeout"}
+            assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def test_a_fallback_that_hangs(released) -> None:
+def test_a_fallback_that_hangs(released, tries) -> None:
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
-    record, elapsed = took(down, 1.0, fallback=lambda _c, _a: released.wait() and chart())
-    assert elapsed <= 1.0 + OVER
-    assert "fallback_failed:timeout" in record.flags
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(down, 1.0, fallback=lambda _c, _a: released.wait() and chart())
+            assert elapsed <= 1.0 + OVER
+            assert "fallback_failed:timeout" in record.flags
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
-def test_a_deadline_that_has_passed_makes_no_call(seconds) -> None:
+def test_a_deadline_that_has_passed_makes_no_call(seconds, tries) -> None:
     provider = Scripted()
-    record, elapsed = took(provider, seconds, fallback=score_chart)
-    assert elapsed <= OVER
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(provider, seconds, fallback=score_chart)
+            assert elapsed <= OVER
     assert provider.requests == []
     assert record.source_type is SourceType.L1_ONLY
     assert set(record.failures.values()) == {"deadline"}
 
 
-def test_after_every_stage_a_valid_result_stands() -> None:
+@pytest.mark.parametrize(
+    ("hanging", "heard"),
+    [
+        (DESK, ("L1_ONLY", 0.0)),
+        (DESK[1:], ("AGENT_PARTIAL", 0.2)),
+        (DESK[3:], ("AGENT_PARTIAL", 0.3)),
+        ((), ("AGENT_BUDGET", 0.3)),
+    ],
+)
+def test_after_every_stage_a_valid_result_stands(hanging, heard, tries) -> None:
     """What was heard before the first hanging stage counts, all of it."""
-    heard = []
-    for hanging in (DESK, DESK[1:], DESK[3:], ()):
-        script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
-        record, _ = took(Scripted(script), 1.2)
-        blend(context().scores, record.scores)
-        heard.append((str(record.source_type), round(record.adjustments["momentum"], 6)))
-    assert heard == [
-        ("L1_ONLY", 0.0),
-        ("AGENT_PARTIAL", 0.2),
-        ("AGENT_PARTIAL", 0.3),
-        ("AGENT_BUDGET", 0.3),
-    ]
+    for attempt in tries():
+        with attempt:
+            script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
+            record, _ = took(Scripted(script), 1.2)
+            blend(context().scores, record.scores)
+            assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
 
 
-def test_time_is_kept_for_the_fallback_while_nobody_has_answered() -> None:
+def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries) -> None:
     script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
-    record, elapsed = took(Scripted(script), 1.5, fallback=score_chart)
-    assert record.source_type is SourceType.LEGACY
-    assert elapsed <= 1.5 + OVER
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(Scripted(script), 1.5, fallback=score_chart)
+            assert record.source_type is SourceType.LEGACY
+            assert elapsed <= 1.5 + OVER
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
@@ -164,18 +190,21 @@ def test_no_stage_may_use_more_than_its_share() -> None:
     assert limits == [4.5, 5.0, 5.0, 6.0]
 
 
-def test_a_late_answer_is_recorded_and_not_used() -> None:
+def test_a_late_answer_is_recorded_and_not_used(tries) -> None:
     script = {
         "technical": Slow(0.5, lambda request: report(request, value=0.3)),
         "bull_researcher": Slow(0.15, honest),
     }
-    record, _ = took(Scripted(script), 1.0)
+    for attempt in tries():
+        with attempt:
+            record, _ = took(Scripted(script), 1.0)
+            assert record.failures == {"technical": "timeout"}
+            assert record.calls[0].status == "late"
     late = record.calls[0]
     assert (late.role_id, late.status) == ("technical", "late")
     assert '"momentum": 0.3' in late.reply
     assert late.cost_usd > 0
     assert record.cost_usd == pytest.approx(sum(call.cost_usd for call in record.calls))
-    assert record.failures == {"technical": "timeout"}
     assert record.analyst_avg["momentum"] == 0.0
     assert "late:technical" in record.flags
     assert record.source_type is SourceType.AGENT_PARTIAL
@@ -208,23 +237,25 @@ def held_afterwards(released, _monkeypatch):
 
 @pytest.mark.parametrize("reply", [honest, "}{"])
 @pytest.mark.parametrize("held", [held_parsing, held_afterwards])
-def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, released, monkeypatch) -> None:
+def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, monkeypatch, tries) -> None:
     """Its answer came in time, it did not: the record says what the debate says."""
+    for attempt in tries():
+        with attempt, released_after() as released, monkeypatch.context() as patch:
 
-    def gate(request):
-        released.set()  # the analysts' stage is over; now its agent ends
-        wait_until(lambda: stages.abandoned() == 0)
-        return ruling(request)
+            def gate(request, released=released):
+                released.set()  # the analysts' stage is over; now its agent ends
+                wait_until(lambda: stages.abandoned() == 0)
+                return ruling(request)
 
-    provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
-    record, _ = took(provider, 1.0, agents=held(released, monkeypatch))
-    assert record.failures == {"technical": "timeout"}
+            provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
+            record, _ = took(provider, 1.0, agents=held(released, patch))
+            assert record.failures == {"technical": "timeout"}
     told = [(call.attempt, call.status) for call in record.calls if call.role_id == "technical"]
     assert told == ([(1, "late")] if reply is honest else [(1, "garbage"), (2, "late")])
     assert record.calls[0].reply and "late:technical" in record.flags
 
 
-def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released) -> None:
+def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries) -> None:
     def fallback(about, ask):
         try:
             return score_chart(about, ask)
@@ -232,9 +263,11 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released) -> None:
             released.wait()
 
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
-    record, _ = took(down, 0.4, fallback=fallback)
-    assert "fallback_failed:timeout" in record.flags
-    assert record.calls[-1].role_id == "chart_scorer"
+    for attempt in tries():
+        with attempt:
+            record, _ = took(down, 0.4, fallback=fallback)
+            assert "fallback_failed:timeout" in record.flags
+            assert record.calls[-1].role_id == "chart_scorer"
     assert record.calls[-1].status == "late"
 
 
@@ -254,15 +287,19 @@ def test_no_call_is_made_after_its_stage() -> None:
     assert line.calls == [call]
 
 
-def test_a_retry_needs_as_much_time_as_the_first_attempt_took() -> None:
-    provider = Scripted({"technical": Slow(0.3, "garbage")})
-    record, _ = took(provider, 1.0)
-    assert len(provider.asked("technical")) == 1
-    assert record.failures["technical"] == "garbage"
-    provider = Scripted({"technical": [Slow(0.05, "garbage"), honest]})
-    record, _ = took(provider, 1.0)
-    assert len(provider.asked("technical")) == 2
-    assert record.source_type is SourceType.AGENT_BUDGET
+def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries) -> None:
+    for attempt in tries():
+        with attempt:
+            provider = Scripted({"technical": Slow(0.3, "garbage")})
+            record, _ = took(provider, 1.0)
+            assert len(provider.asked("technical")) == 1
+            assert record.failures["technical"] == "garbage"
+    for attempt in tries():
+        with attempt:
+            provider = Scripted({"technical": [Slow(0.05, "garbage"), honest]})
+            record, _ = took(provider, 1.0)
+            assert len(provider.asked("technical")) == 2
+            assert record.source_type is SourceType.AGENT_BUDGET
 
 
 def test_too_many_threads_left_behind_mean_l1_until_they_drain(released, monkeypatch) -> None:
@@ -303,19 +340,21 @@ print(debate(provider, seconds=0.3).source_type, time.monotonic(), flush=True)
 
 
 @pytest.mark.parametrize("how", ["never", "blocked"])
-def test_the_process_exits_while_calls_hang(how) -> None:
+def test_the_process_exits_while_calls_hang(how, tries) -> None:
     code = HANGING_HOST.format(tests=str(ROOT / "tests"), root=str(ROOT))
-    done = subprocess.run(
-        [sys.executable, "-c", code, how],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        check=True,
-    )
-    source, finished = done.stdout.split()
+    for attempt in tries():
+        with attempt:
+            done = subprocess.run(
+                [sys.executable, "-c", code, how],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                check=True,
+            )
+            source, finished = done.stdout.split()
+            assert time.monotonic() - float(finished) <= 2.0
     assert source == "L1_ONLY"
-    assert time.monotonic() - float(finished) <= 2.0
 
 
 CPU_LIMIT = 0.006

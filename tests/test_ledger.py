@@ -19,6 +19,7 @@ from agents.deliberation import Deliberation
 from instance_database import Database
 from tests.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
 from tests.stores import NOON, Hand, key_of, open_database
+from tests.tries import Tries
 from torra.errors import StoreUnavailable
 from torra.ledger_store import Booking, Settlement
 from torra.providers.prices import PriceList
@@ -291,7 +292,18 @@ def test_a_late_answer_waits_for_a_transaction_that_holds(database: Database, ha
     assert not late.all()
 
 
-def test_settling_waits_no_longer_than_the_tick_lasts(database: Database, hand: Hand) -> None:
+def test_settling_waits_no_longer_than_the_tick_lasts(
+    database: Database, hand: Hand, tries: Tries
+) -> None:
+    for attempt in tries():
+        with attempt:
+            told, took = settled_behind_a_writer(database, hand)
+            assert took < 0.3
+            assert "ledger_unsettled" in told.flags
+
+
+def settled_behind_a_writer(database: Database, hand: Hand) -> tuple[Deliberation, float]:
+    """Settle a tick whose time is over while somebody writes; return how long it took too."""
     provider = Scripted({"technical": honest})
     purse = purse_of(database, provider, hand, PAID.agents, seconds=0.3)
     bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
@@ -313,8 +325,7 @@ def test_settling_waits_no_longer_than_the_tick_lasts(database: Database, hand: 
     took = time.monotonic() - began
     go.set()
     writer.join()
-    assert took < 0.3
-    assert "ledger_unsettled" in told.flags
+    return told, took
 
 
 def bounds_seen(database: Database, hand: Hand, **agents: Any) -> list[Any]:

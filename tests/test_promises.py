@@ -112,7 +112,8 @@ JUNIT: Final = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <properties><property name="trials" value="10"/><property name="trials" value="1000"/>
 <property name="seen" value="7 in  /tmp/pytest-of-me/x.db"/></properties></testcase>
 <testcase classname="tests.test_a" name="test_one[x-2]" file="tests/test_a.py" time="0.2">
-<properties><property name="trials" value="1000"/></properties></testcase>
+<properties><property name="trials" value="1000"/><property name="again" value="2"/></properties>
+</testcase>
 <testcase classname="tests.test_a" name="test_two" file="tests/test_a.py" time="2">
 <failure message="no">assert</failure></testcase>
 <testcase classname="tests.test_b" name="test_one" file="tests/test_b.py" time="0">
@@ -134,11 +135,13 @@ def cases(tmp_path: Path) -> list[prove.Case]:
 def test_a_run_is_counted(cases: list[prove.Case]) -> None:
     found = prove.record_of(promise("tests/test_a.py::test_one", "tests/test_b.py"), cases)
     assert found is not None
-    outcome = [found[name] for name in ("passed", "failed", "skipped", "trials", "seconds")]
-    assert outcome == [2, 0, 1, 2000, 2]
+    outcome = [
+        found[name] for name in ("passed", "failed", "skipped", "trials", "again", "seconds")
+    ]
+    assert outcome == [2, 0, 1, 2000, 2, 2]
     assert found["seen"] == ["7 in x.db"], "no folder of this machine"
     assert promises.told(found).endswith(
-        "2 tests passed, 1 skipped, 2,000 trials in 2 s; 7 in x.db"
+        "2 tests passed, 1 skipped, 2,000 trials in 2 s; 2 tries of real time held up; 7 in x.db"
     )
 
 
@@ -193,7 +196,9 @@ def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         told.append(words[0].partition("=")[2])
         failed = told[-1] == "5"
         outcome = "failed" if failed else "passed"
-        return int(failed), [prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",))]
+        return int(failed), [
+            prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",), again=1)
+        ]
 
     monkeypatch.setattr(promises, "PROOFS", tmp_path / "proofs.json")
     monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
@@ -206,7 +211,13 @@ def test_orders_may_be_run_in_parts(orders: list[str]) -> None:
     assert prove.main(["--orders", "4-6"]) == 2, "the third is missing"
     assert prove.main(["--orders", "3-4"]) == 0
     record = promises.read(promises.PROOFS, {})["orders"]
-    assert [record[name] for name in ("passed", "failed", "trials", "seconds")] == [4, 0, 4, 8]
+    assert [record[name] for name in ("passed", "failed", "trials", "again", "seconds")] == [
+        4,
+        0,
+        4,
+        4,
+        8,
+    ]
     assert "each of them a trial" in promises.PAGE.read_text(encoding="utf-8")
     assert prove.main(["--orders", "5-8"]) == 1
     record = promises.read(promises.PROOFS, {})["orders"]

@@ -20,6 +20,7 @@ from visitors import open_app
 from agents.contracts import CallRecord, Completion, Request
 from instance_database import Database
 from tests import desks, stores
+from tests.tries import Tries
 from torra import schedule, wiring
 from torra.clock import duration, iso
 from torra.config import (
@@ -338,8 +339,17 @@ def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     desk.close()
 
 
-def test_a_tick_does_not_wait_for_it(tmp_path: Path, scaled: Callable[..., int]) -> None:
+def test_a_tick_does_not_wait_for_it(
+    tmp_path: Path, scaled: Callable[..., int], tries: Tries
+) -> None:
     """A tick that runs while thousands of old texts go ends as soon as one that runs alone."""
+    old = scaled(4_000, 2_000)
+    for attempt in tries():
+        with attempt:
+            tick_while_pruning(attempt.folder(tmp_path), old)
+
+
+def tick_while_pruning(folder: Path, old: int) -> None:
     profile = validate(Profile, {"agents": {"timeout_seconds": 2.0}}, "a test")
     begun = threading.Event()
 
@@ -355,9 +365,9 @@ def test_a_tick_does_not_wait_for_it(tmp_path: Path, scaled: Callable[..., int])
         def close(self) -> None: ...
 
     rules = desks.open_provider(profile.agents)
-    desk = desks.open_desk(tmp_path, (desks.EUR,), profile=profile, provider=Waits())
+    desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
     desks.take_lease(desk)
-    old_texts(desk.database, scaled(4_000, 2_000))
+    old_texts(desk.database, old)
     longest, gone = 0.0, 0
 
     def prune() -> None:
@@ -382,7 +392,7 @@ def test_a_tick_does_not_wait_for_it(tmp_path: Path, scaled: Callable[..., int])
     assert outcome.record["source_type"] == "AGENT_BUDGET", "the deadline held"
     assert took < 2.0 and longest < 1.0
     assert busy, "the pruning went on while the tick ran"
-    assert gone == scaled(4_000, 2_000) * len(ROLES) and len(texts(desk.database)) == 1
+    assert gone == old * len(ROLES) and len(texts(desk.database)) == 1
     desk.close()
 
 

@@ -44,6 +44,7 @@ from agents.registry import AGENTS
 from instance_database import Database
 from scoring_rubric import request_hash, second_look
 from tests import desks, journals
+from tests.tries import Tries
 from torra.clock import System
 from torra.config import Profile, validate
 from torra.journal_replay import replay
@@ -223,29 +224,31 @@ def test_the_first_report_stands_whatever_becomes_of_the_second(kind, name) -> N
     assert statuses[1] != "ok"
 
 
-def test_a_second_look_that_hangs_until_the_stage_is_over() -> None:
-    provider = Scripted({"technical": [LOW, NEVER]})
-    record = sit(provider, seconds=0.8)
-    assert of(record, "technical").confidence == "low"
-    assert record.source_type is SourceType.AGENT_FULL
-    assert flags(record) == ["first_look_stands:technical"]
-    assert [call.status for call in record.calls if call.role_id == "technical"] == [
-        "ok",
-        "timeout",
-    ]
+def test_a_second_look_that_hangs_until_the_stage_is_over(tries: Tries) -> None:
+    for attempt in tries():
+        with attempt:
+            record = sit(Scripted({"technical": [LOW, NEVER]}), seconds=0.8)
+            assert of(record, "technical").confidence == "low"
+            assert record.source_type is SourceType.AGENT_FULL
+            assert flags(record) == ["first_look_stands:technical"]
+            statuses = [call.status for call in record.calls if call.role_id == "technical"]
+            assert statuses == ["ok", "timeout"]
 
 
-def test_a_second_look_whose_submit_blocks() -> None:
+def test_a_second_look_whose_submit_blocks(tries: Tries) -> None:
     """The agent's thread is left behind in the middle of it, and its first report with it."""
-    released = threading.Event()
-    provider = Scripted({"technical": [LOW, Blocks(released)]})
-    try:
-        started = time.monotonic()
-        record = sit(provider, seconds=0.8)
-        assert time.monotonic() - started < 0.8 + 0.5
-        assert stages.abandoned() >= 1
-    finally:
-        released.set()
+    for attempt in tries():
+        with attempt:
+            released = threading.Event()
+            provider = Scripted({"technical": [LOW, Blocks(released)]})
+            try:
+                started = time.monotonic()
+                record = sit(provider, seconds=0.8)
+                assert time.monotonic() - started < 0.8 + 0.5
+                assert stages.abandoned() >= 1
+                assert record.failures == {}
+            finally:
+                released.set()
     assert of(record, "technical").confidence == "low"
     assert record.failures == {}
     assert record.source_type is SourceType.AGENT_FULL

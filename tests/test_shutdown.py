@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import desks
+from tests.tries import Tries
 from torra.config import ROOT
 
 STOPPED = 2.0
@@ -36,9 +37,19 @@ running.run(Path(sys.argv[1]), running.Address("127.0.0.1", 0), pages=False, say
 
 
 @pytest.mark.parametrize("provider", ["silent", "rules"])
-def test_a_stopped_desk_is_gone_within_two_seconds(tmp_path: Path, provider: str) -> None:
+def test_a_stopped_desk_is_gone_within_two_seconds(
+    tmp_path: Path, provider: str, tries: Tries
+) -> None:
+    for attempt in tries():
+        took = seconds_of_a_stop(attempt.folder(tmp_path), provider)
+        with attempt:
+            assert took <= STOPPED
+
+
+def seconds_of_a_stop(folder: Path, provider: str) -> float:
+    """Start a desk and stop it; what it leaves is whole."""
     desk = subprocess.Popen(
-        [sys.executable, "-u", "-c", SCRIPT, str(tmp_path), provider],
+        [sys.executable, "-u", "-c", SCRIPT, str(folder), provider],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -52,10 +63,11 @@ def test_a_stopped_desk_is_gone_within_two_seconds(tmp_path: Path, provider: str
         began = time.monotonic()
         desk.send_signal(signal.SIGTERM)
         assert desk.wait(20) == 0
-        assert time.monotonic() - began <= STOPPED
+        took = time.monotonic() - began
     finally:
         desk.kill()
         desk.communicate()
-    database = desks.open_database(tmp_path)
+    database = desks.open_database(folder)
     assert database.quick_check() == "ok"
     database.close()
+    return took

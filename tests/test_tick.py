@@ -19,6 +19,7 @@ import pytest
 import torra_trader
 from agents.contracts import VECTORS, Completion, Request
 from tests import desks
+from tests.tries import Tries
 from torra.bar_window import LiveWindow
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
@@ -104,19 +105,22 @@ def test_every_failure_subset_stores_a_valid_row(
     assert record["source_type"] == expected(broken)
 
 
-def test_every_subset_that_never_answers_stores_a_valid_row(tmp_path: Path) -> None:
+def test_every_subset_that_never_answers_stores_a_valid_row(tmp_path: Path, tries: Tries) -> None:
     """All sixteen with real time-outs, eight at once: they mostly wait."""
 
-    def run(number: int) -> dict[str, Any]:
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        return ticked(folder, Faulty(SUBSETS[number], "timeout"), profile(timeout_seconds=3.0))
+    def run(folder: Path, number: int) -> dict[str, Any]:
+        own = folder / str(number)
+        own.mkdir()
+        return ticked(own, Faulty(SUBSETS[number], "timeout"), profile(timeout_seconds=3.0))
 
-    with ThreadPoolExecutor(8) as pool:
-        records = list(pool.map(run, range(len(SUBSETS))))
-    for broken, record in zip(SUBSETS, records, strict=True):
-        check_stored(record)
-        assert record["source_type"] == expected(broken), broken
+    for attempt in tries():
+        with ThreadPoolExecutor(8) as pool:
+            records = list(pool.map(partial(run, attempt.folder(tmp_path)), range(len(SUBSETS))))
+        for record in records:
+            check_stored(record)
+        with attempt:
+            for broken, record in zip(SUBSETS, records, strict=True):
+                assert record["source_type"] == expected(broken), broken
 
 
 @pytest.mark.parametrize("how", ["exception", "garbage", "timeout"])
@@ -132,16 +136,18 @@ def test_with_agents_and_fallback_down_the_scores_are_l1_bit_for_bit(
     assert record["consensus"] == record["l1_consensus"]
 
 
-def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path) -> None:
+def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, tries: Tries) -> None:
     settings = profile(timeout_seconds=1.0)
     desk = desks.open_desk(
         tmp_path, profile=settings, provider=Faulty({*DESK, "chart_scorer"}, "timeout")
     )
     desks.take_lease(desk)
     desk.wake("BTCUSD")
-    began = time.monotonic()
-    desks.step(desk)
-    assert time.monotonic() - began <= 1.0 + 0.5
+    for attempt in tries():
+        with attempt:
+            began = time.monotonic()
+            desks.step(desk)
+            assert time.monotonic() - began <= 1.0 + 0.5
     record = desk.database.latest_tick("BTCUSD", "M15")
     assert record is not None and record["source_type"] == "L1_ONLY"
     desk.database.close()
@@ -283,12 +289,19 @@ def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
     desk.database.close()
 
 
-def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path) -> None:
+def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path, tries: Tries) -> None:
+    for attempt in tries():
+        with attempt:
+            assert seconds_of_a_locked_tick(attempt.folder(tmp_path)) < 1.0 + 0.5 + 0.5
+
+
+def seconds_of_a_locked_tick(folder: Path) -> float:
+    """Lock the database during a tick, see that it fails and that the next one does not."""
     settings = profile(timeout_seconds=1.0)
-    desk = desks.open_desk(tmp_path, (desks.EUR,), profile=settings)
+    desk = desks.open_desk(folder, (desks.EUR,), profile=settings)
     desks.take_lease(desk)
     hold, release = threading.Event(), threading.Event()
-    other = desks.open_database(tmp_path)
+    other = desks.open_database(folder)
 
     def lock() -> None:
         with other.transaction():
@@ -317,11 +330,12 @@ def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path) -> None
     took = time.monotonic() - began
     release.set()
     held[0].join()
-    assert outcome.reason == "error" and took < 1.0 + 0.5 + 0.5
+    assert outcome.reason == "error"
     assert not list(desk.database.connection().query("select * from sentiment"))
     (outcome,) = desk.wake("EURUSD")
     assert outcome.state == "done"
     desk.database.close()
+    return took
 
 
 def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:

@@ -192,6 +192,8 @@ def _told(record: Mapping[str, Any]) -> Iterator[str]:
     trials = f", {record['trials']:,} trials" if record["trials"] else ""
     outcome = f"{failed}{record['passed']:,} tests passed{skipped}{trials}"
     yield f"{record['date']}: {outcome} in {record['seconds']:,} s"
+    if record.get("again"):  # what was recorded before tries were counted has none
+        yield f"{record['again']:,} tries of real time held up"
     yield from record["seen"]
 
 

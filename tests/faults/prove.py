@@ -47,7 +47,7 @@ FAILED: Final = "failed: "
 
 class Case(NamedTuple):
     """One test that ran. `node` is `file::test` without its parameters, `trials` the most cases
-    that it counted, `seen` what it said of itself.
+    that it counted, `seen` what it said of itself, `again` how many of its tries did not hold.
     """
 
     node: str
@@ -55,6 +55,7 @@ class Case(NamedTuple):
     seconds: float
     trials: int
     seen: tuple[str, ...]
+    again: int = 0
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -118,7 +119,7 @@ def _one_more(before: Mapping[str, Any] | None, cases: Sequence[Case]) -> dict[s
     found = _record(cases) | {"trials": 1}
     found["seen"] = [text for text in found["seen"] if text.startswith(FAILED)]
     if before is not None:
-        for name in ("passed", "failed", "skipped", "trials", "seconds"):
+        for name in ("passed", "failed", "skipped", "trials", "again", "seconds"):
             found[name] += before[name]
         found["seen"] = list(dict.fromkeys([*before["seen"], *found["seen"]]))
     return found
@@ -144,6 +145,7 @@ def cases_of(report: Path) -> Iterator[Case]:
             float(element.get("time", 0)),
             max((int(value) for name, value in told if name == "trials"), default=0),
             tuple(value for name, value in told if name == "seen"),
+            sum(int(value) for name, value in told if name == "again"),
         )
 
 
@@ -227,6 +229,7 @@ def _record(cases: Iterable[Case]) -> dict[str, Any]:
         "failed": outcomes.count("failed"),
         "skipped": outcomes.count("skipped"),
         "trials": sum(case.trials for case in counted if case.outcome != "skipped"),
+        "again": sum(case.again for case in counted),
         "seconds": round(sum(case.seconds for case in counted)),
         "seen": list(dict.fromkeys(said)),
         "python": platform.python_version(),

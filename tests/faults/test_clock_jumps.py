@@ -24,6 +24,7 @@ import torra_trader
 from instance_database import Database
 from tests import desks, stores
 from tests.faults.jumping_world import World, any_jump, live, open_desk
+from tests.tries import Tries
 from torra import schedule, timers
 from torra.clock import Scaled, System, duration, iso, parse
 from torra.errors import StoreUnavailable
@@ -253,16 +254,24 @@ def life(folder: str) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP") or not hasattr(os, "fork"), reason="no SIGSTOP")
 @pytest.mark.parametrize("rivals", [0, 1], ids=["alone", "with a rival"])
-def test_a_desk_that_was_stopped_writes_nothing_of_its_past(tmp_path: Path, rivals: int) -> None:
+def test_a_desk_that_was_stopped_writes_nothing_of_its_past(
+    tmp_path: Path, rivals: int, tries: Tries
+) -> None:
     """(T4) Stopped for longer than its lease: a rival works on, or it gains a new lease itself."""
     desks.sample()
-    database = desks.open_database(tmp_path)
+    for attempt in tries():
+        epoch = epoch_after_a_stop(attempt.folder(tmp_path), rivals)
+        with attempt:
+            assert epoch == 2, "one take-over is enough"
+
+
+def epoch_after_a_stop(folder: Path, rivals: int) -> int:
+    """Stop a desk for longer than its lease and let it go on; nothing is doubled or overtaken."""
+    database = desks.open_database(folder)
     context = multiprocessing.get_context("fork")
-    first = context.Process(target=life, args=(str(tmp_path),), daemon=True)
+    first = context.Process(target=life, args=(str(folder),), daemon=True)
     first.start()
-    others = [
-        context.Process(target=life, args=(str(tmp_path),), daemon=True) for _ in range(rivals)
-    ]
+    others = [context.Process(target=life, args=(str(folder),), daemon=True) for _ in range(rivals)]
     try:
         until(lambda: count(database) >= 2, 20, "the first desk ticks")
         for other in others:
@@ -271,24 +280,24 @@ def test_a_desk_that_was_stopped_writes_nothing_of_its_past(tmp_path: Path, riva
         os.kill(first.pid, signal.SIGSTOP)
         time.sleep(1.2)
         if rivals:
-            until(lambda: (database.lease() or {})["epoch"] == 2, 20, "the rival takes over")
+            until(lambda: (database.lease() or {})["epoch"] >= 2, 20, "the rival takes over")
         os.kill(first.pid, signal.SIGCONT)
         until(lambda: count(database, "state = 'done' and epoch >= 2") >= 3, 20, "somebody ticks")
-        lease = database.lease()
-        assert lease is not None and lease["epoch"] == 2, "one take-over is enough"
+        epoch = int((database.lease() or {})["epoch"])
     finally:
         for process in (first, *others):
             if process.is_alive():
                 process.kill()
                 process.join()
     done = rows(database, "select epoch, at, timeframe, bar_time from ticks where state = 'done'")
-    latest = {epoch: max(parse(r["at"]) for r in done if r["epoch"] == epoch) for epoch in (1, 2)}
-    earliest = min(parse(row["at"]) for row in done if row["epoch"] == 2)
-    assert latest[1] <= earliest, "the stopped desk wrote after it was overtaken"
+    latest = max(parse(row["at"]) for row in done if row["epoch"] == 1)
+    earliest = min(parse(row["at"]) for row in done if row["epoch"] >= 2)
+    assert latest <= earliest, "the stopped desk wrote after it was overtaken"
     twins = rows(database, "select count(*) as n, count(distinct torra_key) as d from sentiment")
     assert twins == [{"n": len(done), "d": len(done)}]
     assert all(duration(row["timeframe"]) for row in done)
     database.close()
+    return epoch
 
 
 def test_a_locked_database_at_a_take_over_is_tried_again(tmp_path: Path) -> None:

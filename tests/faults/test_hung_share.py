@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tests import channels as stages
 from tests import desks, test_dwx
 from tests.channels import ENVIRONMENT, Stage, order
 from tests.faults.hung_share import Share
+from tests.tries import Tries
 from torra import channels, kill_switch, wiring
 from torra.bridges import dwx_files
 from torra.bridges.limited_disk import LimitedDisk
@@ -43,14 +44,23 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Share]:
         found.heal()
 
 
-def seconds(work: Any) -> float:
-    begin = System().monotonic()
-    work()
-    return System().monotonic() - begin
+@pytest.fixture
+def check_within(tries: Tries) -> Callable[..., None]:
+    """What looks that some work takes less than some seconds."""
+
+    def check(limit: float, work: Callable[[], Any], why: str = "") -> None:
+        for attempt in tries():
+            with attempt:
+                begin = System().monotonic()
+                work()
+                took = System().monotonic() - begin
+                assert took < limit, why
+
+    return check
 
 
 def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
-    tmp_path: Path, share: Share
+    tmp_path: Path, share: Share, check_within: Callable[..., None]
 ) -> None:
     """(R6) Every question is answered, no order goes out, and after it all is as before."""
     (tmp_path / "share").mkdir()
@@ -74,8 +84,8 @@ def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
         assert bridge.terms() == {} or bridge.terms()
         bridge.heartbeat("ACTIVE")
 
-    assert seconds(ask_everything) < 10 * LIMIT
-    assert seconds(ask_everything) < LIMIT, "who comes later does not wait"
+    check_within(10 * LIMIT, ask_everything)
+    check_within(LIMIT, ask_everything, "who comes later does not wait")
     assert share.most == 1
     share.heal()
     for _ in range(3):
@@ -89,7 +99,10 @@ def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
 
 
 def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
-    tmp_path: Path, share: Share, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    share: Share,
+    monkeypatch: pytest.MonkeyPatch,
+    check_within: Callable[..., None],
 ) -> None:
     """(R6) As above, for the bridge whose folder the other side writes as it likes."""
     monkeypatch.setattr(dwx_files, "of_folder", lambda folder: TimeLimit(str(folder), LIMIT))
@@ -108,18 +121,20 @@ def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
         assert world.bridge.books() is None
         assert world.bridge.quote("XAUUSD.m") is None
 
-    assert seconds(ask_everything) < 5 * LIMIT
-    assert seconds(ask_everything) < LIMIT, "who comes later does not wait"
+    check_within(5 * LIMIT, ask_everything)
+    check_within(LIMIT, ask_everything, "who comes later does not wait")
     assert share.most == 1
     share.heal()
     world.clock.others.append(step)
     world.clock.pass_by(1.0)
     assert world.bridge.health().ok and world.opened().status == "FILLED"
     share.hang()
-    assert seconds(world.start) < 5 * LIMIT, "a bridge is opened beside a folder that hangs"
+    check_within(5 * LIMIT, world.start, "a bridge is opened beside a folder that hangs")
 
 
-def test_a_person_can_halt_while_a_channel_hangs(tmp_path: Path, share: Share) -> None:
+def test_a_person_can_halt_while_a_channel_hangs(
+    tmp_path: Path, share: Share, check_within: Callable[..., None]
+) -> None:
     """(R4) The database and the other files have it at once; the share is named as what failed."""
     home, away = tmp_path / "home", tmp_path / "share" / "main"
     for folder in (home, away):
@@ -129,12 +144,18 @@ def test_a_person_can_halt_while_a_channel_hangs(tmp_path: Path, share: Share) -
     switch = KillSwitch(files, database)
     assert switch.engaged() == ""
     share.hang()
-    assert seconds(switch.engaged) < 5 * LIMIT and switch.engaged() == ""
+    check_within(5 * LIMIT, switch.engaged)
+    assert switch.engaged() == ""
     failed: list[str] = []
-    assert seconds(lambda: failed.extend(switch.halt("a person"))) < 10 * LIMIT
+
+    def halt() -> None:
+        failed[:] = switch.halt("a person")
+
+    check_within(10 * LIMIT, halt)
     assert len(failed) == 1 and failed[0].startswith("main: ") and "no answer" in failed[0]
     assert database.trading_state() == "HALTED" and files["desk"].exists()
-    assert switch.engaged() and seconds(switch.engaged) < LIMIT
+    assert switch.engaged()
+    check_within(LIMIT, switch.engaged)
     with pytest.raises(OSError, match="no answer"):
         switch.resume("a person", sleep=lambda _: None)
     assert database.trading_state() == "HALTED", "what cannot be ended everywhere ends nowhere"
@@ -199,4 +220,6 @@ def test_a_desk_whose_channel_hangs_ticks_on_keeps_its_lease_and_closes(
     lease = desk.database.lease()
     assert lease is not None and lease["alive"] and lease["epoch"] == 1
     assert share.most >= 1, "nobody touched the share: this shows nothing"
-    assert seconds(lambda: desk.close(within=5)) < 5
+    begin = System().monotonic()
+    desk.close(within=5)
+    assert System().monotonic() - begin < 5
