@@ -2,7 +2,7 @@
 
 `scaled(n)` is how a test says its nightly count: `make nightly` passes --nightly and the test runs
 n cases, `make test` a fraction of that. What it hands out stands in the test's properties as
-`trials`, beside what the test itself says there as `seen` and what `tries` had to try `again`:
+`trials`, beside what the test itself says there as `seen` and why `tries` tried something `again`:
 `python -m tests.faults.prove` reads them. Sockets reach the loopback only.
 """
 
@@ -12,6 +12,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -92,12 +93,9 @@ def scaled(request: pytest.FixtureRequest) -> Scale:
 
 
 @pytest.fixture
-def tries(record_property: Callable[[str, object], None]) -> Iterator[Tries]:
+def tries(record_property: Callable[[str, object], None]) -> Tries:
     """What a statement about real seconds is made under: see tests/tries.py."""
-    found = Tries()
-    yield found
-    if found.again:
-        record_property("again", found.again)
+    return Tries(partial(record_property, "again"))
 
 
 @pytest.fixture(autouse=True)

@@ -112,7 +112,7 @@ JUNIT: Final = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <properties><property name="trials" value="10"/><property name="trials" value="1000"/>
 <property name="seen" value="7 in  /tmp/pytest-of-me/x.db"/></properties></testcase>
 <testcase classname="tests.test_a" name="test_one[x-2]" file="tests/test_a.py" time="0.2">
-<properties><property name="trials" value="1000"/><property name="again" value="2"/></properties>
+<properties><property name="trials" value="1000"/><property name="again" value="held up for 1.0 s: 3 &lt;= 1"/></properties>
 </testcase>
 <testcase classname="tests.test_a" name="test_two" file="tests/test_a.py" time="2">
 <failure message="no">assert</failure></testcase>
@@ -138,10 +138,12 @@ def test_a_run_is_counted(cases: list[prove.Case]) -> None:
     outcome = [
         found[name] for name in ("passed", "failed", "skipped", "trials", "again", "seconds")
     ]
-    assert outcome == [2, 0, 1, 2000, 2, 2]
-    assert found["seen"] == ["7 in x.db"], "no folder of this machine"
+    assert outcome == [2, 0, 1, 2000, 1, 2]
+    again = "again: tests/test_a.py::test_one, held up for 1.0 s: 3 <= 1"
+    assert found["seen"] == ["7 in x.db", again], "no folder of this machine"
     assert promises.told(found).endswith(
-        "2 tests passed, 1 skipped, 2,000 trials in 2 s; 2 tries of real time held up; 7 in x.db"
+        "2 tests passed, 1 skipped, 2,000 trials in 2 s; 1 tries held up by the machine; "
+        f"7 in x.db; {again}"
     )
 
 
@@ -197,7 +199,7 @@ def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         failed = told[-1] == "5"
         outcome = "failed" if failed else "passed"
         return int(failed), [
-            prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",), again=1)
+            prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",), ("late",))
         ]
 
     monkeypatch.setattr(promises, "PROOFS", tmp_path / "proofs.json")
@@ -221,7 +223,9 @@ def test_orders_may_be_run_in_parts(orders: list[str]) -> None:
     assert "each of them a trial" in promises.PAGE.read_text(encoding="utf-8")
     assert prove.main(["--orders", "5-8"]) == 1
     record = promises.read(promises.PROOFS, {})["orders"]
-    assert record["failed"] == 1 and record["seen"] == ["failed: tests/test_a.py::test_one"]
+    node = "tests/test_a.py::test_one"
+    assert record["failed"] == 1
+    assert record["seen"] == [f"again: {node}, late", f"failed: {node}"]
     assert prove.main(["--orders", "6-8"]) == 2, "one that failed is to be mended"
     assert orders == list("12345")
     assert prove.main(["--orders", "1"]) == 0, "begun anew"

@@ -347,11 +347,12 @@ def test_a_call_ends_at_its_limit_and_counts_as_billed(tries):
         warm(way.switchboard)
         for vendor in VENDORS:
             for attempt in tries():
+                started = time.monotonic()
+                error = way.failure(vendor, limit_s=0.2)
+                took = time.monotonic() - started
+                assert error.reason == "timeout"
                 with attempt:
-                    started = time.monotonic()
-                    error = way.failure(vendor, limit_s=0.2)
-                    assert time.monotonic() - started < 1.0
-                    assert (error.reason, error.billed) == ("timeout", True)
+                    assert error.billed and took < 1.0
 
 
 @contextmanager
@@ -395,7 +396,6 @@ def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries):
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     for attempt in tries():
         with (
-            attempt,
             dripping(0.05) as url,
             bench(environment={f"TORRA_{word}_BASE_URL": url}, transport=None) as way,
         ):
@@ -403,7 +403,8 @@ def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries):
             started = time.monotonic()
             error = way.failure(vendor, limit_s=1.5)
             took = time.monotonic() - started
-            assert (error.reason, error.billed, error.again) == ("timeout", True, None)
+        assert (error.reason, error.billed, error.again) == ("timeout", True, None)
+        with attempt:
             assert isinstance(error, Fault), "the call's own limit, not the loop's"
             assert 1.4 < took < 2.4
 
@@ -438,20 +439,22 @@ def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(monkey
             return built(self, vendor)
 
         monkeypatch.setattr(Switchboard, "_built", slowly)
-        with attempt, bench(fresh=True) as way:
+        with bench(fresh=True) as way:
             provider = way.provider("anthropic")
             started = time.monotonic()
             early = provider.submit(a_request(MODEL["anthropic"], limit_s=1.0))
             patient = provider.submit(a_request(MODEL["anthropic"], limit_s=30.0))
+            took = time.monotonic() - started
             try:
-                assert time.monotonic() - started < 0.9
                 error = early.exception(timeout=5)
                 assert isinstance(error, ModelUnavailable)
-                assert (error.reason, error.billed) == ("timeout", False)
+                assert error.reason == "timeout"
                 assert not patient.done()
             finally:
                 gate.set()
             assert patient.result(timeout=30).text == "{}"
+        with attempt:
+            assert took < 0.9 and not error.billed
 
 
 def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(monkeypatch):
@@ -521,16 +524,18 @@ def test_a_job_that_does_not_stop_is_left_behind(tries):
                 await asyncio.sleep(0.01)
         return "late"
 
-    for attempt in tries():
-        with attempt:
+    try:
+        for attempt in tries():
             started = time.monotonic()
-            future = loop.submit(stubborn, 0.2)
-            error = future.exception(timeout=5)
+            error = loop.submit(stubborn, 0.2).exception(timeout=30)
+            took = time.monotonic() - started
             assert isinstance(error, ModelUnavailable)
             assert error.reason == "timeout"
-            assert 0.2 <= time.monotonic() - started < 1.5
-    release.set()
-    loop.close(nothing)
+            with attempt:
+                assert 0.2 <= took < 1.5
+    finally:
+        release.set()
+        loop.close(nothing)
 
 
 async def nothing() -> None:
@@ -972,12 +977,14 @@ def test_the_other_forms_share_the_time_of_one_request(tries):
         return httpx2.Response(400)
 
     for attempt in tries():
-        with attempt, bench(slowly, LOCAL) as way:
+        with bench(slowly, LOCAL) as way:
             warm(way.switchboard, ("openai_compatible",))
             started = time.monotonic()
             assert way.failure("openai_compatible", "m", limit_s=0.25).reason == "timeout"
-            assert time.monotonic() - started < 1.0
-            assert len(way.sent) == 2
+            took = time.monotonic() - started
+        assert len(way.sent) <= 2
+        with attempt:
+            assert len(way.sent) == 2 and took < 1.0
 
 
 def test_a_local_answer_is_free_and_has_no_key():

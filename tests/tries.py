@@ -1,22 +1,28 @@
-"""A statement about real seconds is tried up to three times: a machine may give it none of them.
+"""A statement about real seconds is tried again when the machine was seen to stand still.
 
-A deadline that is kept only in some runs of a test is a flake of the machine or a fault of the
-program, and one run cannot tell which. A fault that ignores a deadline ignores it each time; a
-machine that stands still, or a disk that is slow to sync, does not do so three times at the same
-place. So a statement that holds on real seconds alone is made under `tries`, and no other:
+A deadline that is missed is a fault of the program, or of a machine that gave its process no
+second to keep it in. A witness beside each try tells the two apart: a thread that asks for a moment
+again and again, and adds up what it got late while its own process did not use the time either. A
+try that failed is excused when that comes to LOST seconds; a process that is busy itself, or waits
+for what does not come, is never excused. So
 
     for attempt in tries():
+        record, took = timed(seconds=1.0)
         with attempt:
-            record, took = timed(seconds=1.0)
             assert took <= 1.5
 
-Everything that the statement needs is made within. How many tries did not hold is told as the
-property `again` of the test, and so stands in the record of a night or of an order.
+fails at once on a machine that runs, and after COUNT tries on one that does not. Each try makes
+anew what it changes. What holds however late everything comes, as that nothing is doubled, is
+asserted in the loop, but outside of the `with`: then it is so in every try. Each try that was
+excused is told with its reason as the property `again` of the test, and stands in the record of a
+night or of an order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -25,14 +31,52 @@ import pytest
 
 COUNT: Final = 3
 
+LOST: Final = 0.2
+"""Seconds that a machine must have stood still in a try that it excuses."""
+
+MOMENT: Final = 0.01
+"""Seconds after which a witness looks again."""
+
+LATE: Final = 0.02
+"""Seconds that it may come late without having lost any: less is the work of a scheduler."""
+
+
+class Witness:
+    """Adds up, as `lost`, the seconds that this process neither used nor was given."""
+
+    def __init__(self) -> None:
+        self.lost = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="witness", daemon=True)
+        self._thread.start()
+
+    def end(self) -> float:
+        """Look a last time; return what was lost."""
+        self._over.set()
+        self._thread.join()
+        return self.lost
+
+    def _look(self) -> None:
+        over = False
+        before, used = time.monotonic(), time.process_time()
+        while not over:
+            over = self._over.wait(MOMENT)
+            now, using = time.monotonic(), time.process_time()
+            late = now - before - MOMENT - (using - used)
+            if late > LATE:
+                self.lost += late
+            before, used = now, using
+
 
 class Attempt:
-    """One try, the `number`-th from 0: swallows what did not hold unless it is the `last`."""
+    """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused."""
 
     def __init__(self, number: int, *, last: bool) -> None:
         self.number = number
-        self.held = False
+        self.again = ""
+        self.entered = False
         self._last = last
+        self._witness = Witness()
 
     def folder(self, parent: Path) -> Path:
         """Return a new folder for this try alone."""
@@ -40,8 +84,12 @@ class Attempt:
         made.mkdir()
         return made
 
+    def end(self) -> float:
+        """Return the seconds that were lost since the try began."""
+        return self._witness.end()
+
     def __enter__(self) -> None:
-        """Nothing is made ready here."""
+        self.entered = True
 
     def __exit__(
         self,
@@ -49,21 +97,35 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        self.held = error is None
-        return not self._last and isinstance(error, Exception | pytest.fail.Exception)
+        lost = self.end()
+        if self._last or lost < LOST:
+            return False
+        if isinstance(error, AssertionError | TimeoutError | pytest.fail.Exception):
+            self.again = f"held up for {lost:.1f} s: {_line(error)}"
+        return bool(self.again)
 
 
 class Tries:
-    """See the module. `again` counts the tries that did not hold."""
+    """See the module. `told` is called with the reason of each try that was excused."""
 
-    def __init__(self) -> None:
-        self.again = 0
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
 
     def __call__(self, count: int = COUNT) -> Iterator[Attempt]:
-        """Yield tries until one holds; the last one of `count` fails as any test."""
+        """Yield tries until one holds, `count` at most; RuntimeError for one that is not used."""
         for number in range(count):
             attempt = Attempt(number, last=number == count - 1)
-            yield attempt
-            if attempt.held:
+            try:
+                yield attempt
+            finally:
+                attempt.end()
+            if not attempt.entered:
+                raise RuntimeError("a try without its `with` says nothing")
+            if not attempt.again:
                 return
-            self.again += 1
+            self._told(attempt.again)
+
+
+def _line(error: BaseException) -> str:
+    """Return what was not so, in a line of a record."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]

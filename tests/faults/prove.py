@@ -42,12 +42,13 @@ TO_THE_END: Final = (0, 1)
 
 
 FAILED: Final = "failed: "
+AGAIN: Final = "again: "
 """How a record names a test that failed."""
 
 
 class Case(NamedTuple):
     """One test that ran. `node` is `file::test` without its parameters, `trials` the most cases
-    that it counted, `seen` what it said of itself, `again` how many of its tries did not hold.
+    that it counted, `seen` what it said of itself, `again` why it tried something again.
     """
 
     node: str
@@ -55,7 +56,7 @@ class Case(NamedTuple):
     seconds: float
     trials: int
     seen: tuple[str, ...]
-    again: int = 0
+    again: tuple[str, ...] = ()
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -117,10 +118,10 @@ def in_any_order(first: int, last: int, workers: int) -> int:
 def _one_more(before: Mapping[str, Any] | None, cases: Sequence[Case]) -> dict[str, Any]:
     """Return the record of the orders with one more."""
     found = _record(cases) | {"trials": 1}
-    found["seen"] = [text for text in found["seen"] if text.startswith(FAILED)]
+    found["seen"] = [text for text in found["seen"] if text.startswith((FAILED, AGAIN))]
     if before is not None:
         for name in ("passed", "failed", "skipped", "trials", "again", "seconds"):
-            found[name] += before[name]
+            found[name] += before.get(name, 0)
         found["seen"] = list(dict.fromkeys([*before["seen"], *found["seen"]]))
     return found
 
@@ -145,7 +146,7 @@ def cases_of(report: Path) -> Iterator[Case]:
             float(element.get("time", 0)),
             max((int(value) for name, value in told if name == "trials"), default=0),
             tuple(value for name, value in told if name == "seen"),
-            sum(int(value) for name, value in told if name == "again"),
+            tuple(value for name, value in told if name == "again"),
         )
 
 
@@ -222,6 +223,7 @@ def _record(cases: Iterable[Case]) -> dict[str, Any]:
     counted = list(cases)
     outcomes = [case.outcome for case in counted]
     said = [_plain(text) for case in counted for text in case.seen]
+    said += [_plain(f"{AGAIN}{case.node}, {why}") for case in counted for why in case.again]
     said += [f"{FAILED}{case.node}" for case in counted if case.outcome == "failed"]
     return {
         "date": System().real_now().date().isoformat(),
@@ -229,7 +231,7 @@ def _record(cases: Iterable[Case]) -> dict[str, Any]:
         "failed": outcomes.count("failed"),
         "skipped": outcomes.count("skipped"),
         "trials": sum(case.trials for case in counted if case.outcome != "skipped"),
-        "again": sum(case.again for case in counted),
+        "again": sum(len(case.again) for case in counted),
         "seconds": round(sum(case.seconds for case in counted)),
         "seen": list(dict.fromkeys(said)),
         "python": platform.python_version(),

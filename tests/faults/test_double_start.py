@@ -7,13 +7,13 @@ is two keepers that start their desk again at once whenever it dies, and it dies
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 
 from tests import desks
 from tests.faults import lives
+from tests.tries import Tries
 from torra.clock import Scaled, System, parse
 from torra.schedule import LEASE_SECONDS, Desk
 
@@ -33,10 +34,7 @@ LEASE = 0.6
 TAKE_OVER = 10.0 * LEASE / LEASE_SECONDS
 """Seconds after a kill within which another one works; 10 with a desk's own lease."""
 
-CALM_TRIES = 3
-
-HELD_UP = math.inf
-"""Seconds of a take-over that was not the only one."""
+DONE_IN_TIME = "select epoch from ticks where state = 'done' order by close_time, timeframe"
 
 RATE = 1800.0
 
@@ -89,6 +87,11 @@ class Processes:
         desk.start()
         time.sleep(120)
 
+    def the_one_that_works(self) -> int:
+        """Return the process that works, once it is one alone."""
+        until(lambda: len(self.working()) == 1, 30, "one works and no other")
+        return self.working()[0]
+
     def working(self) -> list[int]:
         """Return the processes that work, of those that live."""
         return [pid for pid in self.pids if (self.marks / str(pid)).exists()]
@@ -101,8 +104,9 @@ class Processes:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         return list(self.database.connection().query(sql))
 
-    def epoch(self) -> int:
-        return int((self.database.lease() or {})["epoch"])
+    def standing(self) -> tuple[int, int]:
+        """Return how many work, and the epoch of the lease."""
+        return len(self.working()), int((self.database.lease() or {})["epoch"])
 
     def done(self) -> int:
         return int(self.rows("select count(*) as n from ticks where state = 'done'")[0]["n"])
@@ -133,50 +137,55 @@ def until(check: Callable[[], bool], seconds: float, what: str) -> float:
     return clock.monotonic() - begin
 
 
-def one_start(folder: Path) -> float | None:
-    """Start them, see that one works, kill it, see that one works; return the seconds between.
+@dataclass(frozen=True)
+class Start:
+    """What came of one start of eight: the seconds of the take-over after a kill; before it and
+    after it, how many work and the epoch of the lease.
 
-    None when the short lease was not held, or too late: a machine that stands still for so long
-    hands it on once more, rightly. That nothing was doubled is seen in any case.
+    A machine that stands still for a lease moves the epoch on, and for a moment nobody works, or
+    the old one too, which has not seen yet that it was overtaken and writes nothing any more.
     """
+
+    took: float
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+
+def one_start(folder: Path) -> Start:
+    """Start them, see that one works, kill it, see that one works and ticks."""
     start = Processes(folder)
     try:
         start.start_eight()
         until(lambda: start.done() >= 2, 30, "somebody ticks")
         time.sleep(LEASE)  # all of them have tried by now, and tried again
-        working = start.working()
-        took = after_a_kill(start, working) if start.epoch() == 1 else HELD_UP
+        before = start.standing()
+        start.kill(start.the_one_that_works())
+        took = until(lambda: bool(start.working()), 30, "a take-over")
+        done = start.done()
+        until(lambda: start.done() > done, 30, "the next one ticks")
+        time.sleep(LEASE)
+        after = start.standing()
+        start.the_one_that_works()
     finally:
         start.end()
-    epochs = {row["epoch"] for row in start.rows("select epoch from ticks")}
+    in_time = [row["epoch"] for row in start.rows(DONE_IN_TIME)]
+    assert in_time == sorted(in_time), "a desk wrote after it was overtaken"
     twins = start.rows("select count(*) as n, count(distinct torra_key) as d from sentiment")
     assert twins == [{"n": start.done(), "d": start.done()}]
     start.database.close()
-    return took if took <= TAKE_OVER and epochs <= {-1, 1, 2} else None
+    return Start(took, before, after)
 
 
-def after_a_kill(start: Processes, working: Sequence[int]) -> float:
-    """Kill the one that works; return the seconds until another one does, which then ticks."""
-    assert len(working) == 1, f"{len(working)} processes work"
-    start.kill(working[0])
-    took = until(lambda: bool(start.working()), 30, "a take-over")
-    before = start.done()
-    until(lambda: start.done() > before, 30, "the next one ticks")
-    time.sleep(LEASE)
-    working = start.working()
-    if start.epoch() != 2:
-        return HELD_UP
-    assert len(working) == 1, f"{len(working)} processes work"
-    return took
-
-
-def one_calm_start(folder: Path) -> tuple[float, int]:
-    """Return the seconds of a take-over, and how often it was seen before the lease held."""
-    for again in range(CALM_TRIES):
-        took = one_start(folder / str(again))
-        if took is not None:
-            return took, again
-    raise AssertionError(f"of {CALM_TRIES} starts none kept its lease")
+def one_calm_start(folder: Path) -> tuple[float, list[str]]:
+    """Return the seconds of a take-over, and why it was seen again; the lease is held throughout."""
+    again: list[str] = []
+    for attempt in Tries(again.append)():
+        found = one_start(folder / str(attempt.number))
+        with attempt:
+            assert found.took <= TAKE_OVER and (found.before, found.after) == ((1, 1), (1, 2)), (
+                found
+            )
+    return found.took, again
 
 
 @pytest.mark.timeout(1800)  # the nightly count waits for six minutes, two at a time
@@ -188,15 +197,12 @@ def test_of_eight_processes_one_works_and_another_takes_over(
     folders = [tmp_path / str(number) for number in range(scaled(200))]
     with ProcessPoolExecutor(2, get_context("fork")) as pool:
         starts = list(pool.map(one_calm_start, folders))
-    took = [seconds for seconds, _ in starts]
-    assert max(took) <= TAKE_OVER
-    again = sum(tries for _, tries in starts)
-    assert again <= max(1, len(starts) // 10), "a lease is lost too often"
-    slowest = max(took) * LEASE_SECONDS / LEASE
+    slowest = max(seconds for seconds, _ in starts) * LEASE_SECONDS / LEASE
+    for _, again in starts:
+        for why in again:
+            record_property("again", why)
     record_property(
-        "seen",
-        f"{len(took)} starts of 8 processes, one works; take-over {slowest:.1f} s at most; "
-        f"{again} held up",
+        "seen", f"{len(starts)} starts of 8 processes, one works; take-over {slowest:.1f} s at most"
     )
 
 

@@ -50,10 +50,10 @@ def check_within(tries: Tries) -> Callable[..., None]:
 
     def check(limit: float, work: Callable[[], Any], why: str = "") -> None:
         for attempt in tries():
+            begin = System().monotonic()
+            work()
+            took = System().monotonic() - begin
             with attempt:
-                begin = System().monotonic()
-                work()
-                took = System().monotonic() - begin
                 assert took < limit, why
 
     return check
