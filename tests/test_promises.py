@@ -112,7 +112,8 @@ JUNIT: Final = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <properties><property name="trials" value="10"/><property name="trials" value="1000"/>
 <property name="seen" value="7 in  /tmp/pytest-of-me/x.db"/></properties></testcase>
 <testcase classname="tests.test_a" name="test_one[x-2]" file="tests/test_a.py" time="0.2">
-<properties><property name="trials" value="1000"/><property name="again" value="held up for 1.0 s: 3 &lt;= 1"/></properties>
+<properties><property name="trials" value="1000"/>
+<property name="again" value="held up for 1.0 s: 3 &lt;= 1"/></properties>
 </testcase>
 <testcase classname="tests.test_a" name="test_two" file="tests/test_a.py" time="2">
 <failure message="no">assert</failure></testcase>

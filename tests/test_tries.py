@@ -79,8 +79,7 @@ def test_each_try_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 def test_a_try_that_nobody_enters_is_no_try() -> None:
     with pytest.raises(RuntimeError, match="says nothing"):
-        for attempt in Tries(lambda _: None)():
-            assert attempt.number == 0
+        list(Tries(lambda _: None)())
 
 
 STOPPED = """

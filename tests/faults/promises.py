@@ -63,9 +63,10 @@ night's tests hold. A debate of the tests in which nobody hangs has a minute now
 The random orders found what no night had: two tests of 11,528 stood on real seconds that a busy
 machine may not give, one in the 8th order, one in the 12th. So all processes of the suite were
 stopped for a second at random moments, some hundred times a run, to find the others: 27 tests
-failed in that way. Such a statement is now tried up to three times (`tests/tries.py`); what has to
-hold however late a machine is, as that nothing is doubled, is looked at in every try; and how many
-tries were held up stands in the records.
+failed in that way. Such a statement is now tried again where a witness beside it measured that the
+machine stood still, and nowhere else (`tests/tries.py`). What has to hold however late a machine
+is, as that nothing is doubled, is looked at in every try, and each try that was held up stands in
+the records.
 
 On 2026-11-22 the rows of the full desk were run together: `pytest --nightly
 tests/test_full_desk_failures.py tests/test_look_ahead.py tests/test_news_payloads.py
