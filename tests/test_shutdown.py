@@ -41,13 +41,28 @@ def test_a_stopped_desk_is_gone_within_two_seconds(
     tmp_path: Path, provider: str, tries: Tries
 ) -> None:
     for attempt in tries():
-        took = seconds_of_a_stop(attempt.folder(tmp_path), provider)
+        took = seconds_of_an_end(attempt.folder(tmp_path), provider, signal.SIGTERM)
         with attempt:
             assert took <= STOPPED
 
 
-def seconds_of_a_stop(folder: Path, provider: str) -> float:
-    """Start a desk and stop it; what it leaves is whole."""
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP")
+def test_a_desk_that_is_ended_while_it_is_suspended_ends_when_it_wakes(
+    tmp_path: Path, tries: Tries
+) -> None:
+    """The system then hands the signal to any of its threads, not to the one that waits for it."""
+    for attempt in tries():
+        folder = attempt.folder(tmp_path)
+        took = [
+            seconds_of_an_end(folder, "rules", signal.SIGSTOP, signal.SIGTERM, signal.SIGCONT)
+            for _ in range(3)
+        ]
+        with attempt:
+            assert max(took) <= STOPPED
+
+
+def seconds_of_an_end(folder: Path, provider: str, *signals: signal.Signals) -> float:
+    """Start a desk and end it; what it leaves is whole."""
     desk = subprocess.Popen(
         [sys.executable, "-u", "-c", SCRIPT, str(folder), provider],
         cwd=ROOT,
@@ -61,7 +76,9 @@ def seconds_of_a_stop(folder: Path, provider: str) -> float:
         assert first, "the desk ended by itself"
         time.sleep(0.3)
         began = time.monotonic()
-        desk.send_signal(signal.SIGTERM)
+        for number in signals:
+            desk.send_signal(number)
+            time.sleep(0.05)
         assert desk.wait(20) == 0
         took = time.monotonic() - began
     finally:

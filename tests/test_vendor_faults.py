@@ -23,7 +23,7 @@ import pytest
 from agents import stages as agent_stages
 from tests import vendor_desk, vendor_line
 from tests.conftest import scale_of
-from tests.tries import Tries
+from tests.tries import Tries, Witness
 from tests.vendor_server import (
     GOOGLE,
     HONEST,
@@ -155,9 +155,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Played(NamedTuple):
+    """What came of a case: its tick, the requests, its deadline, the seconds the machine lost."""
+
     ticked: vendor_desk.Ticked
     exchanges: list[Exchange]
     seconds: float
+    lost: float
 
 
 class Booth(NamedTuple):
@@ -214,8 +217,9 @@ class Stagehand:
         booth.server.play(script)
         settings = vendor_line.agents(case.vendor, timeout_seconds=fault.seconds)
         provider = open_provider(settings, booth.line.switchboard)
+        witness = Witness()
         ticked = vendor_desk.tick(self._folder / f"{case}-{again}", provider, settings)
-        return Played(ticked, list(booth.server.exchanges), fault.seconds)
+        return Played(ticked, list(booth.server.exchanges), fault.seconds, witness.end())
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +246,7 @@ def test_the_row_is_right_and_the_tick_ends_in_time(
     case: Case, stagehand: Stagehand, tries: Tries
 ) -> None:
     for attempt in tries():
-        ticked, exchanges, seconds = stagehand.played(case, attempt.number)
+        ticked, exchanges, seconds, attempt.lost_before = stagehand.played(case, attempt.number)
         vendor_desk.check_stored(ticked)
         assert not [exchange.refused for exchange in exchanges if exchange.refused]
         assert {exchange.vendor for exchange in exchanges} <= {case.vendor}

@@ -69,12 +69,17 @@ class Witness:
 
 
 class Attempt:
-    """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused."""
+    """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused.
+
+    Who looks at what ran before the try had its own witness adds what that one says to
+    `lost_before`.
+    """
 
     def __init__(self, number: int, *, last: bool) -> None:
         self.number = number
         self.again = ""
         self.entered = False
+        self.lost_before = 0.0
         self._last = last
         self._witness = Witness()
 
@@ -97,7 +102,7 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        lost = self.end()
+        lost = self.lost_before + self.end()
         if self._last or lost < LOST:
             return False
         if isinstance(error, AssertionError | TimeoutError | pytest.fail.Exception):

@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,32 @@ STANDING_BY: Final = (
 ENDING: Final = "Ctrl-C ends it."
 
 
+LOOK_EVERY: Final = 0.2
+"""Seconds after which the main thread looks whether it was told to end."""
+
+
+class Stop:
+    """Whether a person, or the system, has told the program to end.
+
+    The main thread may not wait for that without end: Python runs a handler when the main thread
+    comes to itself, which a signal that the system hands to another thread (as after SIGSTOP and
+    SIGCONT), or any on Windows, does not make it do. Nor may the two share a lock, which a handler
+    that comes while the main thread holds it would never get: so this is a flag, and no Event.
+    """
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def tell(self, *_: object) -> None:
+        """Be told, as the handler of a signal."""
+        self.told = True
+
+    def wait(self) -> None:
+        """Return once it was told."""
+        while not self.told:
+            time.sleep(LOOK_EVERY)
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where the pages are served, and by which names other machines may open them."""
@@ -52,9 +79,9 @@ class Address:
 def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    stop = threading.Event()
+    stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, stop.tell)
     told: list[str] = []
     halted = start_check.check(home, told.append)
     desk, settings = wiring.open_desk(home)
@@ -67,7 +94,7 @@ def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]
             warm_up(desk, say, stop)
         else:
             say(STANDING_BY)
-        if stop.is_set():
+        if stop.told:
             return
         desk.start()
         for note in (*told, *notes(desk)):
@@ -103,7 +130,7 @@ def notes(desk: Desk) -> Iterator[str]:
                 yield f"{name} {timeframe}: {state}"
 
 
-def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:
+def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
     """Bring the history of every stream that has no tick yet to life, with a progress bar."""
     shortest = min(
         (name for item in desk.stations.values() for name in item.instance.timeframes),
@@ -118,7 +145,7 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: threading.Event) -> No
         bar.update(1)
         for _ in steps:
             bar.update(1)
-            if stop.is_set():
+            if stop.told:
                 return
 
 

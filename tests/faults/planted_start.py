@@ -231,6 +231,18 @@ START: Final[tuple[Fault, ...]] = (
         ),
     ),
     Fault(
+        "end-suspended",
+        "L3",
+        "the main thread waits for a signal without ever looking",
+        "torra/running.py",
+        "            time.sleep(LOOK_EVERY)\n",
+        "            threading.Event().wait()\n",
+        (
+            "tests/test_shutdown.py::"
+            "test_a_desk_that_is_ended_while_it_is_suspended_ends_when_it_wakes",
+        ),
+    ),
+    Fault(
         "init-note",
         "D10",
         "torra init does not note what it is about to rename",
