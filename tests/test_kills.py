@@ -22,6 +22,7 @@ import pytest
 
 from tests import desks
 from tests.faults import lives
+from tests.tries import Tries
 from torra.clock import duration, parse
 from torra.failpoints import IN_A_TICK
 
@@ -136,22 +137,24 @@ def test_a_kill_at_a_named_point_changes_nothing(
 
 @pytest.mark.timeout(1500)
 def test_kills_lose_nothing_and_double_nothing(
-    tmp_path: Path, scaled: Scaled, record_property: Callable[[str, object], None]
+    tmp_path: Path, scaled: Scaled, tries: Tries, record_property: Callable[[str, object], None]
 ) -> None:
     """At any moment whatever (D1, D4)."""
     lives.warm()
     kills = scaled(1000, least=12)
     # a child lives long enough for about one M15 tick and a bit, so this leaves work for every kill
     upto = desks.START + desks.QUARTER * max(24, kills * 2)
-    killed, calm = tmp_path / "killed", tmp_path / "calm"
-    killed.mkdir()
-    hit = kill_often(killed, upto, kills, seed=20211110)
-    record_property("seen", f"{hit:,} kills of a living desk")
-    assert hit >= kills * 0.9
-    finish(killed, desks.START, upto)
-    check(killed, desks.START, upto)
+    calm = tmp_path / "calm"
     finish(calm, desks.START, upto)
-    assert lives.differences(killed, calm) == []
+    for attempt in tries():
+        killed = attempt.folder(tmp_path)
+        hit = kill_often(killed, upto, kills, seed=20211110)
+        finish(killed, desks.START, upto)
+        check(killed, desks.START, upto)
+        assert lives.differences(killed, calm) == []
+        with attempt:
+            assert hit >= kills * 0.9, "a child lived so long that it did all the work"
+    record_property("seen", f"{hit:,} kills of a living desk")
 
 
 @pytest.mark.timeout(1500)
