@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ import click
 
 from torra import access_commands, start_check, wiring
 from torra.backup_restore import command
-from torra.clock import duration, floor
+from torra.clock import System, duration, floor
 from torra.config import DeskSettings
 from torra.dashboard import server, tidings
 from torra.dashboard.access import Access
@@ -62,8 +61,9 @@ class Stop:
 
     def wait(self) -> None:
         """Return once it was told."""
+        clock = System()
         while not self.told:
-            time.sleep(LOOK_EVERY)
+            clock.sleep(LOOK_EVERY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ START: Final[tuple[Fault, ...]] = (
         "L3",
         "the main thread waits for a signal without ever looking",
         "torra/running.py",
-        "            time.sleep(LOOK_EVERY)\n",
+        "            clock.sleep(LOOK_EVERY)\n",
         "            threading.Event().wait()\n",
         (
             "tests/test_shutdown.py::"
