@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import tries
-from tests.tries import COUNT, LOST, Tries, Witness
+from tests.tries import COUNT, LOST, Tries, Witness, without_full_collections
 
 
 @pytest.fixture
@@ -125,3 +126,25 @@ def test_a_process_that_waits_or_works_has_lost_nothing_by_it(how: str) -> None:
             pass
         lost.append(witness.end())
     assert min(lost) < LOST / 2
+
+
+def test_no_full_collection_falls_into_a_try(tries: Tries) -> None:
+    """A million lists make one elsewhere: a quarter of what is old has to be new."""
+    for attempt in tries():
+        with attempt:
+            before = gc.get_stats()[2]["collections"]
+            made: list[list[int]] = [[] for _ in range(1_000_000)]
+            assert len(made) == 1_000_000
+            assert gc.get_stats()[2]["collections"] == before
+
+
+def test_the_collector_is_as_it_was_afterwards() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(AssertionError), without_full_collections():
+        assert gc.get_threshold() == before
+    assert gc.get_threshold() == before
+
+
+def test_the_collected_tests_are_out_of_its_sight(request: pytest.FixtureRequest) -> None:
+    assert gc.get_freeze_count() > len(request.session.items)
+    assert not any(seen is request.node for seen in gc.get_objects(generation=2))

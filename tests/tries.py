@@ -4,7 +4,8 @@ A deadline that is missed is a fault of the program, or of a machine that gave i
 second to keep it in. A witness beside each try tells the two apart: a thread that asks for a moment
 again and again, and adds up what it got late while its own process did not use the time either. A
 try that failed is excused when that comes to LOST seconds; a process that is busy itself, or waits
-for what does not come, is never excused. So
+for what does not come, is never excused. A full collection of garbage falls into no try: it looks
+at all that the tests before have left, which no program of a user holds, for up to 0.7 s. So
 
     for attempt in tries():
         record, took = timed(seconds=1.0)
@@ -20,9 +21,11 @@ night or of an order.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -39,6 +42,9 @@ MOMENT: Final = 0.01
 
 LATE: Final = 0.02
 """Seconds that it may come late without having lost any: less is the work of a scheduler."""
+
+NEVER: Final = 2**31 - 1
+"""Collections of the middle generation before a full one: as many as the collector can count."""
 
 
 class Witness:
@@ -129,6 +135,17 @@ class Tries:
             if not attempt.again:
                 return
             self._told(attempt.again)
+
+
+@contextmanager
+def without_full_collections() -> Iterator[None]:
+    """Collect young garbage only."""
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, NEVER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, middle, old)
 
 
 def _line(error: BaseException) -> str:
