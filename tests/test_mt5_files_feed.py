@@ -248,6 +248,21 @@ def test_the_last_good_copy_stands_and_that_is_said_once(
     assert KEY not in caplog.text
 
 
+def test_a_good_file_that_came_back_ends_the_trouble(
+    channel: Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel.put(rows(OPENS))
+    channel.bars()
+    away = channel.path.with_suffix(".away")
+    with caplog.at_level(logging.WARNING, logger="torra"):
+        for told in (1, 2):
+            channel.path.rename(away)
+            assert channel.opens() == OPENS
+            assert len(caplog.messages) == told
+            away.rename(channel.path)
+            assert channel.opens() == OPENS
+
+
 def test_a_file_that_another_program_holds_is_no_end(
     channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

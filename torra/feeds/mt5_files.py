@@ -122,6 +122,7 @@ class Mt5FilesFeed:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
             if held is not None and held.seen == seen:
+                self._troubles.pop(path, None)
                 return held
             with path.open("rb") as file:
                 raw = file.read(MAX_BYTES)
