@@ -176,6 +176,41 @@ def test_a_run_of_less_than_a_promise_leaves_its_record(
     assert prove.record_of(one, cases) is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ((), False),
+        (("tests/test_a.py",), False),
+        (("tests",), False),
+        (("tests/",), False),
+        (("tests/test_a.py::test_one",), True),
+        (("tests/test_a.py::test_one", "tests/test_a.py::test_two"), True),
+        (("tests/test_b.py", "tests/test_a"), True),
+    ],
+)
+def test_a_run_of_a_part_of_a_file_leaves_the_record_of_the_file(
+    asked: tuple[str, ...], kept: bool, cases: list[prove.Case]
+) -> None:
+    found = prove.record_of(promise("tests/test_a.py"), cases, asked)
+    assert (found is None) is kept
+
+
+def test_only_promises_whose_tests_were_all_asked_for_get_a_record(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = promises.registry().promises
+    part = next(one for one in known if one.id == "T4").tests
+    whole = next(one for one in known if one.id == "T6").tests
+    assert whole[0] in {test.partition("::")[0] for test in part}, "a part of the other's file"
+    ran = [prove.Case(test, "passed", 1.0, 0, ()) for test in part]
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr(prove, "run", lambda words, workers: (0, ran))
+    monkeypatch.setattr(prove, "keep", kept.update)
+    assert prove.prove(prove._asked(["T4"])) == 0
+    assert "T4" in kept and "T6" not in kept
+    assert "T4" in capsys.readouterr().out
+
+
 def test_a_file_that_is_named_whole_is_run_once() -> None:
     nodes = ["tests/test_a.py", "tests/test_a.py::test_one", "tests/test_b.py::test_one"]
     assert prove.without_doubles(nodes) == ["tests/test_a.py", "tests/test_b.py::test_one"]

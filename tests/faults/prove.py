@@ -87,7 +87,7 @@ def prove(asked: argparse.Namespace) -> int:
         print("none of these has a test")
         return 2
     code, cases = run([*NIGHTLY, *without_doubles(nodes)], asked.workers)
-    fresh = {one.id: record for one in known if (record := record_of(one, cases))}
+    fresh = {one.id: record for one in known if (record := record_of(one, cases, nodes))}
     keep(fresh)
     print(json.dumps(fresh, indent=1) if asked.json else summary(fresh))
     return code
@@ -150,9 +150,16 @@ def cases_of(report: Path) -> Iterator[Case]:
         )
 
 
-def record_of(promise: Promise, cases: Sequence[Case]) -> dict[str, Any] | None:
-    """Return what a run saw of a promise, None when it did not have all of its tests."""
+def record_of(
+    promise: Promise, cases: Sequence[Case], asked: Sequence[str] = ()
+) -> dict[str, Any] | None:
+    """Return what a run saw of a promise, None when it did not have all of its tests.
+
+    `asked` are the tests, files and folders that the run was told to run, none for the whole suite.
+    """
     if promise.by_hand or not promise.tests:
+        return None
+    if asked and not all(any(covers(node, test) for node in asked) for test in promise.tests):
         return None
     if not all(any(belongs(case, test) for case in cases) for test in promise.tests):
         return None
@@ -162,6 +169,11 @@ def record_of(promise: Promise, cases: Sequence[Case]) -> dict[str, Any] | None:
 def belongs(case: Case, test: str) -> bool:
     """Tell whether a case is of a test, or of a file of tests."""
     return test in (case.node, case.node.partition("::")[0])
+
+
+def covers(node: str, test: str) -> bool:
+    """Tell whether a run of a node has all of a test or a file of tests."""
+    return node == test or test.startswith((f"{node}::", f"{node.rstrip('/')}/"))
 
 
 def without_doubles(nodes: Iterable[str]) -> list[str]:
