@@ -37,11 +37,20 @@ SQLite reads an index that has the column; a condition on one that it has not ma
 table.
 """
 
+SECOND: Final = "substr({0}, 1, 19)"
+FRACTION: Final = "substr({0}, 20)"
+
 BROKEN: Final = (
-    "{0} <> '' AND ({0} NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T"
-    "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*Z' OR julianday({0}) IS NULL)"
+    f"{{0}} <> '' AND (strftime('%Y-%m-%dT%H:%M:%S', {SECOND}, '+0 days') IS NOT {SECOND} "
+    f"OR {{0}} < '0001' OR {FRACTION} <> 'Z' AND ({FRACTION} NOT GLOB '.[0-9]*Z' "
+    f"OR {FRACTION} GLOB '.*[^0-9]*Z'))"
 )
-"""A text that is not empty and no time: not of that shape, or there is no such moment."""
+"""A text that is not empty and no time, or not written as torra.clock.iso does it.
+
+SQLite reads more than there is: the 31st of a month of 30 days, an hour 24, the year 0, a space
+before the Z. So its second is read, written anew and compared (a modifier makes SQLite count, else
+it repeats what it read); what follows is compared by shape.
+"""
 
 
 def unreadable(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterator[str]:

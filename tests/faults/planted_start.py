@@ -14,9 +14,11 @@ FILES: Final = "torra/backup_files.py"
 RESTORE: Final = "torra/backup_restore.py"
 CHECK: Final = "torra/start_check.py"
 STEPS: Final = "torra/first_steps.py"
+TIMES: Final = "torra/stored_times.py"
 
 BACKUP: Final = "tests/test_backup.py::"
 BEGIN: Final = "tests/faults/test_start.py::"
+STORED: Final = "tests/test_stored_times.py::"
 NO_BACKUP: Final = BACKUP + "test_what_is_no_whole_backup_is_refused_and_changes_nothing"
 STAYS: Final = BACKUP + "test_settings_that_are_there_stay_unless_it_is_asked_for"
 AFTER: Final = BACKUP + "test_after_a_restore_the_desk_is_whole_halted_and_on_record"
@@ -54,6 +56,27 @@ START: Final[tuple[Fault, ...]] = (
         "if _desk_in(path) == _desk_in(made)][keep - 1 :]",
         "][keep - 1 :]",
         (BACKUP + "test_the_newest_are_kept_and_nothing_else_is_removed",),
+    ),
+    Fault(
+        "stored-day",
+        "D9",
+        "the 31st of a month of 30 days in the database counts as a time",
+        TIMES,
+        ", '+0 days'",
+        "",
+        (
+            STORED + "test_a_text_that_is_no_time_is_named[no-leap-year]",
+            STORED + "test_no_bit_that_turned_leaves_a_text_that_cannot_be_read",
+        ),
+    ),
+    Fault(
+        "stored-space",
+        "D9",
+        "a space among the digits of a second in the database counts as a time",
+        TIMES,
+        "OR {FRACTION} GLOB '.*[^0-9]*Z'",
+        "",
+        (STORED + "test_a_text_that_is_no_time_is_named[space]",),
     ),
     Fault(
         "restore-sum",
