@@ -41,15 +41,17 @@ SECOND: Final = "substr({0}, 1, 19)"
 FRACTION: Final = "substr({0}, 20)"
 
 BROKEN: Final = (
-    f"{{0}} <> '' AND (strftime('%Y-%m-%dT%H:%M:%S', {SECOND}, '+0 days') IS NOT {SECOND} "
-    f"OR {{0}} < '0001' OR {FRACTION} <> 'Z' AND ({FRACTION} NOT GLOB '.[0-9]*Z' "
-    f"OR {FRACTION} GLOB '.*[^0-9]*Z'))"
+    "{0} <> '' AND replace(datetime({0}, '+0 days'), ' ', 'T') || 'Z' IS NOT {0} "
+    f"AND (strftime('%Y-%m-%dT%H:%M:%S', {SECOND}, '+0 days') IS NOT {SECOND} "
+    f"OR {FRACTION} <> 'Z' AND ({FRACTION} NOT GLOB '.[0-9]*Z' "
+    f"OR {FRACTION} GLOB '.*[^0-9]*Z')) OR {{0}} BETWEEN '0' AND '0001'"
 )
 """A text that is not empty and no time, or not written as torra.clock.iso does it.
 
 SQLite reads more than there is: the 31st of a month of 30 days, an hour 24, the year 0, a space
-before the Z. So its second is read, written anew and compared (a modifier makes SQLite count, else
-it repeats what it read); what follows is compared by shape.
+before the Z. So a time is read, written anew and compared; a modifier makes SQLite count, else it
+repeats what it read. The first comparison is the cheap one, for whole seconds; in the second one a
+fraction is told by its shape, as SQLite would round it.
 """
 
 
@@ -73,7 +75,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def _first(connection: sqlite3.Connection, table: str, column: str, besides: str) -> object:
     """Return one text of a column that is no time, as bytes, or None."""
-    broken = " AND ".join(filter(None, (BROKEN.format(column), besides)))
+    broken = " AND ".join(filter(None, (f"({BROKEN.format(column)})", besides)))
     sql = f"SELECT CAST({column} AS BLOB) FROM {table} WHERE {broken} LIMIT 1"  # noqa: S608
     row = connection.execute(sql).fetchone()
     return None if row is None else row[0]

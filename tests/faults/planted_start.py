@@ -62,8 +62,8 @@ START: Final[tuple[Fault, ...]] = (
         "D9",
         "the 31st of a month of 30 days in the database counts as a time",
         TIMES,
-        ", '+0 days'",
-        "",
+        "{SECOND}, '+0 days')",
+        "{SECOND})",
         (
             STORED + "test_a_text_that_is_no_time_is_named[no-leap-year]",
             STORED + "test_no_bit_that_turned_leaves_a_text_that_cannot_be_read",
