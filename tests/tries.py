@@ -77,7 +77,7 @@ class Witness:
 class Attempt:
     """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused.
 
-    Who looks at what ran before the try had its own witness adds what that one says to
+    Who looks at what ran before the try, or in other processes, adds what a witness there says to
     `lost_before`.
     """
 

@@ -126,7 +126,7 @@ class Processes:
     def done(self) -> int:
         return int(self.rows("select count(*) as n from ticks where state = 'done'")[0]["n"])
 
-    def lost(self) -> set[tuple[str, datetime]]:
+    def without_row(self) -> set[tuple[str, datetime]]:
         """Return the closes up to the newest that is done which have no row, none once it is whole.
 
         Bars that close together are ticks one after the other.
@@ -247,7 +247,7 @@ def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
             assert len(two.working()) <= 1
         done = two.done()
         until(lambda: len(two.working()) == 1 and two.done() >= done + 3, 60, "the storm is over")
-        until(lambda: not two.lost(), 20, "every close has its row")
+        until(lambda: not two.without_row(), 20, "every close has its row")
     finally:
         two.end()
     return two
