@@ -377,38 +377,62 @@ def test_a_forbidden_folder_is_not_waited_for(root: Path, folder: DropFolder) ->
 # --- promise D5: no half file ---------------------------------------------------------------------
 
 
-def read_against(
-    write: Callable[[int], None], read: Callable[[], bool], reads: int
-) -> tuple[int, int]:
-    """Return how many reads failed of how many, `reads` at least, while a thread wrote."""
-    stop = threading.Event()
-    writes = 0
+class Reader:
+    """Reads in its own thread, over and over, while another one writes.
 
-    def writer() -> None:
-        nonlocal writes
-        while not stop.is_set():
-            writes += 1
-            write(writes)
+    A writer that calls `be_looked_at` in the middle of a file waits until one reading, from its
+    start to its end, fell into that moment: what is seen by half is no matter of luck.
+    """
 
-    bad = done = 0
-    thread = threading.Thread(target=writer)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    thread.start()
-    try:
-        while done < reads or writes < reads // 20:
-            with suppress(FileNotFoundError):
-                bad += not read()
-                done += 1
-    finally:
-        stop.set()
-        thread.join()
-        sys.setswitchinterval(before)
-    return bad, done
+    def __init__(self, read: Callable[[], bool]) -> None:
+        """`read` tells whether all that it found was whole, or raises FileNotFoundError."""
+        self._read = read
+        self._stop = threading.Event()
+        self.looks = self.writes = self.done = self.bad = 0
+
+    def be_looked_at(self) -> None:
+        first = self.looks
+        while self.looks <= first + 1 and not self._stop.is_set():
+            time.sleep(0.0001)
+
+    def read_against(self, write: Callable[[int], None], reads: int) -> None:
+        """Read `reads` times at least, and a twentieth as many writes long."""
+
+        def writer() -> None:
+            while not self._stop.is_set():
+                self.writes += 1
+                write(self.writes)
+
+        thread = threading.Thread(target=writer)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        thread.start()
+        try:
+            while thread.is_alive() and (self.done < reads or self.writes < reads // 20):
+                with suppress(FileNotFoundError):
+                    self.bad += not self._read()
+                    self.done += 1
+                self.looks += 1
+        finally:
+            self._stop.set()
+            thread.join()
+            sys.setswitchinterval(before)
+
+
+class LookedAtDisk(Disk):
+    """Takes forty bytes at a time, and lets `reader` look after each of them."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def write(self, handle: int, data: bytes) -> int:
+        taken = super().write(handle, data[:40])
+        self._reader.be_looked_at()
+        return taken
 
 
 def test_no_state_file_is_ever_read_by_half(
-    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
+    root: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
     reads = scaled(30_000)
     path = root / "state" / "torra.json"
@@ -422,36 +446,32 @@ def test_no_state_file_is_ever_read_by_half(
         except MessageError:
             return False
 
-    def naive(number: int) -> None:
+    def in_place(number: int) -> None:
         with path.open("wb", buffering=0) as file:
             said = text(number)
             file.write(said[:40])
-            os.fsync(file.fileno())
+            control.be_looked_at()
             file.write(said[40:])
 
-    bad, done = read_against(lambda n: folder.write_state("torra.json", text(n)), whole, reads)
-    halves, tried = read_against(naive, whole, reads)
-    assert bad == 0
-    assert halves > tried // 100, "the control must fail"
-    told = f"state file: 0 bad of {done:,} reads; a writer in place: {halves:,} of {tried:,}"
-    record_property("seen", told)
+    reader, control = Reader(whole), Reader(whole)
+    folder = open_folder(root, LookedAtDisk(reader))
+    folder.prepare()
+    reader.read_against(lambda n: folder.write_state("torra.json", text(n)), reads)
+    control.read_against(in_place, reads)
+    assert reader.bad == 0
+    assert control.bad >= control.writes - 1, "the reader sees each file that is there by half"
+    told = f"state file: 0 bad of {reader.done:,} reads; a writer in place:"
+    record_property("seen", f"{told} {control.bad:,} of {control.done:,}")
 
 
 def test_no_signal_is_ever_read_by_half(
-    root: Path,
-    folder: DropFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    scaled: Callable[..., int],
-    record_property: Any,
+    root: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
     reads = scaled(30_000)
     seen: Counter[str] = Counter()
-    looks = 0
 
     def whole() -> bool:
         """Read all that is there, a file ten times before it goes."""
-        nonlocal looks
-        looks += 1
         good = [whole_file(path) for path in (root / "inbox").iterdir()]
         if not good:
             raise FileNotFoundError
@@ -467,15 +487,9 @@ def test_no_signal_is_ever_read_by_half(
             path.unlink()
         return file_name(said.seq, said.sid) == path.name
 
-    def be_looked_at(point: str) -> None:
-        """Let the reader look once from its start to its end while half a file is written."""
-        first = looks
-        for _ in range(1000 if point == "tmp_half" else 0):
-            if looks > first + 1:
-                break
-            time.sleep(0.0001)
-
-    monkeypatch.setattr(drop_folder, "reach", be_looked_at)
+    reader = Reader(whole)
+    folder = open_folder(root, LookedAtDisk(reader))
+    folder.prepare()
     texts = [signed(number) for number in range(50)]
 
     def publish(number: int) -> None:
@@ -483,9 +497,9 @@ def test_no_signal_is_ever_read_by_half(
         with suppress(BridgeUnavailable):  # the name is taken at the moment
             folder.publish(name, texts[number % 50])
 
-    bad, done = read_against(publish, whole, reads)
-    assert bad == 0
-    record_property("seen", f"inbox: 0 bad of {seen.total():,} reads in {done:,} looks")
+    reader.read_against(publish, reads)
+    assert reader.bad == 0
+    record_property("seen", f"inbox: 0 bad of {seen.total():,} reads in {reader.done:,} looks")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")

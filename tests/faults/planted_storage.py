@@ -475,6 +475,26 @@ STORAGE: Final = (
         ),
     ),
     Fault(
+        "state-in-place",
+        "D5",
+        "a file of state/ is written where it is read",
+        DROP,
+        'patience(lambda: self._disk.replace(temporary, self.root / "state" / name))',
+        "pass",
+        (FOLDER + "test_no_state_file_is_ever_read_by_half",),
+        also=(
+            Edit(
+                DROP,
+                "        temporary = self._temporary(name)\n        with self._explained():\n"
+                "            try:\n                handle = patience",
+                '        temporary = self.root / "state" / name\n'
+                "        with self._explained():\n            try:\n"
+                "                temporary.unlink(missing_ok=True)\n"
+                "                handle = patience",
+            ),
+        ),
+    ),
+    Fault(
         "name-once",
         "D4",
         "a signal's file replaces one of the same name",
