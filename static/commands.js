@@ -2,7 +2,8 @@
 // While it runs its buttons do nothing; the focus stays where it was. When nobody answers, that is
 // said as it is: the command may have arrived. Without this module the form works by itself.
 //
-// data-confirm: a question that is asked first. data-urgent: never asked about, told at once.
+// data-confirm: a question that is asked first (early.js sees to it until this module runs).
+// data-urgent: never asked about, told at once.
 // data-then: reload (the message and the focus survive it) or none.
 
 import { make, show } from "./dialog.js";
@@ -157,6 +158,7 @@ export function start() {
     event.preventDefault();
     run(form, event.submitter);
   });
+  document.dispatchEvent(new CustomEvent("torra:commands")); // early.js lets go what it held
   focusAfterReload();
   sayKept();
 }

@@ -1,6 +1,8 @@
+// What cannot wait for the modules. A classic script in the head, and the only one that blocks.
+//
 // Puts the visitor's choices on the root element before anything is painted, so that no page flashes
-// in the wrong colours. A classic script in the head, and the only one that blocks. Without storage,
-// or without scripts, pages follow the system and the sheet's own colours.
+// in the wrong colours. Without storage, or without scripts, pages follow the system and the sheet's
+// own colours.
 
 (() => {
   const KEPT = "torra-preferences";
@@ -41,4 +43,42 @@
     put();
     tell("all");
   });
+})();
+
+// A command that is given before commands.js runs would go off without its question: it is held here
+// until the module says that it takes over. When the module does not come, the form works by itself,
+// and the browser asks. What is urgent is never asked about, and goes at once.
+(() => {
+  const LONGEST = 3000; // milliseconds that a command is held
+  const held = new Map(); // form: button
+  let late = false;
+
+  function hold(event) {
+    const form = event.target;
+    if (!form.matches("form[data-command]") || "urgent" in form.dataset) return;
+    const question = form.dataset.confirm;
+    if (late && (!question || confirm(question))) return;
+    event.preventDefault();
+    if (late) return;
+    held.set(form, event.submitter);
+    setTimeout(letGo, LONGEST);
+  }
+
+  function letGo() {
+    late = true;
+    const all = [...held];
+    held.clear();
+    for (const [form, button] of all) {
+      if (form.isConnected) form.requestSubmit(button?.form === form ? button : null);
+    }
+  }
+
+  function handOver() {
+    document.removeEventListener("submit", hold);
+    letGo();
+  }
+
+  document.addEventListener("submit", hold);
+  document.addEventListener("torra:commands", handOver);
+  addEventListener("load", letGo);
 })();

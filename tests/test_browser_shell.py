@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from browser import DESK, EVIL, PHONE, Site, Visit, chromium, needs_browser, only_nightly
 from demo_view import ScriptedView
-from flask import Flask, before_render_template, request
+from flask import Flask, abort, before_render_template, request
 from visitors import ACCESS
 
 from torra.dashboard.app import create_app
@@ -84,15 +84,43 @@ class Answers:
         return told, code
 
 
+class Module:
+    """The module of the commands, which comes when a test lets it, or not at all."""
+
+    def __init__(self):
+        self.there = True
+        self.released = threading.Event()
+        self.released.set()
+
+    def stands_before(self, give):
+        """Return the view of own files with this one in front of it."""
+
+        def view(filename):
+            if filename == "commands.js":
+                self.released.wait(20)
+                if not self.there:
+                    abort(404)
+            return give(filename=filename)
+
+        return view
+
+
 @pytest.fixture(scope="module")
 def answers():
     return Answers()
 
 
+@pytest.fixture(scope="module")
+def module():
+    return Module()
+
+
 @pytest.fixture(autouse=True)
-def _no_answers_left(answers):
+def _no_answers_left(answers, module):
     answers.told.clear()
     answers.sent.clear()
+    module.there = True
+    module.released.set()
 
 
 def take_orders(_, context, **__):
@@ -101,8 +129,10 @@ def take_orders(_, context, **__):
 
 
 @pytest.fixture(scope="module")
-def site(answers):
+def site(answers, module):
     app = create_app(Waiting(), access=ACCESS)
+    own_file = app.view_functions["torra_agents.static"]
+    app.view_functions["torra_agents.static"] = module.stands_before(own_file)
     app.add_url_rule("/api/v1/try", "try", answers, methods=["POST"])
     app.view_functions["torra_agents.halt"] = answers
     with before_render_template.connected_to(take_orders, app), Site(app) as served:
@@ -536,6 +566,91 @@ def test_a_halt_is_never_asked_about_and_told_at_once(look, answers):
     page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     page.keyboard.press("Enter")
     assert page.locator("dialog").count() == 1  # everything else is asked about
+
+
+def put_early(visit, module):
+    """Load the page anew, and put a command on it that asks first, before its module comes."""
+    module.released.clear()
+    visit.page.reload(wait_until="commit")
+    visit.page.wait_for_selector("#main")
+    visit.page.evaluate(PUT_FORM, ["/api/v1/try", {"data-confirm": "Really?", "data-then": "none"}])
+    return visit.page
+
+
+@contextlib.contextmanager
+def heard(page, *, accept):
+    """Give what the browser itself asks meanwhile; each question is answered alike."""
+    questions = []
+
+    def answer(dialog):
+        questions.append((dialog.type, dialog.message))
+        if accept:
+            dialog.accept()
+        else:
+            dialog.dismiss()
+
+    page.on("dialog", answer)
+    yield questions
+    page.remove_listener("dialog", answer)
+
+
+def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, module):
+    answers.told.append((200, {"status": "done", "reason": "it is undone"}))
+    page = put_early(look("/help"), module)
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    assert page.locator("dialog").count() == 0
+    module.released.set()
+    page.locator("dialog", has_text="Really?").wait_for()
+    assert answers.sent == []
+    page.locator("dialog").get_by_role("button", name="Try it").click()
+    assert toast(page) == "Try it: done. it is undone"
+    ((_, form, headers, _),) = answers.sent
+    assert form == {"lots": "0.10"}
+    assert headers["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_the_browser_asks_when_the_module_does_not_come(look, answers, module, accept):
+    answers.told.append((200, {"status": "done"}))
+    visit = look("/help")
+    module.there = False
+    page = put_early(visit, module)
+    with heard(page, accept=accept) as questions:
+        page.keyboard.press("Enter")
+        assert questions == []
+        module.released.set()
+        if accept:
+            page.wait_for_url("**/api/v1/try")
+            assert [form for _, form, _, _ in answers.sent] == [{"lots": "0.10"}]
+        else:
+            page.wait_for_load_state("load")
+            page.keyboard.press("Enter")
+            assert answers.sent == []
+    assert questions == [("confirm", "Really?")] * (1 if accept else 2)
+    visit.forgive("the server responded with a status of 404")
+
+
+def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, module):
+    answers.told.append((200, {"status": "done"}))
+    visit = look("/help", preferences={"theme": "dark"})
+    visit.page.clock.install()
+    page = put_early(visit, module)
+    with heard(page, accept=True) as questions:
+        page.keyboard.press("Enter")
+        page.clock.fast_forward(2900)
+        assert questions == []
+        page.clock.fast_forward(200)
+        page.wait_for_url("**/api/v1/try")
+        assert questions == [("confirm", "Really?")]
+
+
+def test_a_halt_waits_for_no_module(look, answers, module):
+    answers.told.append((200, {"status": "done"}))
+    page = put_early(look("/help"), module)
+    page.click(".halt button", no_wait_after=True)
+    page.wait_for_url("**/api/v1/halt")
+    assert [path for path, *_ in answers.sent] == ["/api/v1/halt"]
 
 
 KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
