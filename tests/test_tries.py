@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import tries
-from tests.tries import COUNT, LOST, Tries, Witness, without_full_collections
+from tests.tries import COUNT, LOST, DiskWitness, Tries, Witness, without_full_collections
 
 
 @pytest.fixture
@@ -126,6 +126,22 @@ def test_a_process_that_waits_or_works_has_lost_nothing_by_it(how: str) -> None:
             pass
         lost.append(witness.end())
     assert min(lost) < LOST / 2
+
+
+def test_a_disk_that_stands_still_is_told_of_and_one_that_works_is_not(tmp_path: Path) -> None:
+    synced = threading.Event()
+
+    def slow(handle: int) -> None:
+        os.fsync(handle)
+        synced.wait(2 * LOST)
+        synced.set()
+
+    with DiskWitness(tmp_path / "slow", slow) as stood:
+        assert synced.wait(30)
+    with DiskWitness(tmp_path / "quick", lambda _: synced.set()) as ran:
+        synced.clear()
+        assert synced.wait(30)
+    assert ran.lost < LOST < stood.lost
 
 
 def test_no_full_collection_falls_into_a_try(tries: Tries) -> None:

@@ -22,13 +22,14 @@ night or of an order.
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 import pytest
 
@@ -42,6 +43,12 @@ MOMENT: Final = 0.01
 
 LATE: Final = 0.02
 """Seconds that it may come late without having lost any: less is the work of a scheduler."""
+
+SYNC_EVERY: Final = 0.05
+"""Seconds after which a disk is looked at again."""
+
+SYNC_LONG: Final = 0.05
+"""Seconds that a byte may take to the disk without any being lost."""
 
 NEVER: Final = 2**31 - 1
 """Collections of the middle generation before a full one: as many as the collector can count."""
@@ -74,11 +81,45 @@ class Witness:
             before, used = now, using
 
 
+class DiskWitness:
+    """Adds up, as `lost`, the seconds that the disk under a folder took longer than it should.
+
+    A program that waits for its disk uses no time and is given all that it could use, so that a
+    `Witness` has nothing to say. This one puts a byte on the same disk again and again.
+    """
+
+    def __init__(self, folder: Path, sync: Callable[[int], None] = os.fsync) -> None:
+        self.lost = 0.0
+        self._sync = sync
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=self._look, args=[folder / "disk-witness"], name="disk witness", daemon=True
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for a sync that is under way."""
+        self._over.set()
+        self._thread.join()
+
+    def _look(self, path: Path) -> None:
+        with path.open("wb", buffering=0) as file:
+            while not self._over.wait(SYNC_EVERY):
+                before = time.monotonic()
+                file.write(b".")
+                self._sync(file.fileno())
+                self.lost += max(0.0, time.monotonic() - before - SYNC_LONG)
+
+
 class Attempt:
     """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused.
 
-    Who looks at what ran before the try, or in other processes, adds what a witness there says to
-    `lost_before`.
+    Who looks at what ran before the try, in other processes or on a disk, adds what a witness there
+    says to `lost_before`.
     """
 
     def __init__(self, number: int, *, last: bool) -> None:

@@ -72,6 +72,13 @@ signal to another thread than the one that waited for it. The tenth order after 
 whose process stood still by itself: a full garbage collection over all that the suite holds took
 0.8 s. It no longer looks at the tests themselves, and none falls into such a try.
 
+Later orders found more. Bars of the Expert Advisor that went missing a second time were not told
+again. A command of a page, pressed before the page's scripts had come, went off without its
+question. A control that has to be caught writing in place was caught by luck alone: half a file is
+now looked at each time. Of eight processes the one that works lost its lease of 0.6 s, on a machine
+whose witnesses had nothing to tell: with a busy disk a renewal takes up to 0.25 s there, and a
+witness at the disk stands beside that test as well.
+
 On 2026-11-22 the rows of the full desk were run together: `pytest --nightly
 tests/test_full_desk_failures.py tests/test_look_ahead.py tests/test_news_payloads.py
 tests/test_desk_agents.py tests/test_abstention.py tests/test_panel.py tests/test_quorum.py
