@@ -10,11 +10,14 @@ TORRA_REQUIRE_BROWSER is set: then they fail.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -57,6 +60,11 @@ were closed a moment ago; a page then asks every few seconds. So that alone is n
 
 STREAMS_END = 12.0
 """Seconds within which the desk sees that a reader has gone: a heartbeat, and more."""
+
+NOT_LOADED = re.compile(
+    r"Failed to load resource: (?:the server responded with a status of (\d+)|net::(\w+))"
+)
+"""What the console says of an answer that is an error, and of none."""
 
 BREACHES = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -118,6 +126,31 @@ class Site:
             time.sleep(0.05)
 
 
+@dataclass(frozen=True)
+class Fault:
+    """What went wrong on a page, and at which address.
+
+    `what` is the status of an answer ("404"), the name of a failure of the network ("ERR_FAILED"),
+    "request" for one to another host, or else the words of the console or of the exception.
+    """
+
+    what: str
+    url: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.url}".strip()
+
+    def is_at(self, where: str) -> bool:
+        """Return whether the address is `where`: a whole one, or a path of 127.0.0.1.
+
+        What is asked there, after a question mark, does not count.
+        """
+        parts = urlsplit(self.url)
+        if not where.startswith("/"):
+            return fnmatchcase(parts._replace(query="", fragment="").geturl(), where)
+        return parts.hostname == "127.0.0.1" and fnmatchcase(parts.path, where)
+
+
 class Visit:
     """A browser's context with one page: who looks, on what screen, and what went wrong."""
 
@@ -131,7 +164,8 @@ class Visit:
         preferences: dict[str, str] | None = None,
         **more: Any,
     ) -> None:
-        self.wrong: list[str] = []
+        self.seen: list[Fault] = []
+        self.pardons: list[tuple[str, str]] = []
         self.without_stream = 0
         self.context = browser.new_context(viewport=screen, color_scheme=scheme, **more)
         self.context.set_default_timeout(PATIENCE)
@@ -144,21 +178,23 @@ class Visit:
             self.context.add_cookies(cookies)
         self.page = self.context.new_page()
         self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.wrong.append(f"exception: {error}"))
+        self.page.on("pageerror", lambda error: self.seen.append(Fault(f"exception: {error}")))
         self.page.on("request", self._asked)
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
-            where = (message.location or {}).get("url", "")
-            if "503" in message.text and urlsplit(where).path == EVENTS:
+            failed = NOT_LOADED.match(message.text)
+            what = failed[1] or failed[2] if failed else f"console: {message.text}"
+            fault = Fault(what, (message.location or {}).get("url", ""))
+            if what == "503" and fault.is_at(EVENTS):
                 self.without_stream += 1
                 return
-            self.wrong.append(f"console: {message.text} {where}".strip())
+            self.seen.append(fault)
 
     def _asked(self, request: Any) -> None:
         where = urlsplit(request.url)
         if where.scheme not in ("data", "blob") and where.hostname != "127.0.0.1":
-            self.wrong.append(f"request: {request.url}")
+            self.seen.append(Fault("request", request.url))
 
     def __enter__(self) -> Self:
         return self
@@ -168,9 +204,19 @@ class Visit:
         if kind is None:
             self.judge()
 
+    @property
+    def wrong(self) -> list[str]:
+        """What went wrong since the last judgement and is not forgiven."""
+        return [
+            str(fault)
+            for fault in self.seen
+            if not any(_is_meant(fault, *pardon) for pardon in self.pardons)
+        ]
+
     def judge(self) -> None:
-        """Raise AssertionError if something went wrong since the last time."""
-        wrong, self.wrong = self.wrong, []
+        """Raise AssertionError if something went wrong since the last time; pardons end here."""
+        wrong = self.wrong
+        self.seen, self.pardons = [], []
         if wrong:
             raise AssertionError("\n".join(wrong))
 
@@ -181,11 +227,20 @@ class Visit:
         self.page.goto("about:blank")
         self.judge()
 
-    def forgive(self, part: str) -> list[str]:
-        """Take away what was expected to go wrong, and return it."""
-        known = [line for line in self.wrong if part in line]
-        self.wrong = [line for line in self.wrong if part not in line]
-        return known
+    def forgive(self, what: str, *where: str) -> list[str]:
+        """Forgive what is expected to go wrong at these addresses, and return what did so far.
+
+        It holds until the next judgement, whenever the browser tells of it. `what` is that of a
+        Fault, an address is as in `Fault.is_at`, both may have a * for anything; "" is the address
+        of what has none.
+        """
+        pardons = [(what, address) for address in where or ("",)]
+        self.pardons += pardons
+        return [
+            str(fault)
+            for fault in self.seen
+            if any(_is_meant(fault, *pardon) for pardon in pardons)
+        ]
 
     def enter(self, site: Site, scope: str = "admin") -> list[Any]:
         """Log in as a person does, by the link that `torra run` prints; returns the cookies."""
@@ -201,6 +256,10 @@ class Visit:
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
         )
+
+
+def _is_meant(fault: Fault, what: str, where: str) -> bool:
+    return fnmatchcase(fault.what, what) and fault.is_at(where)
 
 
 def findings(page: Any) -> list[str]:

@@ -83,7 +83,7 @@ def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look):
     page.wait_for_selector("[data-connection='lost']")
     assert "stale: no answer from the desk" in page.inner_text("#live-state")
     assert text_of(page, "i0.verdict") == "■ HOLD"
-    assert visit.forgive("503")
+    assert visit.forgive("503", "/api/v1/overview")
 
 
 def test_the_chart_draws_under_the_strict_policy(look):
@@ -149,7 +149,7 @@ def test_the_browser_would_tell_of_a_breach(look):
 
     visit = look(ScriptedView(), "/help", spoil)
     assert visit.page.title() != "in"
-    assert visit.forgive("script-src")
+    assert visit.forgive("console: *script-src*", "/help", "")
 
 
 def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look):
@@ -163,7 +163,29 @@ def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look):
     visit.page.evaluate("fetch('http://elsewhere.test/').catch(() => {})")
     visit.page.wait_for_timeout(50)
     assert visit.forgive("exception: spoilt")
-    assert visit.forgive("elsewhere.test")
+    assert visit.forgive("console: *http://elsewhere.test/*", "/help", "")
+
+
+def test_what_is_forgiven_is_forgiven_at_its_address_alone_and_whenever_it_comes(look):
+    visit = look(ScriptedView(), "/help")
+    visit.forgive("404", "/none-*", "/nothing")
+    for address in ("/none-at-all", "/nothing", "/nothing/else", "/healthz?none"):
+        visit.page.evaluate("(address) => fetch(address)", address)
+    with pytest.raises(AssertionError, match=r"^404 http://127\.0\.0\.1:\d+/nothing/else$"):
+        visit.judge()
+    visit.page.evaluate("fetch('/nothing')")
+    assert visit.forgive("405", "/nothing") == []
+    (told,) = visit.forgive("404", "/nothing")
+    assert told.startswith("404 http://127.0.0.1:")
+
+
+def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look):
+    visit = look(ScriptedView(), "/help")
+    icon = """(async () => {
+      const answer = await fetch("/favicon.ico");
+      return [answer.status, answer.headers.get("Content-Type").split(";")[0]];
+    })()"""
+    assert visit.page.evaluate(icon) == [200, "image/svg+xml"]
 
 
 def test_a_model_cannot_run_a_script(look):

@@ -184,6 +184,20 @@ def test_a_host_names_more_hosts():
     assert asked == {"desk.internal": 200, "localhost": 200, "other.internal": 400}
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["has one", "has none"])
+def test_the_icon_of_a_host_stays_its_own(own):
+    app = Flask("host", static_folder=None)
+    if own:
+        app.add_url_rule("/favicon.ico", "icon", lambda: "the host's icon")
+    TorraOverlay(app, desk_view=ScriptedView(), access=ACCESS)
+    client = app.test_client()
+    answer = client.get("/favicon.ico", buffered=True)
+    assert answer.status_code == (200 if own else 404)
+    assert (answer.text == "the host's icon") == own
+    assert "Content-Security-Policy" not in answer.headers
+    assert client.get("/torra/favicon.ico", headers=bearer("read")).status_code == 404
+
+
 def test_the_command_line_does_not_load_flask():
     text = "import sys, torra.dashboard; assert not {'flask', 'torra.config'} & set(sys.modules)"
     done = subprocess.run(

@@ -10,12 +10,12 @@ import pytest
 from demo_view import HOSTILE, SOURCES, ScriptedView, bars
 from flask import Flask
 from page_reader import Page, check_policy, check_structure, client, get
-from visitors import open_app
+from visitors import ACCESS, open_app
 
 from agents.contracts import VECTORS
 from torra.config import ROOT
 from torra.dashboard import arithmetic, chart_data, figures, reasoning, screens, skips
-from torra.dashboard.app import HEADERS
+from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.commands import group
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
@@ -47,7 +47,8 @@ def test_a_page_needs_nothing_that_the_policy_forbids(address):
 
 
 @pytest.mark.parametrize(
-    "address", [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css"]
+    "address",
+    [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
 )
 def test_every_answer_has_the_security_headers(address):
     answer = client().get(address, buffered=True)
@@ -56,7 +57,7 @@ def test_every_answer_has_the_security_headers(address):
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    kept = "no-cache" if address.startswith("/assets") else "no-store"
+    kept = "no-cache" if address.startswith(("/assets", "/favicon")) else "no-store"
     assert answer.headers["Cache-Control"] == kept
     assert "Set-Cookie" not in answer.headers
 
@@ -66,7 +67,8 @@ def test_every_answer_has_the_security_headers(address):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize(
-    "address", ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js"]
+    "address",
+    ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js", "/favicon.ico"],
 )
 def test_pages_only_read(method, address):
     answer = client().open(address, method=method, buffered=True)
@@ -91,7 +93,9 @@ def test_this_machine_may_ask(host):
     "host",
     ["evil.test", "127.0.0.1.evil.test", "evil.test:5000", "localhost.evil.test", "10.0.0.7"],
 )
-@pytest.mark.parametrize("address", ["/", "/api/v1/overview", "/assets/live.js", "/nope"])
+@pytest.mark.parametrize(
+    "address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"]
+)
 def test_a_rebound_name_is_refused(host, address):
     answer = client().get(address, headers={"Host": host}, buffered=True)
     assert answer.status_code == 400
@@ -102,6 +106,16 @@ def test_a_configured_name_may_ask():
     app = open_app(ScriptedView(), trusted_hosts=["desk.internal"]).test_client()
     assert app.get("/", headers={"Host": "desk.internal:8443"}).status_code == 200
     assert app.get("/", headers={"Host": "other.internal"}).status_code == 400
+
+
+def test_anybody_gets_the_icon_and_it_is_sent_once():
+    stranger = create_app(ScriptedView(), access=ACCESS).test_client()
+    answer = stranger.get("/favicon.ico", buffered=True)
+    assert (answer.status_code, answer.mimetype) == (200, "image/svg+xml")
+    assert answer.data == (ROOT / "static" / "torra.svg").read_bytes()
+    known = {"If-None-Match": answer.headers["ETag"]}
+    assert stranger.get("/favicon.ico", headers=known, buffered=True).status_code == 304
+    assert stranger.get("/assets/torra.svg", buffered=True).data == answer.data
 
 
 # --- the same figures with and without scripts ---

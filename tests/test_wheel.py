@@ -36,6 +36,7 @@ page = client.get("/", headers=bearer)
 assert page.status_code == 200 and "No symbol yet" in page.get_data(as_text=True)
 for name in ("torra.css", "live.js", "vendor/vendor.json"):
     assert client.get(f"/assets/{name}", buffered=True).status_code == 200, name
+assert client.get("/favicon.ico", buffered=True).status_code == 200
 assert load_profile("default", ROOT / "nowhere")
 assert SampleFeed(ROOT / "sample_data").period()
 assert (ROOT / "mql5" / "TorraBridge.mq5").is_file()

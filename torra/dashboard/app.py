@@ -2,9 +2,10 @@
 
 `create_app` makes the whole app; `TorraOverlay(app)` adds one blueprint below
 TORRA_AGENTS_URL_PREFIX to a host and one entry to its `extensions`, nothing else: headers, checks
-and error pages belong to the blueprint. Foreign host names are answered with 400, strangers with
-401, unknown pages with our 404, a database that cannot be read with 503, anything unforeseen with
-500 and a line in the log `torra.dashboard`. Serving is left to `server`.
+and error pages belong to the blueprint, and /favicon.ico is the host's. Foreign host names are
+answered with 400, strangers with 401, unknown pages with our 404, a database that cannot be read
+with 503, anything unforeseen with 500 and a line in the log `torra.dashboard`. Serving is left to
+`server`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from flask import (
     current_app,
     jsonify,
     request,
+    send_from_directory,
 )
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -46,7 +48,10 @@ LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 IPV6_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\])(?::\d{1,5})?")
 READING: Final = ("GET", "HEAD")
 DEFAULT_PREFIX: Final = "/torra"
-VENDOR: Final = ROOT / "static" / "vendor"
+STATIC: Final = ROOT / "static"
+VENDOR: Final = STATIC / "vendor"
+FILES: Final = (f"{EXTENSION}.static", f"{EXTENSION}.icon")
+"""The endpoints that give files of ours to anybody."""
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -161,6 +166,7 @@ def create_app(
         remote=remote,
     )
     attach(app, known, None)
+    app.add_url_rule("/favicon.ico", f"{EXTENSION}.icon", icon)  # by that name checked as ours
     app.register_error_handler(HTTPException, show_http_error)
     app.after_request(add_headers)
     return app
@@ -183,7 +189,7 @@ def make_blueprint() -> Blueprint:
         EXTENSION,
         "torra.dashboard",
         template_folder=str(ROOT / "templates"),
-        static_folder=str(ROOT / "static"),
+        static_folder=str(STATIC),
         static_url_path="/assets",
     )
     for route in every_route():
@@ -196,6 +202,11 @@ def make_blueprint() -> Blueprint:
     blueprint.register_error_handler(StoreUnavailable, show_store_error)
     blueprint.register_error_handler(Exception, show_unforeseen)
     return blueprint
+
+
+def icon() -> Response:
+    """Return the icon, for a browser that asks before it has read which one a page names."""
+    return send_from_directory(STATIC, "torra.svg")
 
 
 def check_request() -> ResponseReturnValue | None:
@@ -225,9 +236,9 @@ def add_headers(response: Response) -> Response:
     """Add the security headers; pages and JSON are never cached, files are revalidated."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-    is_file = (request.endpoint or "").endswith(".static")
     if response.mimetype != "text/event-stream":  # which says more of its own
-        response.headers["Cache-Control"] = "no-cache" if is_file else "no-store"
+        kept = "no-cache" if request.endpoint in FILES else "no-store"
+        response.headers["Cache-Control"] = kept
     return response
 
 
