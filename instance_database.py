@@ -2,11 +2,11 @@
 
 One file holds everything a desk knows. This module is the face of it: `Database` joins the stores
 of the family torra/*_store (ticks, bars, signals, journal, ledger), which share the connections of
-torra.store_connection and the schema of torra.migrations; nobody else imports those. The brain's
-own part is here: `save_sentiment` turns four scores into composites, consensus and verdict, for
-the final chain and its three companions (L1 alone, the lower and the higher of the gated and
+torra.store.connection and the schema of torra.store.migrations; nobody else imports those. The
+brain's own part is here: `save_sentiment` turns four scores into composites, consensus and verdict,
+for the final chain and its three companions (L1 alone, the lower and the higher of the gated and
 ungated blend), and `memory_context` says what was known of a stream at a moment. The arithmetic is
-torra.sentiment_rules'; here it meets what is stored.
+torra.verdict.sentiment_rules'; here it meets what is stored.
 
 Nothing is read that closed after the tick's own close. A score that is not a number in [-1, +1]
 raises ValueError before anything is written; a database that cannot be read or written raises
@@ -21,24 +21,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from torra import migrations
-from torra.audit_store import AuditStore
-from torra.bar_store import BarStore
-from torra.brain_store import Brain, Composites
 from torra.clock import duration, parse
 from torra.errors import StoreUnavailable
-from torra.event_store import EventStore
-from torra.execution_store import ExecutionStore
-from torra.history_store import HistoryStore
-from torra.journal_store import JournalStore
-from torra.ledger_store import LedgerStore
-from torra.news_store import NewsStore
-from torra.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
-from torra.sentiment_store import SentimentStore
-from torra.signal_store import CLOSED_OPENING, SignalStore
-from torra.standing_store import StandingStore
-from torra.store_connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
-from torra.tick_store import TickStore
+from torra.store import migrations
+from torra.store.audit import AuditStore
+from torra.store.bars import BarStore
+from torra.store.brain import Brain, Composites
+from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
+from torra.store.history import HistoryStore
+from torra.store.journal import JournalStore
+from torra.store.ledger import LedgerStore
+from torra.store.news import NewsStore
+from torra.store.proposals_and_alarms import ExecutionStore
+from torra.store.sentiment import SentimentStore
+from torra.store.signals import CLOSED_OPENING, SignalStore
+from torra.store.standings import StandingStore
+from torra.store.streams import EventStore
+from torra.store.ticks import TickStore
+from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
 """What a memory context looks at of a closed trade."""

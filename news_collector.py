@@ -10,8 +10,8 @@ there is. Without the threads, as for a single tick, the file stands as it was o
 Every question is asked by a thread of its own and given up after FETCH_SECONDS, however slowly the
 answer drips in; while MAX_ABANDONED given-up ones of a source are still alive, it is not asked.
 After a failure the next question waits longer. Nothing here raises: what went wrong is the status
-of the news, and the agents abstain. Who the sources are is torra.news_source's business, what
-headlines mean torra.news_digest's; scores come from whatever function is handed in.
+of the news, and the agents abstain. Who the sources are is torra.news.source's business, what
+headlines mean torra.evidence.news_digest's; scores come from whatever function is handed in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from torra.config import NewsSettings
-from torra.news_digest import (
+from torra.evidence.news_digest import (
     EARLY,
     FIGURES,
     Answer,
@@ -39,7 +39,7 @@ from torra.news_digest import (
     rounded_up,
     view,
 )
-from torra.news_shelf import Headlines, Shelves
+from torra.evidence.news_shelf import Headlines, Shelves
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
 
 
 class Vendor(Protocol):
-    """A source that is asked (torra.news_source)."""
+    """A source that is asked (torra.news.source)."""
 
     @property
     def spacing(self) -> float:
@@ -116,7 +116,7 @@ class Vendor(Protocol):
 
 
 class Sources(Protocol):
-    """Who can be asked (torra.news_source.Sources)."""
+    """Who can be asked (torra.news.source.Sources)."""
 
     @property
     def vendors(self) -> Mapping[str, Vendor]:
@@ -130,7 +130,7 @@ class Sources(Protocol):
 
 
 class NewsTables(Protocol):
-    """Where items and figures are kept (torra.news_store.NewsStore)."""
+    """Where items and figures are kept (torra.store.news.NewsStore)."""
 
     def store_news(self, items: Iterable[NewsItem]) -> int:
         """Store the items that are not known yet."""

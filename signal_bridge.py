@@ -9,7 +9,8 @@ dies at its expiry. What the other side says is booked by `take_reports` in one 
 then forgotten there, so that a crash between the two books it again, which changes nothing.
 
 The store is handed in (instance_database.Database fits); no SQL is here. Deciding and sizing are
-left to `torra.risk_engine`, filling to the bridges, comparing the books to `torra.settlement`.
+left to `torra.verdict.risk_engine`, filling to the bridges, comparing the books to
+`torra.trading.settlement`.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import reach
-from torra.risk_engine import DenyReason, SignalDraft
-from torra.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
+from torra.verdict.risk_engine import DenyReason, SignalDraft
+from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
@@ -74,7 +75,7 @@ class Store(Protocol):
     def move_signal(
         self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
     ) -> Any:
-        """Move a signal along torra.signal_states and append the step to its history."""
+        """Move a signal along torra.verdict.signal_states and append the step to its history."""
         ...
 
     def note_signal(self, sid: str, detail: str) -> None:

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra import market_structure
+from torra.market import structure as market_structure
 
 with warnings.catch_warnings():
     # It stamps its presets with the date when it is imported, in a way pandas 3 deprecates.

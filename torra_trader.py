@@ -6,8 +6,8 @@ warm-up, one-off ticks on the command line and replays all come through here; on
 
 What it promises when something fails: bars that cannot be used skip the tick and the reason is
 recorded; a model that fails costs its own opinion; a tick that raises releases its claim; what is
-stored is stored whole, in one transaction, or not at all. When to run a tick is torra.schedule's
-part.
+stored is stored whole, in one transaction, or not at all. When to run a tick is
+torra.desk.schedule's part.
 """
 
 from __future__ import annotations
@@ -25,25 +25,22 @@ import signal_bridge
 import technical_calculator
 from agents.contracts import Submit
 from instance_database import Saved, TickKey
-from torra import (
-    approval,
-    feature_bundle,
-    risk_engine,
-    sentiment_rules,
-    tick_paper,
-    tick_record,
-)
-from torra.bar_window import Window
 from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable, StoreUnavailable
+from torra.evidence import feature_bundle
+from torra.evidence.news_digest import NewsView
+from torra.evidence.scheduled_events import EventView
 from torra.failpoints import reach
-from torra.news_digest import NewsView
-from torra.risk_engine import Action, TradingState, intent
-from torra.scheduled_events import EventView
-from torra.tick_debate import Debater, Payer, Voices, debate
-from torra.tick_edges import Keeper
-from torra.tick_record import Sight, Thought
+from torra.tick import approval
+from torra.tick import paper as tick_paper
+from torra.tick import record as tick_record
+from torra.tick.bar_window import Window
+from torra.tick.debate import Debater, Payer, Voices, debate
+from torra.tick.keeper import Keeper
+from torra.tick.record import Sight, Thought
+from torra.verdict import risk_engine, sentiment_rules
+from torra.verdict.risk_engine import Action, TradingState, intent
 
 log = logging.getLogger("torra")
 
@@ -72,7 +69,7 @@ SIGNAL_LIFE_SHARE: Final = 0.2
 
 
 class Way(Protocol):
-    """The way to the market of an instance that does not trade on paper (torra.courier)."""
+    """The way to the market of an instance that does not trade on paper (torra.trading.courier)."""
 
     def settle(self, instance: str) -> None:
         """Book what has been reported since."""

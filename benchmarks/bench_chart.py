@@ -15,11 +15,11 @@ import pandas as pd
 
 from benchmarks.rows import Part, Row, at_most, ready
 from technical_calculator import HISTORY, score_frame
-from torra.chart_renderer import check_available, render
+from torra.chart.renderer import check_available, render
 from torra.config import ROOT
 
 LOAD: Final = (
-    "import time; begin = time.perf_counter(); from torra.chart_renderer import check_available; "
+    "import time; begin = time.perf_counter(); from torra.chart.renderer import check_available; "
     "half = time.perf_counter(); check_available(); print(time.perf_counter() - half)"
 )
 """Loads matplotlib in a new process and tells the seconds of it."""

@@ -26,8 +26,8 @@ from tests.vendor_line import environment
 from tests.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
-from torra.outlook import Outlook
-from torra.wiring import open_models
+from torra.desk.outlook import Outlook
+from torra.desk.wiring import open_models
 
 CALL_SECONDS: Final = 1.0
 TICKS: Final = {0.0: 30, CALL_SECONDS: 4}

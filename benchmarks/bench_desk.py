@@ -47,7 +47,7 @@ def help_seconds() -> float:
     for _ in range(TIMES):
         begin = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "torra.command_line", "--help"],
+            [sys.executable, "-m", "torra.commands.command_line", "--help"],
             check=True,
             cwd=ROOT,
             stdout=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ def help_seconds() -> float:
 def running(settled: float) -> tuple[float, float]:
     """Return seconds until the first page of a fresh desk, and its memory in MB once settled."""
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "torra.command_line", "--home", home]
+        command = [sys.executable, "-m", "torra.commands.command_line", "--home", home]
         begin = time.perf_counter()
         desk = subprocess.Popen(
             [*command, "run", "--port", str(PORT)], cwd=ROOT, stdout=subprocess.DEVNULL

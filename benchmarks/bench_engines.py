@@ -1,9 +1,9 @@
 """Torra's trades beside those of backtesting.py and vectorbt, on the same signals and levels.
 
 The task is that of benchmarks.crossings. Torra does it twice: in the pass that a sweep makes on L1
-(torra.l1_sweep), and in the very run_tick of a live desk, as a replay does; both with all their
-parts, from the risk checks to position sizes, and with limits that nothing reaches. A trade is two
-bars, a side and two prices; what is still open at the end is left out everywhere.
+(torra.replay.l1.sweep), and in the very run_tick of a live desk, as a replay does; both with all
+their parts, from the risk checks to position sizes, and with limits that nothing reaches. A trade
+is two bars, a side and two prices; what is still open at the end is left out everywhere.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from benchmarks.histories import shipped, stirred
 from benchmarks.rows import ALWAYS, Part, Row, ready
 from torra.config import Instance, Profile, validate
 from torra.evaluation.observations import TradeSeen
-from torra.l1_sweep import Ground, Swept
 from torra.replay.arms import ARMS
-from torra.replay.history import History
+from torra.replay.l1.sweep import Ground, Swept
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards.history import History
 
 SYMBOL, TIMEFRAME = "EURUSD", "H1"
 LONG: Final = 100_000

@@ -19,9 +19,9 @@ from typing import Any, Final
 from benchmarks.rows import Part, Row, Run, at_most
 from tests import large_database
 from tests.visitors import open_app
-from torra import start_check, wiring
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import start_check, wiring
 
 ROWS: Final = 1_000_000
 INSTANCES: Final = 50

@@ -24,12 +24,12 @@ from typing import Any, Final, NamedTuple
 from benchmarks.rows import Part, Row, at_least, ready
 from instance_database import Database
 from tests import desks
-from torra.bar_window import HistoryWindow
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile, validate
-from torra.memory_store import MemoryStore
 from torra.providers.registry import open_provider
-from torra.store_connection import TickKey
+from torra.store.connection import TickKey
+from torra.store.memory import MemoryStore
+from torra.tick.bar_window import HistoryWindow
 from torra_trader import Edges, run_tick
 
 SYMBOL: Final = "BTCUSD"

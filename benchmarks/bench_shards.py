@@ -9,10 +9,11 @@ from typing import Final
 from benchmarks.rows import Part, Row, at_least, ready
 from torra.clock import parse
 from torra.config import ROOT, Profile
-from torra.replay import arms, shards
-from torra.replay.history import cut, load
+from torra.replay import arms
 from torra.replay.replaying import Costs, Plan, run_job, spec_of
-from torra.replay.shards import Job
+from torra.replay.shards import shards
+from torra.replay.shards.history import cut, load
+from torra.replay.shards.shards import Job
 
 PARTS, TRIAL_PARTS = 6, 2
 """Jobs of equal size: each is the whole desk over the same ticks."""

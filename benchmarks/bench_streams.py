@@ -22,10 +22,10 @@ from tests import desks
 from tests.visitors import ACCESS, bearer, open_app
 from torra.config import DeskSettings
 from torra.dashboard import server
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.stream_slots import MOST
-from torra.event_stream import EventStream
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.stream_slots import MOST
+from torra.desk.event_stream import EventStream
 
 TICKS = 12
 PAGES = 100

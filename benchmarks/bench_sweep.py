@@ -18,8 +18,8 @@ from benchmarks.histories import stirred
 from benchmarks.rows import Part, Row, at_least, ready
 from technical_calculator import score_frame
 from torra.config import Instance, Profile, validate
-from torra.l1_sweep import Ground, sweep
-from torra.replay.history import aggregate
+from torra.replay.l1.sweep import Ground, sweep
+from torra.replay.shards.history import aggregate
 
 BARS = 100_000
 TRIAL_BARS = 9_000

@@ -2,8 +2,8 @@
 
 EMA 12 crosses EMA 50 at a close: long above, short below, a reversal where the other side is held.
 The order fills at the next open; the stop lies 0.4 % from the close of the signal, the target twice
-as far, both in whole ticks as torra.order_levels makes them. Stop before target within a bar, and a
-gap through either fills at the open. `plain` is the task as a loop and nothing else.
+as far, both in whole ticks as torra.verdict.order_levels makes them. Stop before target within a
+bar, and a gap through either fills at the open. `plain` is the task as a loop and nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from agents.contracts import VECTORS
 from technical_calculator import WARM_UP, score_frame
 from torra.config import Profile
-from torra.order_levels import STOP_ATR, Levels, levels
+from torra.verdict.order_levels import STOP_ATR, Levels, levels
 
 FAST, SLOW = 12, 50
 STOP: Final = 0.004

@@ -23,11 +23,11 @@ from typing import Any
 from instance_database import Database, TickKey
 from torra.clock import Simulated, System, duration, parse
 from torra.config import Instance, NewsSettings, Profile, validate
+from torra.desk.outlook import Outlook
+from torra.desk.schedule import Desk, Station
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
-from torra.outlook import Outlook
 from torra.providers.registry import open_provider
-from torra.schedule import Desk, Station
 
 TICKS = 5000
 HALF = 0.5

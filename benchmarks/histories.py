@@ -10,7 +10,7 @@ import pandas as pd
 
 from torra.clock import duration
 from torra.config import ROOT
-from torra.replay.history import load
+from torra.replay.shards.history import load
 
 SEED: Final = 7
 STIRRED: Final = 2e-4

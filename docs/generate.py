@@ -2,9 +2,9 @@
 
 The former two come from the pydantic models in torra/config.py and agent_config.py: names,
 defaults, limits and the description of each field; the table of models from
-torra/providers/capabilities.py, docs/agents.md from the roles of agents/registry.py. What is
-written by hand in docs/models.md and docs/agents.md stays. A test compares the files with what is
-rendered here; `python -m docs.generate` writes them anew.
+torra/providers/vendors/capabilities.py, docs/agents.md from the roles of agents/registry.py. What
+is written by hand in docs/models.md and docs/agents.md stays. A test compares the files with what
+is rendered here; `python -m docs.generate` writes them anew.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
 from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard import description
-from torra.deny_reasons import deny_table, guard_table
-from torra.providers.capabilities import AS_OF, MODELS_KNOWN, Capability
+from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
+from torra.verdict.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
 

@@ -1,7 +1,7 @@
 """A channel between a test and the compiled Expert Advisor, and a reader of what it writes.
 
 Signals are written here, and messages read, by code of its own: it shares no line with
-torra.bridges.messages, so that both are held against the text of the protocol.
+torra.bridges.torra.messages, so that both are held against the text of the protocol.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from typing import Any
 
 from torra.bridges.protocol import Books, BrokerDeal, BrokerPosition
 from torra.clock import iso
-from torra.findings import Finding, apply_to_rows, learned
-from torra.reconciliation import reconcile
-from torra.signal_states import EXECUTED, SENT, TRANSITIONS
+from torra.trading.findings import Finding, apply_to_rows, learned
+from torra.trading.reconciliation import reconcile
+from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 MAGICS = {"GOLD": 220_000_001, "EURUSD": 220_000_002}

@@ -10,7 +10,7 @@ from typing import Any
 from tests.fake_broker import FakeBroker
 from tests.reference_ea import Inputs, ReferenceEa
 from torra.bridges.protocol import Order, Report
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import Channel
 

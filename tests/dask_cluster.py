@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torra.config import ROOT
-from torra.replay import shards
+from torra.replay.shards import shards
 
 QUIET = {"DASK_LOGGING__DISTRIBUTED": "critical", "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
 

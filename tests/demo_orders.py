@@ -27,15 +27,16 @@ from tests import desks, stores  # noqa: E402
 from tests.demo_view import ScriptedView  # noqa: E402
 from tests.page_reader import COMPILED  # noqa: E402
 from tests.visitors import ACCESS, open_app  # noqa: E402
-from torra import approval, risk_engine  # noqa: E402
 from torra.clock import Scaled, Simulated, System  # noqa: E402
 from torra.config import Channel, DeskSettings, Instance, Profile, Thresholds  # noqa: E402
-from torra.dashboard import access  # noqa: E402
 from torra.dashboard.app import create_app  # noqa: E402
-from torra.dashboard.backing import Backing  # noqa: E402
-from torra.dashboard.desk_view import DatabaseView  # noqa: E402
-from torra.dashboard.rendering import EXTENSION  # noqa: E402
-from torra.store_connection import TickKey  # noqa: E402
+from torra.dashboard.doors import access  # noqa: E402
+from torra.dashboard.view.backing import Backing  # noqa: E402
+from torra.dashboard.view.desk_view import DatabaseView  # noqa: E402
+from torra.dashboard.view.rendering import EXTENSION  # noqa: E402
+from torra.store.connection import TickKey  # noqa: E402
+from torra.tick import approval  # noqa: E402
+from torra.verdict import risk_engine  # noqa: E402
 
 GOLD = Instance(
     symbol="XAUUSD", timeframes=("M15",), feed="store", bridge="torra_files", channel="main"

@@ -23,10 +23,11 @@ sys.path.insert(0, str(ROOT))
 from agents import synthesis  # noqa: E402
 from agents.contracts import VECTORS, AgentReport  # noqa: E402
 from agents.registry import AGENTS  # noqa: E402
-from torra import clock, sentiment_rules  # noqa: E402
+from torra import clock  # noqa: E402
 from torra.config import Markov  # noqa: E402
-from torra.dashboard.stream_reading import OWN  # noqa: E402
+from torra.dashboard.view.stream_reading import OWN  # noqa: E402
 from torra.errors import StoreUnavailable  # noqa: E402
+from torra.verdict import sentiment_rules  # noqa: E402
 
 NOW = datetime(2021, 12, 1, 10, 17, 30, tzinfo=UTC)
 SOURCES = (

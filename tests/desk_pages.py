@@ -15,8 +15,8 @@ import desks
 from visitors import open_app
 
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
 from torra.providers.registry import open_provider
 
 RULES = Profile()

@@ -10,12 +10,12 @@ from typing import Any
 
 from instance_database import Database
 from tests import stores
-from torra.bar_closes import next_close
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
+from torra.desk.bar_closes import next_close
+from torra.desk.schedule import Desk, Station
 from torra.feeds.sample import SampleFeed
 from torra.providers.registry import open_provider
-from torra.schedule import Desk, Station
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 EUR = Instance(symbol="EURUSD", timeframes=("H1",))

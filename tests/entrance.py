@@ -13,10 +13,10 @@ from page_reader import COMPILED
 from torra.clock import System, iso
 from torra.config import DeskSettings
 from torra.dashboard import app as dashboard_app
-from torra.dashboard.access import SCOPES, Access
 from torra.dashboard.app import create_app
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.doors.access import SCOPES, Access
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
 
 TOKENS = {scope: f"{scope}-token".ljust(64, "0") for scope in SCOPES}
 KEY = "k" * 64

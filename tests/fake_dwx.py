@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from torra.broker_clock import ServerClock, shown
+from torra.market.broker_clock import ServerClock, shown
 
 SERVER = ServerClock.parse("new_york+7")
 START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.fake_dwx import HandClock
-from torra.broker_clock import ServerClock
+from torra.market.broker_clock import ServerClock
 
 
 def _tuple(name: str, fields: str) -> Any:

@@ -25,11 +25,11 @@ from visitors import open_app
 from instance_database import Database
 from torra.clock import System, iso
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.ledger_store import Booking
-from torra.signal_states import TRANSITIONS
-from torra.store_connection import to_json
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.store.connection import to_json
+from torra.store.ledger import Booking
+from torra.verdict.signal_states import TRANSITIONS
 
 PROFILE: Final = {
     "execution": "approve",

@@ -22,11 +22,11 @@ from agents.contracts import VECTORS, Completion, ModelUnavailable, Request
 from instance_database import Database
 from scoring_rubric import request_hash
 from tests import desks, scripted
-from torra.bar_closes import next_close
 from torra.clock import System, duration
 from torra.config import Profile, validate
-from torra.journal_replay import Comparison, replay
-from torra.schedule import Desk
+from torra.desk.bar_closes import next_close
+from torra.desk.schedule import Desk
+from torra.replay.rerun.journal_replay import Comparison, replay
 
 BOTH = (desks.BTC, desks.EUR)
 LATE = {4: 420, 7: 40, 10: 1300}

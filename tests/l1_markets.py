@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from torra.config import Profile, validate
-from torra.replay.history import History, aggregate
+from torra.replay.shards.history import History, aggregate
 
 SYMBOL = "WALK"
 SPEC = {

@@ -1,8 +1,8 @@
 """Recorded arms for tests of torra.evaluation: random desks, put together by the product itself.
 
 `random_arm` lets agents.synthesis, agents.risk_gate, agent_framework.blend and
-torra.sentiment_rules make every tick out of random reports; `plain_tick` is a tick with the few
-fields that a test cares about.
+torra.verdict.sentiment_rules make every tick out of random reports; `plain_tick` is a tick with the
+few fields that a test cares about.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from agents.contracts import VECTORS, AgentReport, Feature, GateRuling
 from agents.deliberation import with_bias
 from agents.registry import AGENTS
 from agents.synthesis import Answer, adjust, moved, spread, synthesise, trust
-from torra import sentiment_rules
 from torra.clock import duration
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
+from torra.verdict import sentiment_rules
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 ANALYSTS = ("technical", "sentiment", "news", "key_levels", "momentum")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.random import PCG64, Generator
 
-from torra.replay.history import History
+from torra.replay.shards.history import History
 
 STEPS = 12
 """Moves inside a bar: they make its high and low."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.risk_oracle import exactly
 from torra.config import SYMBOLS, GateSettings, Profile, Risk, SymbolSpec
-from torra.risk_engine import Account, Levels, Ticket
+from torra.verdict.risk_engine import Account, Levels, Ticket
 
 PLAIN = Profile()
 

@@ -40,9 +40,10 @@ from tests.fake_broker import (
     Request,
     Result,
 )
-from torra.bridges.book_rows import deal_row, position_row, symbol_row
 from torra.bridges.guards import PROTOCOL, REASONS, Ask, View, first_objection
-from torra.bridges.messages import (
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
+from torra.bridges.torra.book_rows import deal_row, position_row, symbol_row
+from torra.bridges.torra.messages import (
     Ack,
     Deals,
     Heartbeat,
@@ -58,7 +59,6 @@ from torra.bridges.messages import (
     signature,
     volume,
 )
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.config import MAGIC_BASE, MAGIC_RANGE
 
 POINTS = (

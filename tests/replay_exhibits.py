@@ -12,7 +12,7 @@ import numpy as np
 
 from torra.clock import parse
 from torra.evaluation.exhibits import Exhibit, Line, Plot
-from torra.replay.report import document
+from torra.exhibits.report import document
 
 BEGIN = parse("2021-11-15T00:00:00Z")
 END = parse("2021-12-31T00:00:00Z")

@@ -11,7 +11,7 @@ import math
 from decimal import Decimal
 
 from torra.config import Profile, Risk, SymbolSpec
-from torra.risk_engine import Account, Levels, Ticket
+from torra.verdict.risk_engine import Account, Levels, Ticket
 
 UNROUNDED = decimal.Context(
     prec=3_000, Emin=-99_999, Emax=99_999, traps=[decimal.Inexact, decimal.InvalidOperation]

@@ -21,8 +21,8 @@ from visitors import ACCESS, bearer
 from werkzeug.exceptions import HTTPException
 
 from torra.dashboard.app import create_app
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.routes import by_name, every_route
+from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.view.desk_view import DatabaseView
 
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""

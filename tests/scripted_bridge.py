@@ -8,7 +8,7 @@ from typing import Any
 
 from torra.bridges.protocol import Books, Health, Order, Recall, Report, SymbolTerms
 from torra.errors import BridgeUnavailable
-from torra.risk_engine import DenyReason
+from torra.verdict.risk_engine import DenyReason
 
 READY = Health(None, "")
 

@@ -20,9 +20,9 @@ from torra.clock import token
 from torra.config import Instance, Profile, validate
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.observations import as_json
-from torra.l1_sweep import Ground
-from torra.replay.packed_bars import pack_all, unpack_all
-from torra.replay.shards import Job
+from torra.replay.l1.sweep import Ground
+from torra.replay.shards.packed_bars import pack_all, unpack_all
+from torra.replay.shards.shards import Job
 
 
 def walk_figures(spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ from agent_config import AgentSettings
 from agents import replies
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.registry import AGENTS
-from torra.providers.routing import RoutedProvider
-from torra.providers.switchboard import Switchboard
+from torra.providers.vendors.routing import RoutedProvider
+from torra.providers.vendors.switchboard import Switchboard
 
 VENDORS = ("anthropic", "google", "openai_compatible")
 KEYS = {

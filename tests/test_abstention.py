@@ -12,7 +12,7 @@ from agent_config import MODES
 from agents.contracts import VECTORS, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
-from torra.news_digest import NewsStatus
+from torra.evidence.news_digest import NewsStatus
 
 DESK = MODES["full"]
 FULL = settings(mode="full", second_look="never")

@@ -15,10 +15,12 @@ from entrance import KEY, OURS, TOKENS, Moved, bearer, csrf_of, log_in, make_acc
 from flask import request
 from werkzeug.http import parse_cookie
 
-from torra import access_commands, running
-from torra.dashboard import access as access_module
-from torra.dashboard import access_file, limits
-from torra.dashboard.access import (
+from torra.commands import access as access_commands
+from torra.commands import run as running
+from torra.dashboard.app import ERRORS, create_app
+from torra.dashboard.doors import access as access_module
+from torra.dashboard.doors import access_file, limits
+from torra.dashboard.doors.access import (
     IDLE_SECONDS,
     LONGEST_SECONDS,
     RENEW_SECONDS,
@@ -26,10 +28,9 @@ from torra.dashboard.access import (
     Access,
     own_path,
 )
-from torra.dashboard.app import ERRORS, create_app
-from torra.dashboard.entry import LOGINS_A_MINUTE
-from torra.dashboard.health import CHECKS_A_MINUTE
-from torra.dashboard.limits import LONGEST_WAIT, BackOff, RateLimits
+from torra.dashboard.doors.limits import LONGEST_WAIT, BackOff, RateLimits
+from torra.dashboard.screens.entry import LOGINS_A_MINUTE
+from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
 
 # --- the file -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torra.errors import ConfigError
-from torra.providers.addresses import DUMMY_KEY, address, is_loopback
+from torra.providers.vendors.addresses import DUMMY_KEY, address, is_loopback
 
 KEYS = {
     "ANTHROPIC_API_KEY": "canary-anthropic",

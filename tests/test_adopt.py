@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import desks
 import pytest
 
-from torra import adoption, wiring
-from torra.adoption import Refit, fixed, with_models
 from torra.config import DeskSettings, Profile
+from torra.desk import adoption, wiring
+from torra.desk.adoption import Refit, fixed, with_models
+from torra.desk.outlook import Outlook
 from torra.errors import ConfigError, StoreUnavailable
-from torra.outlook import Outlook
 from torra.providers.registry import open_provider
 
 NAME = "default"

@@ -24,7 +24,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
-from torra.spending import EVER, HOUR, Account, Purse
+from torra.tick.spending import EVER, HOUR, Account, Purse
 
 MODEL = "claude-haiku-5-5"
 PAID = AgentSettings(provider="anthropic", quick_think_model=MODEL, deep_think_model=MODEL)

@@ -13,9 +13,10 @@ import pytest
 
 from instance_database import Database
 from tests.stores import NOON, key_of, open_database, opening
-from torra import approval, risk_engine
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
+from torra.tick import approval
+from torra.verdict import risk_engine
 
 GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), feed="store")
 PROFILE = Profile(execution="approve")

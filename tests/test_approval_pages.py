@@ -17,11 +17,16 @@ from flask.testing import FlaskClient
 from page_reader import Page, check_structure
 from visitors import open_app
 
-from torra import approval, trading_commands
 from torra.clock import Simulated
 from torra.config import Profile
-from torra.dashboard import approvals, cells, deliberation, proposals, rendering, summary
-from torra.dashboard.backing import Backing
+from torra.dashboard.cells import common as cells
+from torra.dashboard.record import summary
+from torra.dashboard.screens import tick as deliberation
+from torra.dashboard.trade import approvals, proposals
+from torra.dashboard.view import rendering
+from torra.dashboard.view.backing import Backing
+from torra.tick import approval
+from torra.trading import by_hand as trading_commands
 
 MOST_WORDS = 120
 """Words of parts 1 to 4 and 7: what is read within thirty seconds."""

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from entrance import OURS, TOKENS, bearer, csrf_of, desk_app, log_in, scripted_app
 from page_reader import Page, check_structure
 
-from torra import access_commands
-from torra.audit_store import SEALED, Break, first_break, seal
-from torra.dashboard.audit_log import COLUMNS
-from torra.dashboard.figures import guarded as cell
+from torra.commands import access as access_commands
+from torra.dashboard.screens.audit_log import COLUMNS
 from torra.errors import StoreUnavailable
+from torra.exhibits.text import guarded as cell
+from torra.store.audit import SEALED, Break, first_break, seal
 
 MARKUP = "<img src=x onerror=alert(1)>\u202e"
 

@@ -25,19 +25,16 @@ from click.testing import CliRunner, Result
 from instance_database import Database
 from tests import legacy_database, stores
 from tests.faults.cut_off import died_at, until_whole
-from torra import (
-    backup_files,
-    backup_restore,
-    backup_store,
-    start_check,
-    store_connection,
-    wiring,
-)
+from torra.backup import copies as backup_store
+from torra.backup import files as backup_files
+from torra.backup import restore as backup_restore
 from torra.clock import System
-from torra.command_line import main
+from torra.commands.command_line import main
+from torra.desk import start_check, wiring
 from torra.errors import ConfigError, TorraError
-from torra.kill_switch import HALT
-from torra.migrations import STEPS
+from torra.store import connection as store_connection
+from torra.store.migrations import STEPS
+from torra.trading.kill_switch import HALT
 
 SPARED = 4
 """By day one step on a file of so many is the last of a life, every night each."""
@@ -175,7 +172,7 @@ def test_what_is_stored_while_a_backup_is_made_is_wholly_in_it_or_not(
             stores.save(database, stores.NOON, 0.5)
         return real(db, target)
 
-    monkeypatch.setattr("torra.backup_store.copy", late)
+    monkeypatch.setattr("torra.backup.copies.copy", late)
     assert told("backup", home=home)["rows"]["sentiment"] == 3
     assert ticks(home / "torra.db") == 4
 
@@ -301,7 +298,7 @@ def test_a_restore_asks_first_and_a_no_changes_nothing(
     plan = told("restore", kept, home=home)
     assert plan["restored"] is False and plan["present"]["ticks_lost"] == 0
     assert [row["sid"] for row in plan["present"]["under_way"]] == ["T1"]
-    monkeypatch.setattr("torra.backup_commands.is_asked", lambda: True)
+    monkeypatch.setattr("torra.commands.backup.is_asked", lambda: True)
     result = torra("restore", kept, home=home, input="\n")
     assert result.exit_code == 0 and "Nothing was changed." in result.stdout
     assert "May be in the market now: open BUY 0.5 of BTCUSD, T1 PENDING" in result.stdout

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from tests.price_series import walk
-from torra.bar_view import BarView, Shelf
-from torra.bar_window import HistoryWindow, as_bars
 from torra.clock import duration
+from torra.market.bar_view import BarView, Shelf
+from torra.tick.bar_window import HistoryWindow, as_bars
 
 
 def frame() -> pd.DataFrame:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from torra.broker_clock import ServerClock, check, detect, shown
 from torra.errors import ConfigError
+from torra.market.broker_clock import ServerClock, check, detect, shown
 
 NEW_YORK = ServerClock.parse("new_york+7")
 ATHENS = ServerClock.parse("Europe/Athens")

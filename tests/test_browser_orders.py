@@ -12,7 +12,7 @@ from visitors import ACCESS
 
 from torra.clock import Simulated
 from torra.dashboard.app import create_app
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
 

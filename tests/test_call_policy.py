@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agent_framework import blend
 from agents.contracts import ADJUSTMENT_BOUND, VECTORS
-from torra import sentiment_rules as rules
-from torra.call_policy import largest_shift, pivotal, sampled
 from torra.config import Profile, SentimentWeights, Thresholds
+from torra.verdict import sentiment_rules as rules
+from torra.verdict.call_policy import largest_shift, pivotal, sampled
 
 T = datetime(2021, 12, 1, 12, tzinfo=UTC)
 score = st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 8))

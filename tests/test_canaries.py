@@ -23,13 +23,13 @@ from tests import vendor_line
 from tests.vendor_server import ANTHROPIC, VendorServer
 from torra.clock import token
 from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.access import SCOPES, Access
-from torra.dashboard.access_file import FILE
 from torra.dashboard.app import create_app
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.routes import every_route
-from torra.providers.addresses import _VENDORS
+from torra.dashboard.doors.access import SCOPES, Access
+from torra.dashboard.doors.access_file import FILE
+from torra.dashboard.doors.routes import every_route
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.providers.vendors.addresses import _VENDORS
 
 CHANNEL_KEY = "canarychannel0123456789abcdef0123456789abcdef"
 OURS = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}

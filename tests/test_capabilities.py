@@ -17,7 +17,7 @@ from agent_config import MODELS, VENDORS
 from docs import generate
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.providers.capabilities import (
+from torra.providers.vendors.capabilities import (
     AS_OF,
     MODELS_KNOWN,
     Capability,

@@ -15,8 +15,8 @@ from price_series import SAMPLES, sample, walk
 
 import technical_calculator
 from technical_calculator import COLUMNS, HISTORY, VECTORS, WARM_UP, score_frame
-from torra import market_structure
-from torra.market_structure import PIVOT_BARS, Swings, swings
+from torra.market import structure as market_structure
+from torra.market.structure import PIVOT_BARS, Swings, swings
 
 Frames = Callable[[pd.DataFrame], pd.DataFrame]
 EVERY_PHASE = range(700, 801)

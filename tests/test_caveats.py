@@ -13,8 +13,8 @@ from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
 from torra.replay.caveats import caveats, unheard
-from torra.replay.history import History
 from torra.replay.replaying import Costs, Plan
+from torra.replay.shards.history import History
 
 BEGIN = parse("2026-01-05")
 

@@ -36,7 +36,7 @@ from agents.registry import AGENTS
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
-from torra.spending import HOUR, LINGER, LateRows, Purse, worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()

@@ -11,10 +11,11 @@ import pytest
 from tests import desks
 from tests.channels import ENVIRONMENT, KEY, NOW, Stage
 from tests.stores import open_database
-from torra import channels, trading_commands
 from torra.bridges.protocol import QUOTE_SECONDS
 from torra.config import DeskSettings, Instance
 from torra.errors import ConfigError, DataUnavailable
+from torra.trading import by_hand as trading_commands
+from torra.trading import channels
 
 EUR = Instance(
     symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15",), feed="store",

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from torra import chart_file
-from torra.chart_file import (
+from torra.chart import screenshot as chart_file
+from torra.chart.screenshot import (
     LEAST_PIXELS,
     MOST_BYTES,
     MOST_PIXELS,

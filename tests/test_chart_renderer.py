@@ -24,8 +24,8 @@ from PIL import Image
 from price_series import walk
 
 from technical_calculator import HISTORY, score_frame
-from torra import chart_renderer
-from torra.chart_renderer import (
+from torra.chart import renderer as chart_renderer
+from torra.chart.renderer import (
     AVERAGES,
     FALLING,
     HEIGHT,
@@ -38,7 +38,7 @@ from torra.chart_renderer import (
     check_available,
     render,
 )
-from torra.chart_sheet import Sheet
+from torra.chart.sheet import Sheet
 from torra.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent

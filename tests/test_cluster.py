@@ -19,17 +19,18 @@ from tests.test_shards import SWEEPS, figures, jobs, marked, until
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError, TorraError
 from torra.evaluation.observations import same_but_time
-from torra.replay import arms, shards
-from torra.replay.cluster import (
+from torra.replay import arms
+from torra.replay.replaying import Costs, Plan, run_on
+from torra.replay.shards import shards
+from torra.replay.shards.cluster import (
     TLS_VARIABLES,
     ClusterExecutor,
     open_cluster,
     parse_address,
     tls_files,
 )
-from torra.replay.history import History
-from torra.replay.replaying import Costs, Plan, run_on
-from torra.replay.shards import Inline, JobFailed, Progress, program, run_all
+from torra.replay.shards.history import History
+from torra.replay.shards.shards import Inline, JobFailed, Progress, program, run_all
 
 # --- which addresses ------------------------------------------------------------------------------
 

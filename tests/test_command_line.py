@@ -20,11 +20,11 @@ from tests import desks, legacy_database
 from tests.fake_broker import FakeBroker
 from tests.reference_ea import Inputs, ReferenceEa
 from tests.vendor_server import Status, VendorServer
-from torra import wiring
-from torra.bar_window import LiveWindow
 from torra.clock import System, iso
-from torra.command_line import main
+from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.desk import wiring
+from torra.tick.bar_window import LiveWindow
 
 KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
@@ -189,7 +189,7 @@ def test_every_command_is_in_the_readme() -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from torra.command_line import main\n"
+        "import sys; from torra.commands.command_line import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         "print([m for m in ('pandas', 'numpy', 'flask', 'pydantic', 'apscheduler') "

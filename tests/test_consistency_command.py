@@ -15,12 +15,14 @@ from click.testing import CliRunner, Result
 
 from agents.contracts import Request
 from tests import scripted
-from torra import one_tick, wiring
 from torra.clock import iso, parse
+from torra.commands import checking as checking_commands
 from torra.config import Profile
+from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
-from torra.replay import checking_commands, consistency
-from torra.replay.consistency import SPACING, Repeated, exhibit, plan, repeat
+from torra.replay.rerun import consistency
+from torra.replay.rerun import trial_tick as one_tick
+from torra.replay.rerun.consistency import SPACING, Repeated, exhibit, plan, repeat
 from torra_trader import Seen
 
 NEWEST = parse("2021-11-18T10:00:00Z")
@@ -101,7 +103,7 @@ def test_nothing_of_the_desk_changes(tmp_path: Path) -> None:
 
 
 class Played:
-    """Stands for torra.one_tick.run: the first real trial again and again, with changes."""
+    """Stands for trial_tick.run: the first real trial again and again, with changes."""
 
     def __init__(self, seen: Seen, cost: float = 0.0, flags: tuple[str, ...] = ()) -> None:
         self.seen = seen

@@ -12,8 +12,8 @@ import pytest
 from agents.contracts import VECTORS, Completion, Request
 from tests import desks
 from torra.config import Profile, validate
-from torra.providers.rules import RulesProvider
-from torra.risk_engine import Levels, size
+from torra.providers.rules.provider import RulesProvider
+from torra.verdict.risk_engine import Levels, size
 
 EAGER = {
     "thresholds": {"buy": 0.0001, "sell": 0.0001},

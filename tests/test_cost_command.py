@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from instance_database import Database
-from torra import cost_report, wiring
 from torra.clock import System, iso, parse
-from torra.command_line import main
-from torra.ledger_store import Booking, Settlement
+from torra.commands.command_line import main
+from torra.desk import costs as cost_report
+from torra.desk import wiring
+from torra.store.ledger import Booking, Settlement
 
 NOW = parse("2026-11-21T18:00:00Z")
 HOUR = timedelta(hours=1)

@@ -13,11 +13,11 @@ from agent_config import MAX_PROMPT_BYTES, MODES, OUTPUT_TOKENS, AgentSettings
 from agents.registry import AGENTS, Agent
 from instance_database import Database
 from tests.stores import NOON, Hand, open_database
-from torra import spending
 from torra.errors import StoreUnavailable
-from torra.ledger_store import Booking
 from torra.providers.prices import PriceList
-from torra.spending import HYSTERESIS, Account, Rung, rung, tick_worst_case
+from torra.store.ledger import Booking
+from torra.tick import spending
+from torra.tick.spending import HYSTERESIS, Account, Rung, rung, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]

@@ -16,12 +16,12 @@ from page_reader import Page, check_policy, check_structure
 
 from agent_config import AgentSettings
 from instance_database import Database
-from torra import cost_report
 from torra.clock import iso, parse
-from torra.dashboard import costs
-from torra.ledger_store import Booking, Settlement
+from torra.dashboard.screens import costs
+from torra.desk import costs as cost_report
 from torra.providers.prices import PriceList
-from torra.spending import UNASKED, rung
+from torra.store.ledger import Booking, Settlement
+from torra.tick.spending import UNASKED, rung
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")
@@ -117,7 +117,7 @@ def test_a_rung_says_why_and_since_when(paying):
 
 @pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
 def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path, ceiling):
-    """The page's sentence against torra.spending: at that much the profile climbs, below it not."""
+    """The page's sentence against tick.spending: at that much the profile climbs, below it not."""
     prices = PriceList.read(tmp_path / "prices.json")
     agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)

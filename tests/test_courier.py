@@ -22,10 +22,10 @@ from torra.bridges.protocol import (
 )
 from torra.clock import Simulated
 from torra.config import Instance, Profile
-from torra.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
 from torra.errors import StoreBroken, StoreUnavailable
-from torra.kill_switch import HALT, KillSwitch
-from torra.risk_engine import DenyReason
+from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
+from torra.trading.kill_switch import HALT, KillSwitch
+from torra.verdict.risk_engine import DenyReason
 
 GOLD = Instance(
     symbol="XAUUSD", broker_symbol="XAUUSD.m", timeframes=("M15", "H1"), feed="store",

@@ -32,7 +32,7 @@ from agent_framework import blend, deliberate
 from agents import asking, sitting, stages
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
-from torra.chart_scorer import score_chart
+from torra.tick.chart_scorer import score_chart
 
 ROOT = Path(__file__).resolve().parent.parent
 DESK = MODES["budget"]

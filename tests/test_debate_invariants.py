@@ -37,9 +37,9 @@ from agents.deliberation import Deliberation
 from agents.registry import AGENTS
 from agents.risk_gate import merged
 from agents.synthesis import SIDES, Answer, adjust, synthesise
-from torra.chart_scorer import score_chart
 from torra.config import SentimentWeights, Thresholds
-from torra.sentiment_rules import composite, consensus, low_high, opening_stands, verdict
+from torra.tick.chart_scorer import score_chart
+from torra.verdict.sentiment_rules import composite, consensus, low_high, opening_stands, verdict
 
 Scaled = Callable[..., int]
 GRID = 10**8

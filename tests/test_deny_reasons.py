@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from torra.bridges.guards import GUARDS
-from torra.deny_reasons import DENIALS, DenyReason, deny_table, guard_table
+from torra.verdict.deny_reasons import DENIALS, DenyReason, deny_table, guard_table
 
 ROOT = Path(__file__).resolve().parent.parent
 GIVERS = {
     "risk_engine": (
-        "torra/risk_engine.py",
-        "torra/ticket_checks.py",
-        "torra/order_levels.py",
-        "torra/position_size.py",
+        "torra/verdict/risk_engine.py",
+        "torra/verdict/ticket_checks.py",
+        "torra/verdict/order_levels.py",
+        "torra/verdict/position_size.py",
     ),
-    "signal_bridge": ("signal_bridge.py", "torra/courier.py"),
-    "bridge": ("torra/bridges/*.py",),
-    "approval": ("torra/approval.py",),
+    "signal_bridge": ("signal_bridge.py", "torra/trading/courier.py"),
+    "bridge": ("torra/bridges/**/*.py",),
+    "approval": ("torra/tick/approval.py",),
 }
 """The parts of docs/deny_reasons.md and where their code lies."""
 

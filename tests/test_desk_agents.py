@@ -24,8 +24,8 @@ from agents.registry import AGENTS
 from docs import generate
 from scoring_rubric import RUBRICS
 from torra.config import ROOT
-from torra.market_regime import REGIME_READS
-from torra.providers.rules import RulesProvider
+from torra.market.regime import REGIME_READS
+from torra.providers.rules.provider import RulesProvider
 
 DESK = MODES["full"]
 VOICES = DESK[:-1]

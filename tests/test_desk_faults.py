@@ -19,12 +19,13 @@ from instance_database import TickKey
 from tests import desks
 from tests.stores import opening
 from tests.tries import Tries
-from torra import tick_record, wiring
-from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import Simulated, System, iso
+from torra.desk import wiring
+from torra.desk.schedule import Station
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
-from torra.schedule import Station
+from torra.tick import record as tick_record
+from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 H1 = timedelta(hours=1)
 

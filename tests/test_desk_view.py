@@ -10,14 +10,15 @@ import pytest
 from visitors import open_app
 
 from instance_database import TickKey
-from torra.brain_store import _profit
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
-from torra.dashboard import figures, reasoning
-from torra.dashboard.desk_view import DatabaseView, _gain, neighbours
-from torra.dashboard.stream_reading import brief
-from torra.risk_engine import Position
+from torra.dashboard.record import reasoning
+from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
+from torra.dashboard.view.stream_reading import brief
+from torra.exhibits import text as figures
+from torra.store.brain import _profit
+from torra.verdict.risk_engine import Position
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 STEPS = 9

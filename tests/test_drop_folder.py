@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.channels import KEY, NOW, HandClock, order
-from torra.bridges import drop_folder
-from torra.bridges.drop_folder import (
+from torra.bridges.torra import drop_folder
+from torra.bridges.torra.drop_folder import (
     FOLDERS,
     PATIENCE,
     Disk,
@@ -27,7 +27,7 @@ from torra.bridges.drop_folder import (
     Patience,
     file_name,
 )
-from torra.bridges.messages import DeskState, MessageError, Signal, decode, encode, signal_of
+from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
 from torra.errors import BridgeUnavailable
 
 NAME = file_name(1042, "T7K3Q9ZB2M4XA")

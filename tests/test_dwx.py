@@ -17,9 +17,9 @@ import pytest
 
 from tests.fake_dwx import START, FakeDwx, HandClock
 from torra import failpoints
-from torra.bridges import dwx_files
-from torra.bridges.dwx import CONFIRM_SECONDS, Dwx
-from torra.bridges.dwx_files import LastGood, parse_account
+from torra.bridges.dwx import files as dwx_files
+from torra.bridges.dwx.bridge import CONFIRM_SECONDS, Dwx
+from torra.bridges.dwx.files import LastGood, parse_account
 from torra.bridges.order_journal import OrderJournal
 from torra.bridges.protocol import Order, Recall, Report
 from torra.config import Channel

@@ -31,9 +31,10 @@ from tests.tick_tape import (
     Tick,
     tape,
 )
-from torra.bridges import guards, messages, paper
+from torra.bridges import guards, paper
 from torra.bridges.guards import REASONS, Ask, View
 from torra.bridges.protocol import Order
+from torra.bridges.torra import messages
 from torra.config import SYMBOLS, SymbolSpec
 
 pytestmark = needs_compiler

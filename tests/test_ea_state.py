@@ -30,8 +30,8 @@ from tests.compiled_ea import (
     compiled,
     needs_compiler,
 )
-from torra.bridges import book_rows, messages
 from torra.bridges.protocol import Quote
+from torra.bridges.torra import book_rows, messages
 
 pytestmark = needs_compiler
 

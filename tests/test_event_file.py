@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra import event_file
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.event_file import FIELDS, IMPACTS, MAX_NAME, CalendarFile, read_events
-from torra.scheduled_events import Event
+from torra.evidence.scheduled_events import Event
+from torra.news import event_file
+from torra.news.event_file import FIELDS, IMPACTS, MAX_NAME, CalendarFile, read_events
 
 HEADER = "time,currency,impact,name"
 PAYROLLS = "2021-11-05T12:30:00Z,USD,high,US nonfarm payrolls"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from instance_database import Database
 from tests import stores
-from torra import event_store
-from torra.envelopes import DESK_STREAM, Event
+from torra.store import streams as event_store
+from torra.store.envelopes import DESK_STREAM, Event
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
 START, WORD = Event("tick_start", "{}"), Event("agent_start", "{}")

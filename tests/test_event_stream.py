@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 import torra_trader
 from instance_database import Database
 from tests import desks, scripted, stores
-from torra import envelopes, event_stream, wiring
 from torra.config import ROOT
-from torra.envelopes import DESK_STREAM
+from torra.desk import event_stream, wiring
+from torra.desk.event_stream import EventStream
+from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
-from torra.event_stream import EventStream
-from torra.schedule import Desk
+from torra.store import envelopes
+from torra.store.envelopes import DESK_STREAM
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
 START = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.exact_sums import exact_sum, rounded, two_product, two_sum
+from torra.market.exact_sums import exact_sum, rounded, two_product, two_sum
 
 FAR_APART = st.floats(-1e9, 1e9, allow_nan=False, allow_subnormal=False)
 SCORES = st.integers(-(10**8), 10**8).map(lambda number: number / 1e8)

@@ -12,10 +12,10 @@ import pytest
 
 from torra.clock import System
 from torra.config import ROOT
-from torra.dashboard import figures
-from torra.dashboard.access import Access
 from torra.dashboard.commands import group
-from torra.symbol_databases import SymbolDatabases
+from torra.dashboard.doors.access import Access
+from torra.exhibits import text as figures
+from torra.store.host_files import SymbolDatabases
 
 STEPS = 5
 

@@ -26,7 +26,7 @@ from agent_config import MODES
 from agent_framework import blend, undebated
 from agents.contracts import VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
-from torra.chart_scorer import score_chart
+from torra.tick.chart_scorer import score_chart
 
 DESK = MODES["budget"]
 OPINIONS = frozenset(DESK) - {"risk_gate"}

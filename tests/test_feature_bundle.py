@@ -19,7 +19,7 @@ from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.price_series import mirrored, sample, walk
 from torra.clock import iso
 from torra.config import SYMBOLS
-from torra.feature_bundle import (
+from torra.evidence.feature_bundle import (
     EMA_LAG,
     FUNDAMENTALS,
     HORIZON,
@@ -30,9 +30,9 @@ from torra.feature_bundle import (
     build,
     plain,
 )
-from torra.market_regime import REGIME_READS, REGIMES
-from torra.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.scheduled_events import EventView
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.scheduled_events import EventView
+from torra.market.regime import REGIME_READS, REGIMES
 
 OPENED = datetime(2021, 11, 1, 10, tzinfo=UTC)
 CLOSED = OPENED + timedelta(minutes=15)

@@ -24,9 +24,9 @@ from agents.contracts import VECTORS, Feature, Request
 from agents.registry import AGENTS
 from agents.risk_gate import rules
 from tests import desks, scripted
-from torra import feature_bundle
 from torra.config import ROOT, Profile, validate
-from torra.feature_bundle import Bundle
+from torra.evidence import feature_bundle
+from torra.evidence.feature_bundle import Bundle
 
 FORECAST: Final = ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct")
 WILD: Final = (None, 0.0, 1e9, -1e9, 1e300, 5e-324, "up", -0.0, 99.0, -99.0)
@@ -141,32 +141,32 @@ def test_the_rules_of_the_gate_do_not_know_it(told: dict[str, Any], spread: floa
 # --- what the sources mention ---------------------------------------------------------------------
 
 BARRED: Final = (
-    "torra/risk_engine.py",
+    "torra/verdict/risk_engine.py",
     "signal_bridge.py",
-    "torra/bridges/*.py",
+    "torra/bridges/**/*.py",
     "torra_trader.py",
     "instance_database.py",
-    "torra/*_store.py",
-    "torra/signal_states.py",
-    "torra/sentiment_rules.py",
-    "torra/call_policy.py",
-    "torra/tick_debate.py",
-    "torra/tick_record.py",
-    "torra/schedule.py",
-    "torra/market_regime.py",
+    "torra/store/*.py",
+    "torra/verdict/signal_states.py",
+    "torra/verdict/sentiment_rules.py",
+    "torra/verdict/call_policy.py",
+    "torra/tick/debate.py",
+    "torra/tick/record.py",
+    "torra/desk/schedule.py",
+    "torra/market/regime.py",
     "agent_framework.py",
     "agents/risk_gate.py",
     "agents/synthesis.py",
     "agents/panel.py",
     "technical_calculator.py",
     "ath_calculator.py",
-    "torra/providers/caution.py",
+    "torra/providers/rules/caution.py",
 )
 """The path of scores, risk and execution: nothing here speaks of a forecast, even in passing."""
 
 SHOWN_BY: Final = re.compile(
-    r"torra/feature_bundle|agents/evidence|agents/\w+_(agent|researcher)|scoring_rubric"
-    r"|torra/providers/(readings|opinions|specialists)"
+    r"torra/evidence/feature_bundle|agents/evidence|agents/\w+_(agent|researcher)|scoring_rubric"
+    r"|torra/providers/rules/(readings|opinions|specialists)"
 )
 """Who may name a feature of the forecast: who makes it, and who shows it to agents or is one."""
 
@@ -203,7 +203,7 @@ def mentions(path: Path) -> list[str]:
 
 def test_nobody_else_names_it() -> None:
     naming = {name for name, path in sources() if mentions(path)}
-    assert {"torra/feature_bundle.py", "agents/evidence.py"} <= naming
+    assert {"torra/evidence/feature_bundle.py", "agents/evidence.py"} <= naming
     assert {name for name in naming if not SHOWN_BY.match(name)} == set()
 
 

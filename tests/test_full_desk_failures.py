@@ -32,8 +32,8 @@ from agents.contracts import VECTORS, Completion, Request, SourceType
 from agents.deliberation import Deliberation
 from agents.registry import AGENTS
 from tests import desks
-from torra.chart_scorer import score_chart
 from torra.config import Instance, Profile, validate
+from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
 DESK: Final = ("technical", "sentiment", "news", "key_levels", "momentum",

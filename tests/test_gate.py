@@ -14,13 +14,13 @@ from agent_config import GateSettings
 from agents.contracts import Feature, GateReason
 from agents.risk_gate import ROLE, Rules, rules
 from tests import desks
-from torra.bar_closes import next_close
 from torra.clock import Simulated, duration, parse
 from torra.config import Profile, validate
-from torra.journal_replay import replay
-from torra.replay_store import Past
-from torra.schedule import Desk
-from torra.scheduled_events import Event, EventView, around
+from torra.desk.bar_closes import next_close
+from torra.desk.schedule import Desk
+from torra.evidence.scheduled_events import Event, EventView, around
+from torra.replay.rerun.journal_replay import replay
+from torra.replay.rerun.replay_store import Past
 
 QUIET = {
     "market.spread_atr": 0.05,

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from tests.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
-from torra.bar_closes import TIMER_SLACK, BarCloses, next_close
-from torra.broker_clock import ServerClock
 from torra.clock import TIMEFRAMES, Simulated, closes, duration
+from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
 from torra.feeds.mt5_files import Mt5FilesFeed
+from torra.market.broker_clock import ServerClock
 
 CHANGES = {
     "USA spring": datetime(2026, 3, 8, tzinfo=UTC),

@@ -18,12 +18,15 @@ from instance_database import Database
 from tests import desks
 from tests.scripted_bridge import ScriptedBridge
 from tests.test_kills import TRADING
-from torra import courier, feature_bundle, risk_engine, tick_record
 from torra.bridges.protocol import Books
 from torra.clock import Simulated
 from torra.config import Instance, Profile
-from torra.courier import Addressee, Courier
-from torra.kill_switch import HALT, KillSwitch
+from torra.evidence import feature_bundle
+from torra.tick import record as tick_record
+from torra.trading import courier
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import HALT, KillSwitch
+from torra.verdict import risk_engine
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), bridge="torra_files")
 

@@ -14,12 +14,12 @@ from desk_pages import PAYING, open_pages
 from page_reader import Page, check_structure
 from visitors import bearer
 
-from torra import self_check
 from torra.clock import parse
 from torra.config import DeskSettings, Instance
-from torra.dashboard import signs
-from torra.dashboard.health import MARKS, Checkup, _sound, checkup
-from torra.dashboard.signs import LEVELS, Sign
+from torra.dashboard.screens import health_checks as signs
+from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
+from torra.dashboard.screens.health_checks import LEVELS, Sign
+from torra.desk import self_check
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -294,7 +294,7 @@ def test_the_checklist_is_what_doctor_finds_without_the_database(pages):
 
 def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch):
     looks = []
-    monkeypatch.setattr("torra.dashboard.health.glance", lambda *_: looks.append(1) or [])
+    monkeypatch.setattr("torra.dashboard.screens.health.glance", lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
     for seconds in (0, 1, 59, 60, 61):
         memory.findings(pages.backing, now + timedelta(seconds=seconds))

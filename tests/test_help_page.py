@@ -8,10 +8,11 @@ from pathlib import Path
 from page_reader import check_policy, check_structure, get
 
 from torra.config import ROOT
-from torra.dashboard import figures, surroundings
-from torra.dashboard.access import SCOPES
-from torra.dashboard.rendering import MENU
-from torra.signal_states import TRANSITIONS
+from torra.dashboard.doors.access import SCOPES
+from torra.dashboard.record import surroundings
+from torra.dashboard.view.rendering import MENU
+from torra.exhibits import text as figures
+from torra.verdict.signal_states import TRANSITIONS
 
 TEMPLATES = ROOT / "templates" / "torra_agents"
 

@@ -23,8 +23,8 @@ from hostile_texts import TEXTS
 from jinja2 import FileSystemLoader
 
 from torra.config import ROOT
-from torra.dashboard.figures import HOSTILE
-from torra.dashboard.routes import by_name, every_route
+from torra.dashboard.doors.routes import by_name, every_route
+from torra.exhibits.text import HOSTILE
 
 AGAIN = ("a plain word", "another one", "buyers hold the line", "https://news.example.com/a")
 HARMLESS = [f"word {number}" if number % 3 else AGAIN[number % 4] for number in range(5000)]

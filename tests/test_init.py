@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from torra import first_steps
-from torra.bridges.book_rows import symbol_row
-from torra.bridges.messages import Heartbeat, Symbols, encode
 from torra.bridges.protocol import Quote, SymbolTerms
-from torra.broker_symbols import kind_of, nearest, read_terms
-from torra.command_line import PlainGroup
+from torra.bridges.torra.book_rows import symbol_row
+from torra.bridges.torra.messages import Heartbeat, Symbols, encode
+from torra.commands import init as first_steps
+from torra.commands.broker_symbols import kind_of, nearest, read_terms
+from torra.commands.command_line import PlainGroup
+from torra.commands.desk_plan import Answers, Plan, Terminal, plan
+from torra.commands.init import write
 from torra.config import SYMBOLS, Profile, SymbolSpec, load_desk, load_profile
-from torra.desk_plan import Answers, Plan, Terminal, plan
 from torra.errors import ConfigError
-from torra.first_steps import write
 
 KEY = "a key of the test"
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)

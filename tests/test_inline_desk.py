@@ -30,7 +30,7 @@ from agents.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests import scripted
 from torra.providers.recorded import RecordedProvider
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
 
 ABOUT = scripted.context(features=scripted.FULL_FEATURES)
 FULL = scripted.settings(mode="full")

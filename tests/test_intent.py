@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra import risk_engine
 from torra.config import SYMBOLS, GateSettings, Profile, Risk
-from torra.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
+from torra.verdict import risk_engine
+from torra.verdict.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
 
 BTC = SYMBOLS["BTCUSD"]
 REVERSING = Profile(on_opposite="reverse")

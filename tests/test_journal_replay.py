@@ -25,12 +25,13 @@ from agents.contracts import AgentReport, ModelUnavailable, Role
 from agents.registry import AGENTS, Agent
 from instance_database import Database
 from tests import desks, journals, scripted
-from torra import chart_renderer, tick_debate
+from torra.chart import renderer as chart_renderer
 from torra.config import ROOT, Profile, validate
-from torra.journal_replay import Comparison, ThenPayer, profile_then, replay
-from torra.journal_store import Debate
-from torra.replay_store import Past
-from torra.spending import Rung
+from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_then, replay
+from torra.replay.rerun.replay_store import Past
+from torra.store.journal import Debate
+from torra.tick import debate as tick_debate
+from torra.tick.spending import Rung
 
 PROCESSES = 3
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
@@ -377,7 +378,7 @@ NEWS = Role(
 
 @dataclass(frozen=True)
 class Strict:
-    """Pays for a stage or refuses it, for the reason given (torra.tick_debate.Payer)."""
+    """Pays for a stage or refuses it, for the reason given (torra.tick.debate.Payer)."""
 
     refuses: tuple[str, ...]
     reason: str

@@ -11,11 +11,11 @@ import pytest
 
 from instance_database import Database
 from tests.stores import open_database
-from torra import kill_switch
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
-from torra.kill_switch import HALT, KillSwitch, halt_files
-from torra.store_connection import unavailable
+from torra.store.connection import unavailable
+from torra.trading import kill_switch
+from torra.trading.kill_switch import HALT, KillSwitch, halt_files
 
 
 @pytest.fixture

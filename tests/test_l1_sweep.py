@@ -12,16 +12,17 @@ import pytest
 
 from technical_calculator import score_frame
 from tests import l1_markets
-from torra import l1_trades, sentiment_rules
 from torra.clock import duration
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
-from torra.l1_sweep import Ground, Swept, sweep
-from torra.l1_verdicts import BUY, SELL
 from torra.replay.arms import ARMS
-from torra.replay.history import History, cut, load
+from torra.replay.l1 import trades as l1_trades
+from torra.replay.l1.sweep import Ground, Swept, sweep
+from torra.replay.l1.verdicts import BUY, SELL
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards.history import History, cut, load
+from torra.verdict import sentiment_rules
 
 WORDS = {BUY: "BUY", SELL: "SELL", 0: "HOLD"}
 END = datetime.fromisoformat("2021-11-20T00:00:00+00:00")

@@ -17,8 +17,8 @@ from agents.lazy_text import later
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
 from tests import scripted
-from torra.providers import readings
-from torra.providers.readings import common_readings, regime
+from torra.providers.rules import readings
+from torra.providers.rules.readings import common_readings, regime
 
 EAGER = Prompt("system", "user", "report", ("technical.rsi14",))
 

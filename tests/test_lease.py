@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from instance_database import Database
 from tests.stores import NOON, Hand, forked, key_of, open_database
 from torra.clock import iso
-from torra.tick_store import LONGEST_LEASE, lives
+from torra.store.ticks import LONGEST_LEASE, lives
 
 TTL = 6.0
 

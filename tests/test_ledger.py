@@ -21,9 +21,9 @@ from tests.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, sett
 from tests.stores import NOON, Hand, key_of, open_database
 from tests.tries import Tries
 from torra.errors import StoreUnavailable
-from torra.ledger_store import Booking, Settlement
 from torra.providers.prices import PriceList
-from torra.spending import HOUR, LINGER, LateRows, Purse, tick_worst_case, worst_case
+from torra.store.ledger import Booking, Settlement
+from torra.tick.spending import HOUR, LINGER, LateRows, Purse, tick_worst_case, worst_case
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")

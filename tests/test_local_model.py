@@ -26,12 +26,12 @@ from agents.contracts import ADJUSTMENT_BOUND as BOUND
 from agents.contracts import BLEND_WEIGHT, VECTORS
 from tests import desks, local_model
 from tests.local_model import LocalModel
-from torra.bar_window import LiveWindow
 from torra.clock import duration, iso
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.switchboard import Switchboard
+from torra.providers.vendors.switchboard import Switchboard
+from torra.tick.bar_window import LiveWindow
 
 TIMEOUT_S: Final = 600.0
 """A tick's deadline: a busy machine writes five tokens a second."""

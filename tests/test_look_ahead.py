@@ -32,15 +32,16 @@ from tests.desks import open_database
 from tests.price_series import sample, walk
 from tests.scripted import settings
 from tests.test_causality import early_swings
-from torra import feature_bundle, market_structure
-from torra.bar_window import HistoryWindow
 from torra.clock import iso
 from torra.config import NewsSettings
-from torra.feature_bundle import Bundle
-from torra.news_digest import NewsItem, NewsStatus, Subject
-from torra.news_store import NewsStore
-from torra.providers.rules import RulesProvider
-from torra.scheduled_events import Event, around
+from torra.evidence import feature_bundle
+from torra.evidence.feature_bundle import Bundle
+from torra.evidence.news_digest import NewsItem, NewsStatus, Subject
+from torra.evidence.scheduled_events import Event, around
+from torra.market import structure as market_structure
+from torra.providers.rules.provider import RulesProvider
+from torra.store.news import NewsStore
+from torra.tick.bar_window import HistoryWindow
 
 QUARTER = timedelta(minutes=15)
 SUBJECT = Subject("ACME", asset="stock", ticker="ACME", currencies=("USD",), terms=("acme",))

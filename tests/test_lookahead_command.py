@@ -14,14 +14,16 @@ from click.testing import CliRunner, Result
 from technical_calculator import score_frame
 from tests.price_series import SAMPLE_DATA, sample, walk
 from tests.test_causality import early_swings
-from torra import market_structure
-from torra.bar_window import HistoryWindow
+from torra.commands import checking as checking_commands
 from torra.config import Profile
 from torra.errors import ConfigError
-from torra.replay import checking_commands, futures, history, lookahead
-from torra.replay.futures import KINDS
-from torra.replay.history import History
-from torra.replay.lookahead import Findings, Subject, exhibit, probe
+from torra.market import structure as market_structure
+from torra.replay.rerun import futures, lookahead
+from torra.replay.rerun.futures import KINDS
+from torra.replay.rerun.lookahead import Findings, Subject, exhibit, probe
+from torra.replay.shards import history
+from torra.replay.shards.history import History
+from torra.tick.bar_window import HistoryWindow
 
 BARS = walk(1000, 41)
 FEW = BARS.iloc[:300]

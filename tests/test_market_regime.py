@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from technical_calculator import HISTORY, score_frame
 from tests.price_series import SAMPLES, mirrored, sample, walk
-from torra.market_regime import (
+from torra.market.regime import (
     GAP_ATR,
     QUIET_UPTO,
     RANGE_SPIKE_ATR,

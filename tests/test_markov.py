@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra import sentiment_rules as rules
 from torra.config import Markov
+from torra.verdict import sentiment_rules as rules
 
 T = datetime(2021, 12, 1, 12, tzinfo=UTC)
 STEP = timedelta(minutes=15)

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import desks, journals, stores
-from torra import sentiment_rules
-from torra.bar_window import HistoryWindow
 from torra.clock import Simulated, duration
 from torra.config import Markov, Profile, validate
+from torra.desk.schedule import running_order
 from torra.errors import StoreUnavailable
-from torra.memory_store import CLAIMS, MemoryStore
-from torra.providers.rules import RulesProvider
-from torra.schedule import running_order
-from torra.store_connection import TickKey
+from torra.providers.rules.provider import RulesProvider
+from torra.store.connection import TickKey
+from torra.store.memory import CLAIMS, MemoryStore
+from torra.tick.bar_window import HistoryWindow
+from torra.verdict import sentiment_rules
 from torra_trader import Edges, Outcome, run_tick
 
 BTC = "BTCUSD"

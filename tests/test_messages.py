@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.channels import KEY, NOW, ORDER
-from torra.bridges.book_rows import (
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
+from torra.bridges.torra.book_rows import (
     deal_row,
     position_row,
     read_deal,
@@ -20,7 +21,7 @@ from torra.bridges.book_rows import (
     read_symbol,
     symbol_row,
 )
-from torra.bridges.messages import (
+from torra.bridges.torra.messages import (
     CHOICES,
     LIMIT,
     LIST_LIMIT,
@@ -45,7 +46,6 @@ from torra.bridges.messages import (
     signal_of,
     volume,
 )
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 
 SIGNAL = signal_of(ORDER, channel="main", account=12345678)
 GOLDEN = (

@@ -13,9 +13,10 @@ import pytest
 from instance_database import Database
 from tests import legacy_database
 from tests.stores import NOON, PROFILE, Hand, count, open_database, save
-from torra import migrations, store_connection
 from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.store import connection as store_connection
+from torra.store import migrations
 
 TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
@@ -289,7 +290,7 @@ def test_there_is_one_connection_factory() -> None:
         for pattern in ("*.py", "agents/**/*.py", "torra/**/*.py")
         for path in ROOT.glob(pattern)
         if re.search(r"sqlite3\.connect|from sqlite3 import.*connect", path.read_text("utf-8"))
-        and path.name != "store_connection.py"
+        and path != Path(store_connection.__file__)
     ]
     assert found == []
     text = Path(store_connection.__file__).read_text(encoding="utf-8")

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from tests.fake_dwx import START, HandClock
 from tests.fake_metatrader5 import NO_IPC, FakeMetaTrader5
-from torra.bridges import mt5_terminal
-from torra.bridges.mt5_direct import CONFIRM_SECONDS, JOURNAL, Mt5Direct
-from torra.bridges.mt5_request import filling_of, lots_of, price_of, request_of
-from torra.bridges.mt5_retcodes import AMBIGUOUS, TRANSIENT, WORDS, meaning
-from torra.bridges.mt5_terminal import Terminal, load_package
+from torra.bridges.mt5 import terminal as mt5_terminal
+from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL, Mt5Direct
+from torra.bridges.mt5.request import filling_of, lots_of, price_of, request_of
+from torra.bridges.mt5.retcodes import AMBIGUOUS, TRANSIENT, WORDS, meaning
+from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.order_journal import Entry, OrderJournal
 from torra.bridges.protocol import Order, Recall, Report
 from torra.config import Channel

@@ -13,12 +13,12 @@ import pytest
 
 from tests.fake_dwx import HandClock
 from tests.fake_metatrader5 import RATES, FakeMetaTrader5
-from torra.bridges.mt5_terminal import Terminal
-from torra.broker_clock import ServerClock
+from torra.bridges.mt5.terminal import Terminal
 from torra.clock import duration
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_direct
 from torra.feeds.mt5_direct import SETTLE, Mt5DirectFeed
+from torra.market.broker_clock import ServerClock
 
 Scaled = Callable[..., int]
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -26,12 +26,12 @@ from tests.mt5_bars import (
     rows,
     text,
 )
-from torra.bar_window import LiveWindow
-from torra.broker_clock import ServerClock
 from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
 from torra.feeds.mt5_files import Mt5FilesFeed, read_sheet
+from torra.market.broker_clock import ServerClock
+from torra.tick.bar_window import LiveWindow
 
 USUAL = ServerClock.parse("new_york+7")
 OPENS = quarters(NOON, 4)

@@ -27,10 +27,10 @@ from tests.stores import Hand, open_database
 from tests.tries import Tries
 from torra.config import NewsSettings
 from torra.errors import ConfigError, StoreUnavailable
-from torra.news_digest import Answer, NewsItem, NewsStatus, Subject
-from torra.news_lexicon import score
-from torra.news_source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
-from torra.providers.addresses import address
+from torra.evidence.news_digest import Answer, NewsItem, NewsStatus, Subject
+from torra.news.lexicon import score
+from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
+from torra.providers.vendors.addresses import address
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 GOLD = Subject("XAUUSD", "gold")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES
-from torra import news_digest
-from torra.news_digest import (
+from torra.evidence import news_digest
+from torra.evidence.news_digest import (
     COUNTED,
     EVENT_WORDS,
     NewsItem,

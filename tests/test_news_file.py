@@ -17,15 +17,15 @@ from click.testing import CliRunner
 
 from news_collector import Collector
 from tests.stores import Hand, open_database
-from torra import news_source
 from torra.clock import parse
-from torra.command_line import main
+from torra.commands.command_line import main
 from torra.config import NewsSettings
 from torra.errors import ConfigError
-from torra.news_digest import COUNTED, NewsItem, NewsStatus, Subject, concerns
-from torra.news_lexicon import score
-from torra.news_shelf import LATE_FILE_S
-from torra.news_source import HeadlineFile, open_sources, read_file
+from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, Subject, concerns
+from torra.evidence.news_shelf import LATE_FILE_S
+from torra.news import source as news_source
+from torra.news.lexicon import score
+from torra.news.source import HeadlineFile, open_sources, read_file
 
 ROOT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
@@ -187,7 +187,7 @@ def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_p
 
 def test_only_a_changed_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = HeadlineFile(written(tmp_path / "n", GOOD))
-    monkeypatch.setattr("torra.news_source.read_file", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("torra.news.source.read_file", lambda path: pytest.fail("read again"))
     for _ in range(3):
         file.look()
         assert len(file.reading.between(NOON - timedelta(days=1), NOON)) == 1
@@ -231,7 +231,7 @@ def test_a_look_at_an_unchanged_file_is_no_work(
         asked.append(item.headline)
         return concerns(item, subject)
 
-    monkeypatch.setattr("torra.news_shelf.concerns", counted)
+    monkeypatch.setattr("torra.evidence.news_shelf.concerns", counted)
     desk.watch(GOLD, SETTINGS)
     for _ in range(3):
         desk.poll()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra import news_lexicon
-from torra.news_lexicon import FALLING, RISING, score
+from torra.news import lexicon as news_lexicon
+from torra.news.lexicon import FALLING, RISING, score
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_fresh_process_loads_it_with_warnings_as_errors_and_without_network() 
         "import socket\n"
         "def no(*a, **k): raise SystemExit('network')\n"
         "socket.socket.connect = no\n"
-        "from torra.news_lexicon import score\n"
+        "from torra.news.lexicon import score\n"
         "print(score('heavy losses'))"
     )
     done = subprocess.run(

@@ -25,10 +25,10 @@ from news_collector import Collector
 from tests.news_server import NewsServer, Said
 from tests.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.news_digest import NewsStatus, Subject
-from torra.news_lexicon import score
-from torra.news_reading import of_finnhub, spellings, veiled
-from torra.news_source import open_sources
+from torra.evidence.news_digest import NewsStatus, Subject
+from torra.news.lexicon import score
+from torra.news.reading import of_finnhub, spellings, veiled
+from torra.news.source import open_sources
 
 CANARY = "CANARY-7f3a/9c+1d=5e"
 START = datetime(2026, 2, 13, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from instance_database import Database
 from tests import desks
-from torra.news_digest import READ_ITEMS, NewsItem
+from torra.evidence.news_digest import READ_ITEMS, NewsItem
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

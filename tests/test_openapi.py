@@ -12,8 +12,8 @@ from page_reader import client as scripted_client
 
 from torra.config import ROOT
 from torra.dashboard import description
-from torra.dashboard.access import SCOPES
-from torra.dashboard.routes import every_route
+from torra.dashboard.doors.access import SCOPES
+from torra.dashboard.doors.routes import every_route
 
 DOCUMENT = json.loads(description.rendered())
 API = [route for route in every_route() if route.rule.startswith("/api/v1/")]

@@ -31,10 +31,10 @@ import pytest
 
 from torra.config import ROOT, Instance, Profile, validate
 from torra.evaluation.observations import TradeSeen
-from torra.l1_sweep import Ground, Swept
-from torra.l1_verdicts import BUY
-from torra.order_levels import Levels, levels
-from torra.replay.history import load
+from torra.replay.l1.sweep import Ground, Swept
+from torra.replay.l1.verdicts import BUY
+from torra.replay.shards.history import load
+from torra.verdict.order_levels import Levels, levels
 
 DECIMALS = 8
 Row = tuple[int, int, str, float, float]

@@ -7,8 +7,8 @@ import io
 import pytest
 from entrance import OURS, TOKENS, Place, bearer, csrf_of, ids_of, log_in, scripted_app
 
-from torra.dashboard.access import CSRF_HEADER, LARGEST_BODY, Visitor
-from torra.dashboard.routes import every_route
+from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, Visitor
+from torra.dashboard.doors.routes import every_route
 
 UNSAFE = [route for route in every_route() if set(route.methods) - {"GET"}]
 SCOPED = [route for route in UNSAFE if route.scope]

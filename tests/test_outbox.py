@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from instance_database import Database
 from tests.stores import NOON, PROFILE, closing, count, open_database, opening
 from torra.errors import ConfigError
-from torra.risk_engine import notional
-from torra.signal_states import HELD, TRANSITIONS
+from torra.verdict.risk_engine import notional
+from torra.verdict.signal_states import HELD, TRANSITIONS
 
 STEP = timedelta(minutes=15)
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-import torra.outlook
+import torra.desk.outlook
 from tests import desks
-from torra import event_file
 from torra.clock import System, iso
 from torra.config import ROOT, Instance, Profile, validate
+from torra.desk.outlook import Outlook, currencies_of, subject_of
+from torra.desk.schedule import Desk
 from torra.errors import ConfigError
-from torra.journal_replay import replay
-from torra.news_digest import NewsStatus
-from torra.outlook import Outlook, currencies_of, subject_of
-from torra.replay_store import Past
-from torra.schedule import Desk
-from torra.scheduled_events import EventView
+from torra.evidence.news_digest import NewsStatus
+from torra.evidence.scheduled_events import EventView
+from torra.news import event_file
+from torra.replay.rerun.journal_replay import replay
+from torra.replay.rerun.replay_store import Past
 
 HEADLINES = "headlines.jsonl"
 CALENDAR = "events.csv"
@@ -286,7 +286,7 @@ class Counted:
 @pytest.fixture
 def outlook(tmp_path: Path, monkeypatch: Any) -> Iterator[Outlook]:
     """An outlook with a calendar that is looked after all the time."""
-    monkeypatch.setattr(torra.outlook, "REFRESH_SECONDS", 0.005)
+    monkeypatch.setattr(torra.desk.outlook, "REFRESH_SECONDS", 0.005)
     write_events(tmp_path, 40.0, 400.0)
     settings = validate(Profile, {"events": {"calendar": CALENDAR}}, "a test")
     made = Outlook(tmp_path, None, {}, [settings], now=System().now)  # type: ignore[arg-type]
@@ -366,7 +366,7 @@ def test_a_dead_drive_holds_up_neither_start_nor_close(outlook: Outlook, monkeyp
     hangs = threading.Event()
     monkeypatch.setattr(event_file, "_signature", lambda _: hangs.wait(30) and None)
     for name in ("FIRST_SECONDS", "CLOSE_SECONDS"):
-        monkeypatch.setattr(torra.outlook, name, 0.02)
+        monkeypatch.setattr(torra.desk.outlook, name, 0.02)
     begun = time.monotonic()
     outlook.start()
     assert next_in(outlook) == 40.0

@@ -7,7 +7,7 @@ from demo_view import ALARM, INSTANCES, ScriptedView
 from page_reader import check_policy, check_structure, client, get
 
 from torra.config import ROOT
-from torra.dashboard import glance
+from torra.dashboard.cells import overview as glance
 
 MANY = "many"
 

@@ -20,16 +20,18 @@ from flask.testing import FlaskClient
 from visitors import ACCESS, bearer
 
 from instance_database import Database
-from torra import kill_switch, running, trading_commands
-from torra.audit_store import seal
+from torra.commands import run as running
 from torra.config import DeskSettings, Profile
 from torra.dashboard import server
-from torra.dashboard.backing import Backing
-from torra.dashboard.commanding import given
-from torra.dashboard.orders import ROUTES
-from torra.dashboard.rendering import EXTENSION
+from torra.dashboard.trade.orders import ROUTES
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.commanding import given
+from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
-from torra.kill_switch import KillSwitch
+from torra.store.audit import seal
+from torra.trading import by_hand as trading_commands
+from torra.trading import kill_switch
+from torra.trading.kill_switch import KillSwitch
 
 JSON = {"Accept": "application/json"}
 

@@ -14,9 +14,12 @@ from visitors import ACCESS, open_app
 
 from agents.contracts import VECTORS
 from torra.config import ROOT
-from torra.dashboard import arithmetic, chart_data, figures, reasoning, screens, skips
 from torra.dashboard.app import HEADERS, create_app
+from torra.dashboard.cells import chart_data, skips
+from torra.dashboard.cells import symbol as screens
 from torra.dashboard.commands import group
+from torra.dashboard.record import arithmetic, reasoning
+from torra.exhibits import text as figures
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -669,7 +672,7 @@ def test_templates_never_switch_escaping_off(path):
 
 
 def test_python_never_switches_escaping_off():
-    for path in (ROOT / "torra" / "dashboard").glob("*.py"):
+    for path in (ROOT / "torra" / "dashboard").rglob("*.py"):
         assert not re.search(r"Markup|autoescape|render_template_string", path.read_text("utf-8"))
 
 

@@ -20,23 +20,17 @@ from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
 from agents.panel import Panel
 from instance_database import Database
 from torra.config import ROOT, DeskSettings, Instance, NewsSettings
-from torra.dashboard import (
-    agreement,
-    arithmetic,
-    figures,
-    reasoning,
-    screens,
-    sources,
-    surroundings,
-    vetoes,
-)
-from torra.dashboard.cells import reason
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.stream_reading import LISTED, OWN, StreamReading
-from torra.market_regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
-from torra.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.scheduled_events import Event, EventView
-from torra.tick_record import told_events, told_news
+from torra.dashboard.cells import sources
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells.common import reason
+from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.scheduled_events import Event, EventView
+from torra.exhibits import text as figures
+from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
+from torra.tick.record import told_events, told_news
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -607,7 +601,7 @@ def test_the_overview_says_degraded():
 
 
 def _cells(record):
-    from torra.dashboard.cells import voice_cells  # noqa: PLC0415
+    from torra.dashboard.cells.common import voice_cells  # noqa: PLC0415
 
     return voice_cells("k", record)
 

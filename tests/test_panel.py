@@ -27,7 +27,7 @@ from agents.contracts import VECTORS, AgentReport, Role, SourceType
 from agents.panel import APART_FROM, NEUTRAL, Panel, measure
 from agents.registry import AGENTS
 from agents.synthesis import Answer, spread, synthesise
-from torra.chart_scorer import score_chart
+from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
 BULL, BEAR = (AGENTS[f"{side}_researcher"].role for side in ("bull", "bear"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
 from torra.config import SYMBOLS, SymbolSpec
-from torra.risk_engine import Position
+from torra.verdict.risk_engine import Position
 
 GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
 SLIPPERY = GOLD.model_copy(update={"slippage": 0.3})

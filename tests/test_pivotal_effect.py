@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from observed import random_arm, weighed
 
-from torra import call_policy, sentiment_rules
 from torra.config import Profile, Thresholds
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.recomposition import Brain
+from torra.verdict import call_policy, sentiment_rules
 
 PROFILE = Profile(thresholds=Thresholds(buy=0.34, sell=0.34))
 BRAIN = Brain.of(PROFILE)

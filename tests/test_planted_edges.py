@@ -17,11 +17,12 @@ from torra.evaluation.intervals import binomial_tail
 from torra.evaluation.multiple import LEAST_TRADES, claims
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.trade_figures import arm_figures
-from torra.replay import arms, scorecard, shards, voices
+from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, Arm, Words
-from torra.replay.history import History
 from torra.replay.replaying import Costs, Plan, run
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import shards
+from torra.replay.shards.history import History
 
 AHEAD = 16
 """Bars that the seer sees."""

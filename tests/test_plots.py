@@ -15,9 +15,10 @@ from test_palettes import READ, block, contrast, read_colours
 
 from torra.clock import parse
 from torra.config import ROOT
-from torra.dashboard.replay_files import Plot
-from torra.replay import drawing, numbers, plots, thinning, ticks
-from torra.replay.chart_layout import DRAWN, HEIGHT, LINE_HEIGHT
+from torra.exhibits import axis as ticks
+from torra.exhibits import drawing, numbers, plots, thinning
+from torra.exhibits.chart_layout import DRAWN, HEIGHT, LINE_HEIGHT
+from torra.exhibits.documents import Plot
 
 START = parse("2021-12-01T00:00:00Z")
 FAR = 1e15

@@ -17,7 +17,6 @@ from agent_config import MAX_PROMPT_BYTES, MODELS, OUTPUT_TOKENS, VENDORS
 from agents.replies import SCHEMAS
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.providers.capabilities import MODELS_KNOWN
 from torra.providers.prices import (
     CHAT_TOKENS,
     OUTPUT_ALLOWANCE,
@@ -26,6 +25,7 @@ from torra.providers.prices import (
     UNKNOWN,
     PriceList,
 )
+from torra.providers.vendors.capabilities import MODELS_KNOWN
 
 TODAY = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LIST = PriceList(now=lambda: TODAY)

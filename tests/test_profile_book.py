@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from torra import profile_book
 from torra.config import ROOT, DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
-from torra.profile_book import ProfileBook, usable
-from torra.profile_fields import (
+from torra.profiles import book as profile_book
+from torra.profiles.book import ProfileBook, usable
+from torra.profiles.fields import (
     ABSENT,
     DEFAULT,
     canonical,
@@ -27,8 +27,8 @@ from torra.profile_fields import (
     shown,
     written,
 )
-from torra.profile_fields import settings as every_setting
-from torra.profile_guard import LOOSENS, SECTIONS, command_line, compare, direction, loosening
+from torra.profiles.fields import settings as every_setting
+from torra.profiles.guard import LOOSENS, SECTIONS, command_line, compare, direction, loosening
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 DESK = DeskSettings(instances=(Instance(symbol="BTCUSD"),))

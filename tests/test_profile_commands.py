@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests import stores
 from torra.clock import System
-from torra.profile_commands import profile
+from torra.commands.profile import profile
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_loosening_needs_a_yes(home):
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2)])
 def test_a_person_at_a_terminal_is_asked(home, monkeypatch, answer, code):
-    monkeypatch.setattr("torra.profile_commands.on_terminal", lambda: True)
+    monkeypatch.setattr("torra.commands.profile.on_terminal", lambda: True)
     asked = call(home, "set", "default", "risk.max_positions", 5, given=answer)
     assert asked.exit_code == code
     assert "This loosens what guards the account:\nrisk.max_positions: 3 -> 5" in asked.output

@@ -14,18 +14,18 @@ from demo_view import ScriptedView
 from page_reader import Page
 from visitors import ACCESS, bearer, open_app
 
-from torra import one_tick
-from torra.adoption import Refit
 from torra.config import DeskSettings, Profile
-from torra.dashboard import profile_form, profiles, trials
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.limits import RateLimits
-from torra.dashboard.trials import Trials, bounded
+from torra.dashboard.doors.limits import RateLimits
+from torra.dashboard.settings import profile_form, profiles, trials
+from torra.dashboard.settings.trials import Trials, bounded
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk.adoption import Refit
 from torra.errors import ConfigError
-from torra.profile_book import ProfileBook
-from torra.profile_fields import DEFAULT, canonical, changed, settings
+from torra.profiles.book import ProfileBook
+from torra.profiles.fields import DEFAULT, canonical, changed, settings
 from torra.providers.registry import open_provider
+from torra.replay.rerun import trial_tick as one_tick
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 API = "/api/v1/profiles/default"
@@ -465,7 +465,7 @@ def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
 
 
 def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
-    monkeypatch.setattr("torra.adoption.PATIENCE", 0.0)
+    monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
     told = threading.Event()
     monkeypatch.setattr(desk, "refit", replace(desk.refit, tell=lambda _: told.set()))
     with desk.stations["BTCUSD"].lock:

@@ -64,12 +64,12 @@ from scoring_rubric import (
     visible,
 )
 from technical_calculator import INDICATORS, score_frame
-from torra import feature_bundle
 from torra.clock import duration, iso
 from torra.config import SYMBOLS, NewsSettings, SymbolSpec
-from torra.market_regime import REGIME_READS
-from torra.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.scheduled_events import EventView
+from torra.evidence import feature_bundle
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.scheduled_events import EventView
+from torra.market.regime import REGIME_READS
 
 GOLDEN = Path(__file__).parent / "golden"
 ROLES = (*MODES["full"], "chart_scorer")

@@ -21,7 +21,6 @@ from agents.contracts import CallRecord, Completion, Request
 from instance_database import Database
 from tests import desks, stores
 from tests.tries import Tries
-from torra import schedule, wiring
 from torra.clock import duration, iso
 from torra.config import (
     LONGEST_NEWS_HOURS,
@@ -31,9 +30,10 @@ from torra.config import (
     Profile,
     validate,
 )
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
-from torra.news_digest import NewsItem
+from torra.evidence.news_digest import NewsItem
 
 DAY = timedelta(days=1)
 STEP = duration("M15")

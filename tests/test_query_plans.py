@@ -18,10 +18,10 @@ from page_reader import COMPILED
 from visitors import open_app
 
 from tests import large_database
-from torra import store_connection
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.routes import every_route
+from torra.dashboard.doors.routes import every_route
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.store import connection as store_connection
 
 BOUNDED = {
     "provider_blocks": "one row for each vendor that is not asked",

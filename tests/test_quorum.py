@@ -12,7 +12,7 @@ from agent_config import MODES, QUORUM_FROM
 from agents.contracts import ModelUnavailable, SourceType
 from agents.panel import quorate
 from agents.registry import AGENTS, Agent
-from torra.chart_scorer import score_chart
+from torra.tick.chart_scorer import score_chart
 
 FULL = MODES["full"]
 ANALYSTS = tuple(name for name in FULL if AGENTS[name].role.kind == "analyst")

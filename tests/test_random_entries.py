@@ -12,7 +12,6 @@ from arm_trades import arm_of
 
 from technical_calculator import score_frame
 from tests import l1_markets
-from torra.bar_window import as_bars
 from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.config import Profile, SymbolSpec
@@ -23,8 +22,9 @@ from torra.evaluation.random_entries import (
     random_entries,
     random_entries_exhibit,
 )
-from torra.order_levels import Levels, levels
 from torra.replay.entries import END, beside_random
+from torra.tick.bar_window import as_bars
+from torra.verdict.order_levels import Levels, levels
 
 
 def spec(**changes: float) -> SymbolSpec:

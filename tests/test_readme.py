@@ -7,10 +7,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from torra.command_line import main
+from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.desk.write_off import MISSED, NO_BAR
 from torra.feeds.door import Refusal
-from torra.write_off import MISSED, NO_BAR
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

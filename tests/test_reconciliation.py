@@ -19,7 +19,7 @@ import pytest
 from tests.broker_histories import FOREIGN, MAGICS, NOON, SID, History, Row, opening, seconds
 from torra.bridges.protocol import Books, BrokerDeal, BrokerPosition
 from torra.clock import iso, parse
-from torra.findings import (
+from torra.trading.findings import (
     LOOKS,
     Amended,
     Closed,
@@ -38,8 +38,8 @@ from torra.findings import (
     learned,
     missing_key,
 )
-from torra.reconciliation import reconcile
-from torra.signal_states import EXECUTED, SENT, UNEXECUTED
+from torra.trading.reconciliation import reconcile
+from torra.verdict.signal_states import EXECUTED, SENT, UNEXECUTED
 
 
 def held(sid: str = SID, **more: Any) -> Row:

@@ -24,9 +24,9 @@ from instance_database import Database
 from scoring_rubric import request_hash
 from tests import stores
 from torra.clock import duration, iso, parse
-from torra.journal_store import journal_history
 from torra.providers.recorded import LONGEST_REPLY, RecordedProvider
-from torra.tick_record import spoken
+from torra.store.journal import journal_history
+from torra.tick.record import spoken
 
 QUARTER = duration("M15")
 

@@ -23,11 +23,11 @@ import pytest
 from tests.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, MAGIC, NOW, Stage, closing, order
 from tests.fake_broker import FakeBroker, Fault, Request
 from tests.reference_ea import POINTS, ReferenceEa
-from torra.bridges.drop_folder import file_name
 from torra.bridges.guards import REASONS, SCOPES
-from torra.bridges.messages import Ack, decode, encode, seal, signal_of
 from torra.bridges.protocol import Order, Recall, Report
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
+from torra.bridges.torra.drop_folder import file_name
+from torra.bridges.torra.messages import Ack, decode, encode, seal, signal_of
 from torra.clock import System
 from torra.config import Channel
 

@@ -14,13 +14,15 @@ import pytest
 from click import _termui_impl
 from click.testing import CliRunner, Result
 
-from torra import wiring
-from torra.command_line import main
+from torra.commands import replay as commands
+from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.dashboard.replay_files import Document
+from torra.desk import wiring
 from torra.errors import ConfigError
-from torra.replay import commands, folders, reporting, scorecard, shards
+from torra.exhibits.documents import Document
+from torra.replay import folders, reporting, scorecard
 from torra.replay.folders import made_of, seen_of
+from torra.replay.shards import shards
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
 PERIOD = ["--from", "2021-11-20", "--to", "2021-11-21"]

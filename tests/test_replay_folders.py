@@ -25,11 +25,13 @@ from torra.evaluation.observations import (
     as_json,
     tick_of,
 )
-from torra.replay import folders, report, shards, trials, voices
+from torra.exhibits import report
+from torra.replay import folders, voices
 from torra.replay.arms import ARMS
-from torra.replay.checkpoints import Checkpoint
-from torra.replay.history import History
 from torra.replay.replaying import FOLDER, Plan, run, run_on
+from torra.replay.shards import shards, trials
+from torra.replay.shards.checkpoints import Checkpoint
+from torra.replay.shards.history import History
 
 NAME = "trial"
 

@@ -17,9 +17,9 @@ from replay_exhibits import demo_document
 
 from torra.clock import iso, parse
 from torra.config import ROOT
-from torra.dashboard import replay_files
-from torra.dashboard.replay_files import Document, Shelf, allowed
-from torra.replay import report
+from torra.exhibits import documents as replay_files
+from torra.exhibits import report
+from torra.exhibits.documents import Document, Shelf, allowed
 
 DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])

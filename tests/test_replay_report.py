@@ -14,11 +14,11 @@ from browser import PHONE, Visit, chromium, findings, needs_browser, only_nightl
 from hostile_texts import TEXTS
 from replay_exhibits import ARMS, BEGIN, FEW, demo_document, exhibits
 
-from torra.dashboard.figures import HOSTILE
-from torra.dashboard.replay_files import LARGEST, Document, Shelf
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit, Line, Plot
-from torra.replay import pages, report
+from torra.exhibits import pages, report
+from torra.exhibits.documents import LARGEST, Document, Shelf
+from torra.exhibits.text import HOSTILE
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 PLAIN = Exhibit("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")

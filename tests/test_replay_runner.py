@@ -21,14 +21,15 @@ from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
-from torra.l1_sweep import Ground
-from torra.l1_trades import left_open
-from torra.replay import arms, parcels, runner, shards, voices
+from torra.replay import arms, runner, voices
 from torra.replay.arms import ARMS
-from torra.replay.checkpoints import Checkpoint
-from torra.replay.history import History, cut, load
+from torra.replay.l1.sweep import Ground
+from torra.replay.l1.trades import left_open
 from torra.replay.replaying import Costs, Plan, run, run_on
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import parcels, shards
+from torra.replay.shards.checkpoints import Checkpoint
+from torra.replay.shards.history import History, cut, load
 from torra_trader import run_tick
 
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")

@@ -20,14 +20,15 @@ import signal_bridge
 from tests.channels import HandClock, Stage
 from tests.fake_broker import Fault
 from tests.stores import open_database
-from torra import approval, risk_engine
 from torra.clock import duration, floor
 from torra.config import Instance, Profile
-from torra.courier import Addressee, Courier
 from torra.errors import ConfigError
-from torra.kill_switch import KillSwitch
-from torra.signal_states import EXECUTED, UNEXECUTED
-from torra.store_connection import TickKey
+from torra.store.connection import TickKey
+from torra.tick import approval
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict import risk_engine
+from torra.verdict.signal_states import EXECUTED, UNEXECUTED
 from torra_trader import signal_life
 
 EUR = Instance(

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra import risk_engine
 from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, GateSettings, Profile, Risk
-from torra.deny_reasons import DenyReason
-from torra.risk_engine import HALTING, Account, Levels, Ticket, check
+from torra.verdict import risk_engine
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check
 
 BTC = SYMBOLS["BTCUSD"]
 PLAIN = Profile()

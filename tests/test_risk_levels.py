@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from torra import risk_engine
 from torra.config import SYMBOLS, Risk, SymbolSpec
-from torra.position_size import lot_denials
-from torra.risk_engine import DenyReason, Levels
+from torra.verdict import risk_engine
+from torra.verdict.position_size import lot_denials
+from torra.verdict.risk_engine import DenyReason, Levels
 
 BTC, EUR, GOLD = SYMBOLS["BTCUSD"], SYMBOLS["EURUSD"], SYMBOLS["XAUUSD"]
 

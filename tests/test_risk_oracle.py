@@ -20,7 +20,16 @@ import pytest
 from tests.random_tickets import PLAIN, random_case, random_spec
 from tests.risk_oracle import UNROUNDED, exactly, fits, oracle
 from torra.config import Risk, SymbolSpec
-from torra.risk_engine import Account, DenyReason, Levels, Ticket, check, levels, review, size
+from torra.verdict.risk_engine import (
+    Account,
+    DenyReason,
+    Levels,
+    Ticket,
+    check,
+    levels,
+    review,
+    size,
+)
 
 SEED = 20_260_714
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from entrance import Place, bearer, ids_of
 
-from torra.dashboard.routes import every_route
+from torra.dashboard.doors.routes import every_route
 
 ROUTES = every_route()
 RANK = {"read": 0, "approve": 1, "admin": 2}

@@ -28,8 +28,8 @@ from tests.switchboards import (
 from torra.errors import ConfigError
 from torra.providers import registry
 from torra.providers.registry import check, open_provider
-from torra.providers.routing import RoutedProvider
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
+from torra.providers.vendors.routing import RoutedProvider
 
 HAIKU = MODELS["anthropic"]["quick"]
 FLASH = MODELS["google"]["quick"]

@@ -34,11 +34,11 @@ from agents.contracts import (
 from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
 from torra.errors import ConfigError
-from torra.feature_bundle import build
-from torra.providers.readings import ADX, READERS, readings, regime
+from torra.evidence.feature_bundle import build
 from torra.providers.registry import PROVIDERS, open_provider
-from torra.providers.rules import RulesProvider
-from torra.providers.specialists import CLASSES, TABLES, ordinals
+from torra.providers.rules.provider import RulesProvider
+from torra.providers.rules.readings import ADX, READERS, readings, regime
+from torra.providers.rules.specialists import CLASSES, TABLES, ordinals
 
 PROVIDER = RulesProvider()
 TECHNICAL, BULL, BEAR, GATE = (

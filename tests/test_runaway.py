@@ -12,10 +12,10 @@ import signal_bridge
 from instance_database import Database
 from tests import desks
 from tests.stores import NOON, Hand, open_database, opening
-from torra import risk_engine
 from torra.clock import iso
 from torra.config import Profile
-from torra.risk_engine import Action
+from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Action
 
 HOUR = timedelta(hours=1)
 PROFILE = Profile()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.scheduled_events import REACH, Event, EventView, around
+from torra.evidence.scheduled_events import REACH, Event, EventView, around
 
 NOW = datetime(2021, 11, 5, 12, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)

@@ -47,10 +47,10 @@ from tests import desks, journals
 from tests.tries import Tries
 from torra.clock import System
 from torra.config import Profile, validate
-from torra.journal_replay import replay
 from torra.providers.prices import PriceList
-from torra.providers.rules import RulesProvider
-from torra.spending import HOUR, Account
+from torra.providers.rules.provider import RulesProvider
+from torra.replay.rerun.journal_replay import replay
+from torra.tick.spending import HOUR, Account
 
 Scaled = Callable[..., int]
 FULL = MODES["full"]

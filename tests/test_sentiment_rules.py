@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.contracts import VECTORS
-from torra import sentiment_rules as rules
 from torra.config import Profile, SentimentWeights, Thresholds
+from torra.verdict import sentiment_rules as rules
 
 T = datetime(2021, 12, 1, 12, tzinfo=UTC)
 WEIGHTS = Profile().timeframe_weights

@@ -17,7 +17,7 @@ from flask import request
 from visitors import open_app
 
 from torra.dashboard import server
-from torra.dashboard.access import LARGEST_BODY
+from torra.dashboard.doors.access import LARGEST_BODY
 from torra.errors import ConfigError
 
 SELECT_ENDS = 1024

@@ -18,14 +18,15 @@ from visitors import open_app
 from agents.contracts import VECTORS, Request
 from instance_database import TickKey
 from tests import desks, journals, scripted
-from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import Simulated, duration
 from torra.config import Profile
-from torra.dashboard import agreement, arithmetic, proposals, reasoning
-from torra.journal_replay import replay
-from torra.providers.rules import RulesProvider
-from torra.schedule import Desk, running_order
-from torra.tick_debate import SHADOW
+from torra.dashboard.record import agreement, arithmetic, reasoning
+from torra.dashboard.trade import proposals
+from torra.desk.schedule import Desk, running_order
+from torra.providers.rules.provider import RulesProvider
+from torra.replay.rerun.journal_replay import replay
+from torra.tick.bar_window import HistoryWindow, LiveWindow
+from torra.tick.debate import SHADOW
 
 DECIDED = (
     "l1", "composite", "consensus", "verdict", "l1_composite", "l1_consensus", "l1_verdict", "low",

@@ -22,8 +22,8 @@ from tests.price_series import sample, walk
 from tests.tries import Tries
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.replay import packed_bars, shards
-from torra.replay.shards import (
+from torra.replay.shards import packed_bars, shards
+from torra.replay.shards.shards import (
     Inline,
     Job,
     JobFailed,
@@ -261,7 +261,7 @@ import sys
 from pathlib import Path
 from tests import shard_jobs
 from tests.test_shards import jobs
-from torra.replay.shards import processes, run_all
+from torra.replay.shards.shards import processes, run_all
 folder, keep = map(Path, sys.argv[1:])
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
@@ -335,7 +335,7 @@ def test_the_program_counts_every_module_that_is_shipped() -> None:
 
 def test_workers_begin_without_the_numerical_libraries() -> None:
     """Else they would have started their threads before they are told how many."""
-    code = "import torra.replay.shards, sys; sys.exit('numpy' in sys.modules)"
+    code = "import torra.replay.shards.shards, sys; sys.exit('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

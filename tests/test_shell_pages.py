@@ -12,8 +12,8 @@ from visitors import ACCESS
 
 from torra.config import DeskSettings
 from torra.dashboard.app import create_app
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
 
 
 @pytest.fixture

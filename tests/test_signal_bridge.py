@@ -19,8 +19,8 @@ from tests.scripted_bridge import ScriptedBridge
 from torra.bridges.paper import PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable
-from torra.risk_engine import DenyReason, Levels, SignalDraft
-from torra.signal_states import TRANSITIONS, UNEXECUTED, check_transition
+from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
+from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
 
 BAR = datetime(2021, 12, 1, 11, 45, tzinfo=UTC)
 T = BAR + timedelta(minutes=15)

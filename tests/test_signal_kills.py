@@ -29,16 +29,16 @@ from tests.reference_ea import POINTS as EA_POINTS
 from tests.reference_ea import VARIABLE as EA_VARIABLE
 from tests.reference_ea import Inputs, ReferenceEa
 from tests.stores import open_database
-from torra import courier as courier_module
-from torra import reconciliation
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System, floor
 from torra.config import Channel, Instance, Profile
-from torra.courier import Addressee, Courier
 from torra.failpoints import ON_THE_WAY, VARIABLE, reach
-from torra.kill_switch import HALT, KillSwitch
-from torra.risk_engine import Levels, SignalDraft
-from torra.signal_states import UNEXECUTED
+from torra.trading import courier as courier_module
+from torra.trading import reconciliation
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import HALT, KillSwitch
+from torra.verdict.risk_engine import Levels, SignalDraft
+from torra.verdict.signal_states import UNEXECUTED
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

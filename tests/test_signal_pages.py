@@ -17,13 +17,14 @@ from flask.testing import FlaskClient
 from page_reader import Page, check_structure
 
 from tests.stores import closing
-from torra import adoption
-from torra.dashboard import figures, signals, trade_rows
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.findings import External, Late, LevelsMoved, Missing, alarm_of
-from torra.risk_engine import DenyReason
-from torra.signal_states import SENT, TRANSITIONS
+from torra.dashboard.trade import signals, trade_rows
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import adoption
+from torra.exhibits import text as figures
+from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
+from torra.verdict.risk_engine import DenyReason
+from torra.verdict.signal_states import SENT, TRANSITIONS
 
 
 @pytest.fixture

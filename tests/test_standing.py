@@ -18,16 +18,18 @@ from agents.contracts import VECTORS
 from instance_database import Database
 from tests import desks, stores
 from tests.test_shadow import go_on, run, trading
-from torra import one_tick, promotion, schedule
+from torra.commands import standing as standing_commands
 from torra.config import Instance, Profile, validate
-from torra.dashboard import signs
+from torra.dashboard.screens import health_checks as signs
+from torra.desk import promotion, schedule
+from torra.desk.promotion import Promotions, Subject, fingerprint
+from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
 from torra.evaluation.promotion_rule import Evidence, Rule
-from torra.promotion import Promotions, Subject, fingerprint
-from torra.providers.rules import RulesProvider
-from torra.replay import live, standing_commands
-from torra.replay.seen import tick_seen
-from torra.schedule import Desk
+from torra.providers.rules.provider import RulesProvider
+from torra.replay import live
+from torra.replay.rerun import trial_tick as one_tick
+from torra.replay.shards.seen import tick_seen
 
 EARNED = trading("earned")
 MARK = fingerprint(EARNED)

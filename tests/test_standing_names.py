@@ -14,14 +14,14 @@ import pytest
 from instance_database import Database, TickKey
 from tests import desks, observed
 from tests.test_shadow import trading
-from torra import promotion
-from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import Simulated, duration
 from torra.config import Instance, Profile
+from torra.desk import promotion
+from torra.desk.promotion import Promotions, Subject, fingerprint
 from torra.evaluation import promotion_evidence
 from torra.evaluation.promotion_rule import Evidence, Rule
-from torra.promotion import Promotions, Subject, fingerprint
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
+from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 FIRST = Instance(symbol="BTCUSD", timeframes=("M15",))
 SECOND = Instance(name="btc-two", symbol="BTCUSD", timeframes=("M15",))

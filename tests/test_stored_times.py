@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from torra.clock import iso, parse
-from torra.stored_times import unreadable
+from torra.store.stored_times import unreadable
 
 TABLE = "CREATE TABLE lease (renewed_at TEXT)"
 

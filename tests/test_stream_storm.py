@@ -26,13 +26,14 @@ from agents.contracts import Completion, Request
 from instance_database import Database
 from tests import desks
 from torra.config import DeskSettings, Profile
-from torra.dashboard import server, streaming
-from torra.dashboard.backing import Backing
-from torra.dashboard.stream_slots import MOST
-from torra.envelopes import DESK_STREAM
+from torra.dashboard import server
+from torra.dashboard.screens import streaming
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.stream_slots import MOST
+from torra.desk.event_stream import EventStream
 from torra.errors import DataUnavailable, StoreUnavailable
-from torra.event_stream import EventStream
 from torra.providers.registry import open_provider
+from torra.store.envelopes import DESK_STREAM
 
 WAIT = 20.0
 READERS = 6

@@ -22,17 +22,20 @@ from werkzeug.test import EnvironBuilder
 
 from instance_database import Database
 from tests import stores
-from torra import event_store
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.dashboard import access_file, server, streaming, tidings
-from torra.dashboard.access import IDLE_SECONDS, Access
+from torra.dashboard import broadcasts as tidings
+from torra.dashboard import server
 from torra.dashboard.app import TorraOverlay, create_app
-from torra.dashboard.backing import Backing
-from torra.dashboard.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
-from torra.dashboard.streaming import Follower
-from torra.envelopes import DESK_STREAM, Event
-from torra.event_stream import EventStream
+from torra.dashboard.doors import access_file
+from torra.dashboard.doors.access import IDLE_SECONDS, Access
+from torra.dashboard.screens import streaming
+from torra.dashboard.screens.streaming import Follower
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
+from torra.desk.event_stream import EventStream
+from torra.store import streams as event_store
+from torra.store.envelopes import DESK_STREAM, Event
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
 START, WORD = Event("tick_start", '{"a":1}'), Event("agent_start", '{"phase":"analysts"}')
@@ -213,7 +216,7 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
         raise RuntimeError("not now")
 
     write(database, [START])
-    monkeypatch.setattr(f"torra.dashboard.streaming.{part}", fail)
+    monkeypatch.setattr(f"torra.dashboard.screens.streaming.{part}", fail)
     assert client.get("/api/v1/streams/t").status_code == 500
     assert backing.slots.held == 0
 

@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests import l1_markets
-from torra.command_line import main
+from torra.commands.command_line import main
 from torra.config import Instance
-from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
-from torra.l1_sweep import Ground
-from torra.replay import trials
+from torra.exhibits.documents import Document
 from torra.replay.grids import cells
-from torra.replay.history import History
+from torra.replay.l1.sweep import Ground
+from torra.replay.shards import trials
+from torra.replay.shards.history import History
 from torra.replay.sweep_jobs import swept
 from torra.replay.sweeps import Sweeping, check_folds, sweep_cells
 

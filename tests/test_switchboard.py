@@ -34,14 +34,14 @@ from tests.switchboards import (
     good,
     vendor_of,
 )
-from torra.providers import switchboard as module
-from torra.providers.addresses import Address
-from torra.providers.event_loop import EventLoop
-from torra.providers.openai_compatible import FORM_KEPT, unfenced
-from torra.providers.switchboard import Switchboard
-from torra.providers.transport import MAX_REPLY_BYTES, Guard, ReplyUnreadable
-from torra.providers.vendor import JPEG, PNG, Fault, picture_type, retry_after
-from torra.providers.wire import CURRENT, Wire
+from torra.providers.vendors import switchboard as module
+from torra.providers.vendors.addresses import Address
+from torra.providers.vendors.event_loop import EventLoop
+from torra.providers.vendors.openai_compatible import FORM_KEPT, unfenced
+from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.transport import MAX_REPLY_BYTES, Guard, ReplyUnreadable
+from torra.providers.vendors.vendor import JPEG, PNG, Fault, picture_type, retry_after
+from torra.providers.vendors.wire import CURRENT, Wire
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
@@ -688,7 +688,7 @@ def test_nothing_runs_before_it_is_needed():
 def test_a_name_that_is_looked_up_for_long_does_not_hold_up_the_end_of_the_process():
     code = """
 import asyncio, socket, time
-from torra.providers.event_loop import EventLoop
+from torra.providers.vendors.event_loop import EventLoop
 socket.getaddrinfo = lambda *args, **named: time.sleep(60)
 
 async def look_up(until):
@@ -1049,7 +1049,7 @@ import sys
 from agent_config import AgentSettings
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.switchboard import Switchboard
+from torra.providers.vendors.switchboard import Switchboard
 heavy = ("anthropic", "openai", "google.genai", "httpx2", "genai_prices")
 open_provider(AgentSettings()).close()
 assert not [name for name in heavy if name in sys.modules], sys.modules.keys() & set(heavy)
@@ -1072,7 +1072,7 @@ import socket, threading
 from agent_config import AgentSettings
 from tests.switchboards import Prices, a_request
 from torra.providers.registry import open_provider
-from torra.providers.switchboard import Switchboard
+from torra.providers.vendors.switchboard import Switchboard
 listener = socket.create_server(("127.0.0.1", 0))
 place = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 way = Switchboard({"TORRA_OPENAI_BASE_URL": place}, prices=Prices())

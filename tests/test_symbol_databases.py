@@ -14,8 +14,8 @@ import pytest
 from torra.clock import System
 from torra.config import Instance
 from torra.errors import ConfigError
-from torra.sentiment_store import FED
-from torra.symbol_databases import SymbolDatabases, files_of
+from torra.store.host_files import SymbolDatabases, files_of
+from torra.store.sentiment import FED
 
 LEGACY_ROWS = 20
 
@@ -118,7 +118,7 @@ def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host):
 
 
 def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(desk, host, monkeypatch):
-    monkeypatch.setattr("torra.symbol_databases.GUEST_BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     ours = files(desk, host)
     ours.start()
     desk.heard.append(ours.hear)
@@ -146,7 +146,7 @@ def wait_for(true, seconds=10.0):
 
 
 def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
-    monkeypatch.setattr("torra.symbol_databases.COMPARE_EVERY", 3)
+    monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 3)
     ours = files(desk, host)
     desks.step(desk)
     ours.start()
@@ -173,7 +173,7 @@ def test_rows_that_their_owner_took_out_stay_out(desk, host):
 
 
 def test_a_file_that_is_busy_at_the_start_is_made_ready_later(desk, host, monkeypatch):
-    monkeypatch.setattr("torra.symbol_databases.GUEST_BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     with closing(sqlite3.connect(host, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         ours = files(desk, host)

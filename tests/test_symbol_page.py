@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import check_policy, check_structure, client, get
 
-from torra import clock, sentiment_rules
+from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard import chart_data, figures, screens, state_odds, timelines
-from torra.dashboard.glance import first_tick
+from torra.dashboard.cells import chart_data, state_odds, timelines
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells.overview import first_tick
+from torra.exhibits import text as figures
+from torra.verdict import sentiment_rules
 
 ADDRESS = "/symbol/BTCUSD/M15"
 STEP = timedelta(minutes=15)

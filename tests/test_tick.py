@@ -20,11 +20,11 @@ import torra_trader
 from agents.contracts import VECTORS, Completion, Request
 from tests import desks
 from tests.tries import Tries
-from torra.bar_window import LiveWindow
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
 from torra.providers.registry import open_provider
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
+from torra.tick.bar_window import LiveWindow
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
@@ -390,7 +390,7 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
         writers[-1].start()
         assert held.wait(5)
 
-    monkeypatch.setattr("torra.tick_debate.LateAnswers.watch", the_tick_is_stored)
+    monkeypatch.setattr("torra.tick.debate.LateAnswers.watch", the_tick_is_stored)
     monkeypatch.setattr("signal_bridge.publish_pending", told)
     monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")

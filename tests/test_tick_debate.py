@@ -13,13 +13,13 @@ import pytest
 
 from agents.contracts import Completion, Request
 from tests import desks
-from torra import chart_renderer
+from torra.chart import renderer as chart_renderer
 from torra.clock import System
 from torra.config import Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
-from torra.providers.rules import RulesProvider
-from torra.spending import HOUR, Account, tick_worst_case
+from torra.providers.rules.provider import RulesProvider
+from torra.tick.spending import HOUR, Account, tick_worst_case
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
 COST = 0.0004

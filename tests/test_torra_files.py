@@ -16,9 +16,11 @@ import pytest
 
 from tests.channels import ACCOUNT, INPUTS, KEY, NOW, Stage, closing, order
 from tests.test_drop_folder import FaultyDisk, files, sharing
-from torra.bridges import torra_files
-from torra.bridges.drop_folder import Disk, file_name
-from torra.bridges.messages import (
+from torra.bridges.protocol import Bridge, Recall, Report
+from torra.bridges.torra import bridge as torra_files
+from torra.bridges.torra.bridge import TorraFiles, folder_of
+from torra.bridges.torra.drop_folder import Disk, file_name
+from torra.bridges.torra.messages import (
     TAIL_LENGTH,
     Ack,
     DeskState,
@@ -29,11 +31,9 @@ from torra.bridges.messages import (
     encode,
     seal,
 )
-from torra.bridges.protocol import Bridge, Recall, Report
-from torra.bridges.torra_files import TorraFiles, folder_of
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
-from torra.risk_engine import DenyReason
+from torra.verdict.risk_engine import DenyReason
 
 
 @pytest.fixture

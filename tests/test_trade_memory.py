@@ -19,9 +19,9 @@ from tests.stores import NOON, open_database, opening
 from tests.test_feature_bundle import bundle
 from torra.clock import iso
 from torra.config import Markov
-from torra.dashboard.reasoning import memory_rows
-from torra.sentiment_rules import memory_view
-from torra.trade_outcome import REMEMBERED, judge, remembered
+from torra.dashboard.record.reasoning import memory_rows
+from torra.verdict.sentiment_rules import memory_view
+from torra.verdict.trade_outcome import REMEMBERED, judge, remembered
 
 HOUR = timedelta(hours=1)
 KEYS = ("side", "outcome", "r_multiple", "evolution", "hours_ago")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torra.bridges.paper import Bar, PaperPosition, advance
 from torra.clock import iso
 from torra.config import SYMBOLS
-from torra.trade_outcome import (
+from torra.verdict.trade_outcome import (
     SCRATCH_R,
     VERDICTS,
     Evolution,

@@ -12,12 +12,15 @@ from click.testing import CliRunner, Result
 
 from instance_database import Database
 from tests.stores import opening
-from torra import approval, risk_engine, trading_commands, wiring
 from torra.clock import System, floor
-from torra.command_line import main
+from torra.commands.command_line import main
 from torra.config import Profile
+from torra.desk import wiring
 from torra.errors import StoreUnavailable
-from torra.store_connection import TickKey
+from torra.store.connection import TickKey
+from torra.tick import approval
+from torra.trading import by_hand as trading_commands
+from torra.verdict import risk_engine
 
 MINUTE = timedelta(minutes=1)
 

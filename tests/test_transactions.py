@@ -17,10 +17,10 @@ import pytest
 
 from instance_database import Database
 from tests.stores import NOON, count, key_of, open_database, opening, save
-from torra import store_connection
 from torra.clock import System
 from torra.config import ROOT
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
+from torra.store import connection as store_connection
 
 FOREVER = 60.0
 

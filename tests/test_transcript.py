@@ -13,8 +13,8 @@ from page_reader import get
 from agents.contracts import AgentReport, DebateContext, Evidence, Feature
 from agents.evidence import grounded
 from scoring_rubric import visible
-from torra.dashboard import citations, difference, inputs, reasoning, summary
-from torra.dashboard import transcript as transcripts
+from torra.dashboard.record import citations, difference, inputs, reasoning, summary
+from torra.dashboard.record import transcript as transcripts
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 

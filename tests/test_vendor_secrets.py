@@ -43,12 +43,12 @@ from tests.vendor_server import (
     VendorServer,
 )
 from torra.config import DeskSettings
-from torra.dashboard.desk_view import DatabaseView
+from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
-from torra.providers import transport
-from torra.providers.addresses import Address, address
-from torra.providers.switchboard import Switchboard
-from torra.providers.wire import Wire
+from torra.providers.vendors import transport
+from torra.providers.vendors.addresses import Address, address
+from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.wire import Wire
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PROXIES: Final = (

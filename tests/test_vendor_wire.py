@@ -41,7 +41,7 @@ from tests.vendor_server import (
     VendorServer,
     texts,
 )
-from torra.providers.capabilities import capability
+from torra.providers.vendors.capabilities import capability
 
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
 PICTURE: Final = b"\x89PNG\r\n\x1a\n" + bytes(range(64))

@@ -22,12 +22,14 @@ from benchmarks import bench_pages
 from tests import large_database
 from tests.stores import flat
 from torra.clock import duration, iso
-from torra.dashboard import cells, glance, views
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.kept import Kept
-from torra.dashboard.stream_reading import BRIEF, StreamReading, brief
-from torra.store_connection import TickKey
+from torra.dashboard.cells import common as cells
+from torra.dashboard.cells import overview as glance
+from torra.dashboard.screens import views
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.stream_reading import BRIEF, StreamReading, brief
+from torra.store.connection import TickKey
 
 PAGES = ("overview", "symbol", "tick")
 SMALL, LARGER = 2_250, 5_000

@@ -20,16 +20,17 @@ from visitors import ACCESS, LoggedIn, bearer, open_app
 
 from agent_config import MODES
 from agents.contracts import VECTORS, ModelUnavailable
-from torra import envelopes
 from torra.clock import iso
 from torra.config import DeskSettings, Profile
-from torra.dashboard import figures, watched, watching
 from torra.dashboard.app import create_app
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.dashboard.rendering import MENU
-from torra.event_stream import EventStream
-from torra.providers.rules import RulesProvider
+from torra.dashboard.screens import watched, watching
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.rendering import MENU
+from torra.desk.event_stream import EventStream
+from torra.exhibits import text as figures
+from torra.providers.rules.provider import RulesProvider
+from torra.store import envelopes
 
 NOW = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
 KEY = "BTCUSD|M15|2021-11-10T10:00:00Z"

@@ -13,7 +13,8 @@ from page_reader import get
 
 from agent_config import FALLBACK_SHARE, STAGE_SHARE
 from agents.contracts import VECTORS
-from torra.dashboard import figures, waterfall
+from torra.dashboard.record import waterfall
+from torra.exhibits import text as figures
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 

@@ -19,8 +19,8 @@ LEFT_OUT = shutil.ignore_patterns(
 LOOK = """
 from torra.config import CHECKOUT, ROOT, load_profile
 from torra.dashboard import create_app
-from torra.dashboard.access import Access
-from torra.dashboard.desk_view import DeskView
+from torra.dashboard.doors.access import Access
+from torra.dashboard.view.desk_view import DeskView
 from torra.feeds.sample import SampleFeed
 
 class Bare:

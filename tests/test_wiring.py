@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.stores import opening
-from torra import wiring
 from torra.clock import System
 from torra.config import ROOT
+from torra.desk import wiring
+from torra.desk.outlook import Outlook
+from torra.desk.schedule import Desk
 from torra.errors import ConfigError
-from torra.outlook import Outlook
-from torra.schedule import Desk
 
 
 def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:

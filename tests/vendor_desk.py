@@ -15,9 +15,9 @@ import torra_trader
 from agent_config import AgentSettings
 from agents.contracts import VECTORS
 from tests import desks
-from torra.bar_window import HistoryWindow, LiveWindow
 from torra.clock import duration
 from torra.config import Profile, validate
+from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 TIMEFRAME: Final = "H1"
 

@@ -17,10 +17,10 @@ from agent_config import AgentSettings
 from agents.contracts import Completion, Request
 from tests import scripted
 from tests.vendor_server import ANTHROPIC, GOOGLE, OPENAI, VENDORS, VendorServer
-from torra.chart_scorer import score_chart
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.switchboard import Switchboard
+from torra.providers.vendors.switchboard import Switchboard
+from torra.tick.chart_scorer import score_chart
 
 KEY_NAME: Final = {
     ANTHROPIC: "ANTHROPIC_API_KEY",

@@ -6,8 +6,8 @@ admin's, so that tests of figures need not log in.
 
 from __future__ import annotations
 
-from torra.dashboard.access import SCOPES, Access
 from torra.dashboard.app import create_app
+from torra.dashboard.doors.access import SCOPES, Access
 
 ACCESS = Access({scope: f"token-to-{scope}" for scope in SCOPES}, "a key that signs sessions")
 

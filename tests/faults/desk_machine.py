@@ -41,12 +41,14 @@ from tests.faults.desk_world import (
 )
 from tests.faults.mortal import STAGE
 from tests.reference_ea import POINTS as EA_POINTS
-from torra import approval, settlement, trading_commands
 from torra.clock import floor
 from torra.errors import ConfigError, TorraError
 from torra.failpoints import POINTS
-from torra.kill_switch import KillSwitch
-from torra.reconciliation import SETTLE_SECONDS
+from torra.tick import approval
+from torra.trading import by_hand as trading_commands
+from torra.trading import settlement
+from torra.trading.kill_switch import KillSwitch
+from torra.trading.reconciliation import SETTLE_SECONDS
 from torra_trader import signal_life
 
 QUARTER = timedelta(minutes=15)

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from torra import bar_window
 from torra.clock import duration
 from torra.config import SYMBOLS
-from torra.replay.history import aggregate
+from torra.replay.shards.history import aggregate
+from torra.tick import bar_window
 
 OPENING = datetime(2026, 2, 11, 8, 2, tzinfo=UTC)
 """When the desk's first life begins, two minutes after a close."""

@@ -27,7 +27,7 @@ from tests.faults.desk_world import INSTANCES, ON_CHANNEL, PROFILES, World
 from tests.risk_oracle import oracle
 from torra.clock import duration, parse
 from torra.config import Profile
-from torra.risk_engine import Account, Levels, Ticket
+from torra.verdict.risk_engine import Account, Levels, Ticket
 
 HELD = ("FILLED", "PARTIAL", "PENDING", "PUBLISHED", "CLAIMED", "PLACED", "UNKNOWN", "WAITING")
 GONE = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")

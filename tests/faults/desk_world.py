@@ -1,8 +1,8 @@
 """A home, a channel, a broker, and the lives of a desk in it, all on a clock that is set by hand.
 
 The desk, its database, courier, kill switch and bridge are the real ones, put together as
-torra.wiring does it but for the threads: whoever plays gives each its turn. The other side of the
-channel is the reference Expert Advisor. A life ends politely (`stop`), killed (`Crash`), or it
+torra.desk.wiring does it but for the threads: whoever plays gives each its turn. The other side of
+the channel is the reference Expert Advisor. A life ends politely (`stop`), killed (`Crash`), or it
 freezes and thaws when another has taken over. Market and models play along; what must hold
 meanwhile is desk_witness's.
 """
@@ -29,14 +29,14 @@ from tests.faults.desk_market import OPENING, Feed, price_at
 from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
 from tests.reference_ea import ReferenceEa
 from tests.stores import open_database
-from torra import migrations
-from torra.adoption import Refit
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import SYMBOLS, Channel, Instance, Profile, validate
-from torra.courier import Addressee, Courier
-from torra.kill_switch import HALT, KillSwitch
-from torra.schedule import Desk, Station
+from torra.desk.adoption import Refit
+from torra.desk.schedule import Desk, Station
+from torra.store import migrations
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import HALT, KillSwitch
 from torra_trader import Outcome
 
 LEASE = 330.0
@@ -318,7 +318,7 @@ class Life:
         return True
 
     def begin(self) -> None:
-        """Open everything as torra.wiring does, and try for the lease."""
+        """Open everything as torra.desk.wiring does, and try for the lease."""
         world = self.world
         self.database = open_mortal(world.folder / "torra.db", world.clock.now, self.doom)
         self.switch = KillSwitch(world.files, self.database)

@@ -20,9 +20,9 @@ import numpy as np
 from tests import desks, stores
 from torra.clock import System
 from torra.config import Profile, validate
+from torra.desk.schedule import Desk, Station
+from torra.desk.timers import Timers
 from torra.providers.registry import open_provider
-from torra.schedule import Desk, Station
-from torra.timers import Timers
 
 LEASE_SECONDS = 240.0
 """Long, so that a simulated day has fewer renewals; the desk looks at itself every third of it."""

@@ -28,10 +28,10 @@ from tests import desks
 from tests.scripted import completion, honest
 from torra.clock import Simulated, iso
 from torra.config import Profile
+from torra.desk.schedule import Desk
 from torra.failpoints import VARIABLE
 from torra.providers.prices import PriceList
-from torra.schedule import Desk
-from torra.spending import Account, Rung
+from torra.tick.spending import Account, Rung
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"

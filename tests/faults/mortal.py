@@ -25,8 +25,8 @@ import pytest
 
 from instance_database import Database
 from torra import failpoints
-from torra.bridges.drop_folder import Disk
-from torra.store_connection import _Held
+from torra.bridges.torra.drop_folder import Disk
+from torra.store.connection import _Held
 from torra.time_limit import TimeLimit
 
 STEPS = tuple(name for name in vars(Disk) if not name.startswith("_"))

@@ -19,7 +19,7 @@ from typing import Any
 import sqlite_utils
 
 from tests import legacy_database
-from torra import migrations
+from torra.store import migrations
 
 WORDS = re.compile(r"(\w+) (?:TEXT|INTEGER)[^,]*?CHECK \(\1 IN \(([^)]*)\)\)")
 MARKS = "Zürich → 東京\r\n\t'quoted'"

@@ -16,7 +16,7 @@ STAGES: Final = "agents/stages.py"
 FENCE: Final = "agents/fence.py"
 SITTING: Final = "agents/sitting.py"
 DOOR: Final = "torra/feeds/door.py"
-SPENDING: Final = "torra/spending.py"
+SPENDING: Final = "torra/tick/spending.py"
 PRICES: Final = "torra/providers/prices.py"
 
 TEST_REPLIES: Final = "tests/test_replies.py::"
@@ -82,7 +82,7 @@ DEBATE: Final = (
         "news-first-seen",
         "M3",
         "headlines count from when they were published, not from when they were seen",
-        "torra/news_digest.py",
+        "torra/evidence/news_digest.py",
         "if item.first_seen <= as_of and ",
         "if item.published <= as_of and ",
         (

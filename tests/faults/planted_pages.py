@@ -9,9 +9,9 @@ from typing import Final
 
 from tests.faults.planting import Fault
 
-ACCESS: Final = "torra/dashboard/access.py"
+ACCESS: Final = "torra/dashboard/doors/access.py"
 APP: Final = "torra/dashboard/app.py"
-STREAMS: Final = "torra/event_store.py"
+STREAMS: Final = "torra/store/streams.py"
 
 ORIGINS: Final = "tests/test_origin_checks.py::"
 TEST_ACCESS: Final = "tests/test_access.py::"
@@ -88,7 +88,7 @@ PAGES: Final = (
         "key-elsewhere",
         "doors",
         "a request to another place than the vendor's is given its key",
-        "torra/providers/transport.py",
+        "torra/providers/vendors/transport.py",
         '        wire.failure = "misdirected"\n        raise',
         "        pass\n    if False:\n        raise",
         ("tests/test_vendor_secrets.py::test_a_request_to_another_place_is_given_no_key",),
@@ -161,7 +161,7 @@ PAGES: Final = (
         "login-back-off",
         "doors",
         "who fails to log in may try as often as he likes",
-        "torra/dashboard/limits.py",
+        "torra/dashboard/doors/limits.py",
         "            known.count, known.at = known.count + 1, now\n",
         "            known.at = now\n",
         (TEST_ACCESS + "test_who_fails_waits_twice_as_long_each_time",),
@@ -179,7 +179,7 @@ PAGES: Final = (
         "token-file",
         "doors",
         "tokens that others can read are used",
-        "torra/dashboard/access_file.py",
+        "torra/dashboard/doors/access_file.py",
         'if os.name == "posix" and stat.S_IMODE(mode) & OTHERS:',
         "if False:",
         (TEST_ACCESS + "test_a_file_that_others_can_read_is_refused_with_the_remedy",),
@@ -197,7 +197,7 @@ PAGES: Final = (
         "audit-seal",
         "doors",
         "a changed entry of the audit log is not found",
-        "torra/audit_store.py",
+        "torra/store/audit.py",
         '        if row["hash"] != seal(row):\n',
         "        if False:\n",
         (AUDIT + "test_a_changed_entry_is_found",),
@@ -206,7 +206,7 @@ PAGES: Final = (
         "audit-chain",
         "doors",
         "an entry that was sealed anew is not found",
-        "torra/audit_store.py",
+        "torra/store/audit.py",
         '        if row["previous"] != last["hash"]:\n',
         "        if False:\n",
         (AUDIT + "test_an_entry_that_was_sealed_anew_breaks_the_one_after_it",),

@@ -9,12 +9,12 @@ from typing import Final
 
 from tests.faults.planting import Fault
 
-STORE: Final = "torra/backup_store.py"
-FILES: Final = "torra/backup_files.py"
-RESTORE: Final = "torra/backup_restore.py"
-CHECK: Final = "torra/start_check.py"
-STEPS: Final = "torra/first_steps.py"
-TIMES: Final = "torra/stored_times.py"
+STORE: Final = "torra/backup/copies.py"
+FILES: Final = "torra/backup/files.py"
+RESTORE: Final = "torra/backup/restore.py"
+CHECK: Final = "torra/desk/start_check.py"
+STEPS: Final = "torra/commands/init.py"
+TIMES: Final = "torra/store/stored_times.py"
 
 BACKUP: Final = "tests/test_backup.py::"
 BEGIN: Final = "tests/faults/test_start.py::"
@@ -245,7 +245,7 @@ START: Final[tuple[Fault, ...]] = (
         "start-halts",
         "R4",
         "what a start found halts nothing",
-        "torra/running.py",
+        "torra/commands/run.py",
         "            desk.kill_switch.fault(halted)\n",
         "",
         (
@@ -257,7 +257,7 @@ START: Final[tuple[Fault, ...]] = (
         "end-suspended",
         "L3",
         "the main thread waits for a signal without ever looking",
-        "torra/running.py",
+        "torra/commands/run.py",
         "            clock.sleep(LOOK_EVERY)\n",
         "            threading.Event().wait()\n",
         (

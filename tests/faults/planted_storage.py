@@ -9,12 +9,12 @@ from typing import Final
 
 from tests.faults.planting import Edit, Fault
 
-CONNECTION: Final = "torra/store_connection.py"
-SCHEMA: Final = "torra/migrations.py"
-DROP: Final = "torra/bridges/drop_folder.py"
-TICKS: Final = "torra/tick_store.py"
-SIGNALS: Final = "torra/signal_store.py"
-DESK: Final = "torra/schedule.py"
+CONNECTION: Final = "torra/store/connection.py"
+SCHEMA: Final = "torra/store/migrations.py"
+DROP: Final = "torra/bridges/torra/drop_folder.py"
+TICKS: Final = "torra/store/ticks.py"
+SIGNALS: Final = "torra/store/signals.py"
+DESK: Final = "torra/desk/schedule.py"
 TICK: Final = "torra_trader.py"
 
 TRANSACTIONS: Final = "tests/test_transactions.py::"
@@ -162,7 +162,7 @@ STORAGE: Final = (
         "disk-fault-halts-courier",
         "D6",
         "a desk whose database failed while it sent goes on trading",
-        "torra/courier.py",
+        "torra/trading/courier.py",
         '            self._kill_switch.fault(f"store: {error}")\n',
         "            pass\n",
         ("tests/test_courier.py::test_a_broken_database_halts_the_desk",),
@@ -396,7 +396,7 @@ STORAGE: Final = (
         "skip-recorded",
         "T2",
         "a bar that is skipped leaves no row",
-        "torra/write_off.py",
+        "torra/desk/write_off.py",
         "database.skip_ticks(part, epoch)",
         "pass",
         ("tests/test_tick.py::test_a_broken_tick_ends_as_a_skip_that_names_the_fault",),

@@ -9,15 +9,15 @@ from typing import Final
 
 from tests.faults.planting import Fault
 
-CHECKS: Final = "torra/ticket_checks.py"
+CHECKS: Final = "torra/verdict/ticket_checks.py"
 BRIDGE: Final = "signal_bridge.py"
-SWITCH: Final = "torra/kill_switch.py"
-MESSAGES: Final = "torra/bridges/messages.py"
-HEALTH: Final = "torra/bridges/advisor_health.py"
-COURIER: Final = "torra/courier.py"
+SWITCH: Final = "torra/trading/kill_switch.py"
+MESSAGES: Final = "torra/bridges/torra/messages.py"
+HEALTH: Final = "torra/bridges/torra/advisor_health.py"
+COURIER: Final = "torra/trading/courier.py"
 ADVISOR: Final = "mql5/TorraBridge.mq5"
 TICK: Final = "torra_trader.py"
-APPROVAL: Final = "torra/approval.py"
+APPROVAL: Final = "torra/tick/approval.py"
 
 RISK: Final = "tests/test_risk_checks.py::"
 TEST_BRIDGE: Final = "tests/test_signal_bridge.py::"
@@ -87,7 +87,7 @@ TRADING: Final = (
         "size-rounds-up",
         "R2",
         "a size is rounded up to the next step",
-        "torra/position_size.py",
+        "torra/verdict/position_size.py",
         "lots = step * (allowed * exact(scale) // step)",
         "lots = step * -(-allowed * exact(scale) // step)",
         ("tests/test_risk_oracle.py::test_the_loss_at_the_stop_stays_in_its_budget",),
@@ -187,7 +187,7 @@ TRADING: Final = (
         "halt-while-writing",
         "R4",
         "HALT is not asked again when a signal's text is written",
-        "torra/bridges/drop_folder.py",
+        "torra/bridges/torra/drop_folder.py",
         "                self._heed_halt()\n",
         "",
         (FILES + "test_a_halt_that_comes_while_an_order_is_written_stops_it",),
@@ -339,7 +339,7 @@ TRADING: Final = (
         "stranger-reduces",
         "R7",
         "a position that nobody knows stops no openings",
-        "torra/findings.py",
+        "torra/trading/findings.py",
         '"EXTERNAL", text, reduces=True)',
         '"EXTERNAL", text, reduces=False)',
         (TEST_COURIER + "test_a_strange_position_stops_openings_and_raises_one_alarm",),

@@ -19,10 +19,10 @@ from torra.clock import System
 ID: Final = "risk-arithmetic"
 
 SOURCES: Final = (
-    "torra/risk_engine.py",
-    "torra/ticket_checks.py",
-    "torra/position_size.py",
-    "torra/order_levels.py",
+    "torra/verdict/risk_engine.py",
+    "torra/verdict/ticket_checks.py",
+    "torra/verdict/position_size.py",
+    "torra/verdict/order_levels.py",
 )
 TESTS: Final = (
     "tests/test_intent.py",
@@ -55,56 +55,56 @@ BROKEN_TICKET: Final = (
 
 SPARED: Final = (
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         'leaving = position if any(leg.kind == "close" for leg in wanted.legs) else None',
         'leaving = position if (any(leg.kind == "close" for leg in wanted.legs)) or True else None',
         "without a closing leg there is no position: whoever holds one and opens, closes it first",
     ),
-    Spared("torra/risk_engine.py", "lots=math.nan,", "lots=None,", BROKEN_TICKET),
+    Spared("torra/verdict/risk_engine.py", "lots=math.nan,", "lots=None,", BROKEN_TICKET),
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         "levels=Levels(math.nan, math.nan, math.nan, atr),",
         "levels=Levels(math.nan, None, math.nan, atr),",
         BROKEN_TICKET,
     ),
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         "levels=Levels(math.nan, math.nan, math.nan, atr),",
         "levels=Levels(math.nan, math.nan, None, atr),",
         BROKEN_TICKET,
     ),
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         "return ticket, in_order((found, *objections(ticket, account, spec, profile)))",
         "return ticket, in_order((found, *objections(ticket, account, None, profile)))",
         BROKEN_TICKET + ": no check that needs the symbol is asked",
     ),
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         "looks = (sent,) if sent.lots == full.lots else (sent, full)",
         "looks = (sent,) if (sent.lots == full.lots) and False else (sent, full)",
         "two looks at the same ticket find what one does; the first is only quicker",
     ),
     Spared(
-        "torra/risk_engine.py",
+        "torra/verdict/risk_engine.py",
         "gross_notional=0.0 if account.gross_notional >= 0 > left else left,",
         "gross_notional=0.0 if account.gross_notional >= 0 >= left else left,",
         "nothing left is 0.0 either way",
     ),
     Spared(
-        "torra/ticket_checks.py",
+        "torra/verdict/ticket_checks.py",
         "wins, trades = account.win_rates.get(ticket.side, (0, 0))",
         "wins, trades = account.win_rates.get(ticket.side, (1, 0))",
         "with no trades the wins are not looked at: min_trades_for_ev is 1 at least",
     ),
     Spared(
-        "torra/position_size.py",
+        "torra/verdict/position_size.py",
         "def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) -> float:",
         "def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 2.0) -> float:",
         "a multiplier above 1 is cut to 1",
     ),
     Spared(
-        "torra/position_size.py",
+        "torra/verdict/position_size.py",
         "scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0",
         "scale = max(0.0, min(multiplier, 1.0)) if (not math.isnan(multiplier)) or True else 0.0",
         "in this order of the arguments max and min make zero of NaN too; the question says it",

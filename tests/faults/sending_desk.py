@@ -22,12 +22,12 @@ from tests.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, HandClock
 from tests.fake_broker import FakeBroker
 from tests.reference_ea import ReferenceEa
 from tests.test_kills import TRADING
-from torra.bar_closes import next_close
-from torra.bridges.messages import DeskState, Signal, decode
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
+from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile
-from torra.courier import Addressee, Courier
-from torra.kill_switch import HALT, KillSwitch
+from torra.desk.bar_closes import next_close
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import HALT, KillSwitch
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",), bridge="torra_files", channel="main")
 MARKET = {"digits": 2, "tick_size": 0.01, "tick_value": 0.01, "contract_size": 1.0}

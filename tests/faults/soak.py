@@ -39,13 +39,14 @@ from tests import desks
 from tests.fake_broker import FakeBroker
 from tests.reference_ea import Inputs, ReferenceEa
 from tests.visitors import open_app
-from torra import channels, wiring
-from torra.bar_closes import next_close
 from torra.clock import Simulated, iso, parse
 from torra.config import DeskSettings
-from torra.dashboard.backing import Backing
-from torra.dashboard.desk_view import DatabaseView
-from torra.schedule import Desk
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import wiring
+from torra.desk.bar_closes import next_close
+from torra.desk.schedule import Desk
+from torra.trading import channels
 
 START: Final = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
 KEY: Final = "the key of a soak's channel, of 32 bytes and more"

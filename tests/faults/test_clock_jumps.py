@@ -25,8 +25,8 @@ from instance_database import Database
 from tests import desks, stores
 from tests.faults.jumping_world import World, any_jump, live, open_desk
 from tests.tries import Tries
-from torra import schedule, timers
 from torra.clock import Scaled, System, duration, iso, parse
+from torra.desk import schedule, timers
 from torra.errors import StoreUnavailable
 
 STOP_SECONDS = 600.0

@@ -22,11 +22,11 @@ import pytest
 
 from tests.faults.recorded_life import life
 from tests.faults.test_power_cut import checkpointed
-from torra import start_check, wiring
-from torra.bar_closes import next_close
 from torra.clock import Simulated
+from torra.desk import start_check, wiring
+from torra.desk.bar_closes import next_close
 from torra.errors import ConfigError
-from torra.kill_switch import HALT
+from torra.trading.kill_switch import HALT
 
 READ_AT_START = (
     ("lease", "renewed_at"),

@@ -26,7 +26,7 @@ from tests import desks
 from tests.faults import lives
 from tests.tries import DiskWitness, Tries, Witness, without_full_collections
 from torra.clock import Scaled, System, parse
-from torra.schedule import LEASE_SECONDS, Desk
+from torra.desk.schedule import LEASE_SECONDS, Desk
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

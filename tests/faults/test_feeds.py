@@ -26,17 +26,17 @@ import torra_trader
 from tests import desks
 from tests.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from tests.tries import Tries
-from torra.bar_window import LiveWindow
-from torra.broker_clock import ServerClock
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
+from torra.desk.schedule import Station
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
-from torra.risk_engine import DenyReason
-from torra.schedule import Station
+from torra.market.broker_clock import ServerClock
+from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
+from torra.verdict.risk_engine import DenyReason
 from torra_trader import Outcome
 
 TIMEFRAMES = ("M1", "M5", "M15", "M30", "H1", "H4", "D1")

@@ -20,14 +20,15 @@ from tests import desks, test_dwx
 from tests.channels import ENVIRONMENT, Stage, order
 from tests.faults.hung_share import Share
 from tests.tries import Tries
-from torra import channels, kill_switch, wiring
-from torra.bridges import dwx_files
-from torra.bridges.limited_disk import LimitedDisk
+from torra.bridges.dwx import files as dwx_files
+from torra.bridges.torra.limited_disk import LimitedDisk
 from torra.clock import System
+from torra.desk import wiring
 from torra.errors import BridgeUnavailable
-from torra.kill_switch import KillSwitch
-from torra.risk_engine import DenyReason
 from torra.time_limit import TimeLimit
+from torra.trading import channels, kill_switch
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict.risk_engine import DenyReason
 
 LIMIT = 0.2
 

@@ -25,8 +25,8 @@ from tests import desks, stores
 from tests.faults.books import torn
 from tests.test_tick import profile
 from torra.clock import System, iso
+from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
-from torra.schedule import Desk
 
 LOCKING = """
 import sqlite3, sys, time

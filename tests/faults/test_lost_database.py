@@ -15,11 +15,14 @@ import pytest
 from tests import stores
 from tests.faults.test_start import refused, starts, torra, type_it
 from tests.test_backup import furnish, garble, state
-from torra import access_commands, lost_database, start_check
-from torra.bridges import dwx, mt5_direct
-from torra.dashboard import access_file
+from torra import home as lost_database
+from torra.bridges.dwx import bridge as dwx
+from torra.bridges.mt5 import bridge as mt5_direct
+from torra.commands import access as access_commands
+from torra.dashboard.doors import access_file
+from torra.desk import start_check
 from torra.errors import ConfigError
-from torra.kill_switch import HALT, state_folder
+from torra.trading.kill_switch import HALT, state_folder
 
 
 def ordered(home: Path, name: str) -> None:

@@ -15,7 +15,7 @@ from scripted import Raises, Scripted, context, debate, settings
 from agents.contracts import Request, SourceType
 from tests.faults import malformed
 from tests.test_debate_invariants import bits, holds
-from torra.chart_scorer import score_chart
+from torra.tick.chart_scorer import score_chart
 
 SEATS = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 SCORER = "chart_scorer"

@@ -21,7 +21,7 @@ import sqlite_utils
 from tests.faults.old_schemas import build, kept, only
 from tests.stores import open_database
 from tests.test_migrations import _migrate_in_child, backups, schema_of
-from torra import migrations
+from torra.store import migrations
 
 NEWEST = int(migrations.STEPS[-1][:4])
 

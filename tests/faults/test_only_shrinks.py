@@ -23,8 +23,8 @@ from agents.registry import AGENTS
 from agents.risk_gate import merged
 from agents.synthesis import Answer, adjust, moved, synthesise
 from torra.config import Profile, Risk
-from torra.order_levels import Levels
-from torra.position_size import size
+from torra.verdict.order_levels import Levels
+from torra.verdict.position_size import size
 
 LOUD: Final = (0.3, -0.3, 0.3, -0.3, 0.0, -0.0, 5e-324, 0.15, -0.15, None)
 """What an agent says that wants to move a score as far as it goes, and no number at all."""

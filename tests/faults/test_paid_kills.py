@@ -22,7 +22,7 @@ import pytest
 from tests import desks
 from tests.faults import lives
 from torra.clock import parse
-from torra.spending import HOUR
+from torra.tick.spending import HOUR
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

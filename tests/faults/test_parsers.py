@@ -32,19 +32,24 @@ from agents import replies
 from agents.contracts import ModelUnavailable
 from agents.registry import AGENTS
 from tests.channels import ORDER
-from torra import backup_files, backup_restore, backup_store, first_steps
-from torra.bridges import book_rows, dwx_files, messages
+from torra.backup import copies as backup_store
+from torra.backup import files as backup_files
+from torra.backup import restore as backup_restore
+from torra.bridges.dwx import files as dwx_files
 from torra.bridges.order_journal import Entry, OrderJournal
-from torra.chart_file import MOST_BYTES, Picture, read_picture
+from torra.bridges.torra import book_rows, messages
+from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
+from torra.commands import init as first_steps
 from torra.config import ROOT, DeskSettings, Profile, read
-from torra.dashboard import access_file, replay_files
+from torra.dashboard.doors import access_file
 from torra.errors import ConfigError
-from torra.event_file import read_events
+from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
 from torra.feeds.mt5_files import HEADER, read_sheet
-from torra.news_reading import figures, listed, of_alpha_vantage, of_finnhub, read_lines
+from torra.news.event_file import read_events
+from torra.news.reading import figures, listed, of_alpha_vantage, of_finnhub, read_lines
 from torra.providers.prices import PriceList
-from torra.replay.checkpoints import read_arm
+from torra.replay.shards.checkpoints import read_arm
 
 KEY = "0123456789abcdef0123456789abcdef"
 EXAMPLES = ROOT / "examples"

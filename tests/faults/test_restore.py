@@ -20,9 +20,13 @@ import pytest
 
 from tests import legacy_database, stores
 from tests.test_backup import SETTINGS, everything, furnish, garble, killed_at_work, ticks
-from torra import backup_commands, backup_files, backup_restore, backup_store, start_check
+from torra.backup import copies as backup_store
+from torra.backup import files as backup_files
+from torra.backup import restore as backup_restore
+from torra.commands import backup as backup_commands
+from torra.desk import start_check
 from torra.errors import ConfigError, TorraError
-from torra.store_connection import connect_reader, uri_of
+from torra.store.connection import connect_reader, uri_of
 
 OPEN = 12
 """Signals that are under way, more than are shown."""

@@ -22,11 +22,11 @@ from apscheduler.events import EVENT_JOB_MISSED
 from instance_database import TickKey
 from technical_calculator import HISTORY
 from tests import desks
-from torra import schedule, write_off
 from torra.clock import Scaled, iso
 from torra.config import Instance
+from torra.desk import schedule, write_off
+from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
-from torra.timers import Timers
 from torra_trader import Outcome
 
 INSTANCES = 50

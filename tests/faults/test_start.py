@@ -28,17 +28,20 @@ from click.testing import CliRunner, Result
 from tests import large_database, stores
 from tests.faults.cut_off import died_at, until_whole
 from tests.test_backup import everything, furnish, garble, state, ticks
-from torra import first_steps, migrations, running, start_check, wiring
 from torra.clock import System
-from torra.command_line import main
+from torra.commands import init as first_steps
+from torra.commands import run as running
+from torra.commands.command_line import main
+from torra.commands.desk_plan import Answers, Terminal, plan
 from torra.config import ROOT
-from torra.desk_plan import Answers, Terminal, plan
+from torra.desk import start_check, wiring
+from torra.desk.schedule import Desk
+from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
-from torra.kill_switch import HALT
-from torra.schedule import Desk
-from torra.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
-from torra.tick_store import CLOCK_SET_BACK
+from torra.store import migrations
+from torra.store.ticks import CLOCK_SET_BACK
+from torra.trading.kill_switch import HALT
 
 READY_SECONDS = 5.0
 """From `torra run` to a desk at work, with a million ticks stored (D10)."""
@@ -225,7 +228,7 @@ def test_a_locked_or_unreadable_file_is_not_called_damaged(home: Path) -> None:
         other.execute("PRAGMA journal_mode = DELETE")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("torra.store_connection.BUSY_SECONDS", 0.01)
+            patch.setattr("torra.store.connection.BUSY_SECONDS", 0.01)
             assert start_check.of_database(home / "torra.db") is None
 
 

@@ -26,7 +26,7 @@ from tests.reference_ea import ReferenceEa
 from torra import failpoints
 from torra.bridges.order_journal import OrderJournal
 from torra.bridges.protocol import LOOK_SECONDS, Recall
-from torra.bridges.torra_files import TorraFiles
+from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System
 from torra.config import Channel
 from torra.errors import BridgeUnavailable

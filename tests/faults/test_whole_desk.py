@@ -28,7 +28,7 @@ from tests.faults.desk_market import remember_scores
 from tests.faults.desk_world import EURO, GOLD, MOODS
 from tests.reference_ea import POINTS as EA_POINTS
 from tests.stores import NOON, open_database
-from torra.risk_engine import SignalDraft
+from torra.verdict.risk_engine import SignalDraft
 
 STEPS = 50
 """Rules in a life, at most."""

@@ -32,7 +32,7 @@ from typing import Final, Literal, NamedTuple
 
 from torra.bridges.guards import REASONS, Ask, View, first_objection
 from torra.config import SymbolSpec
-from torra.risk_engine import CLOSES, OPENS, TARGET_R, Kind, Position, PositionSide, Side
+from torra.verdict.risk_engine import CLOSES, OPENS, TARGET_R, Kind, Position, PositionSide, Side
 
 EventKind = Literal["FILLED", "PARTIAL", "REJECTED", "CANCELLED", "STOPPED", "TARGET", "CLOSED"]
 

@@ -2,10 +2,10 @@
 
 A bridge is the way to one market account. `submit` may be called again with the same order after
 any crash and leads to one order at most; what became of it comes out of `poll` as reports, each
-again and again until it is settled. A bridge that cannot reach its market raises
-BridgeUnavailable; one that cannot know answers None or UNKNOWN, never "flat" and never "rejected".
-The books (positions and deals) are the broker's truth as of a moment; `torra.reconciliation`
-compares them with the database. States are those of torra.signal_states.
+again and again until it is settled. A bridge that cannot reach its market raises BridgeUnavailable;
+one that cannot know answers None or UNKNOWN, never "flat" and never "rejected". The books
+(positions and deals) are the broker's truth as of a moment; `torra.trading.reconciliation` compares
+them with the database. States are those of torra.verdict.signal_states.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, Protocol
 
-from torra.risk_engine import DenyReason, Kind, PositionSide, Side, TradingState
+from torra.verdict.risk_engine import DenyReason, Kind, PositionSide, Side, TradingState
 
 OFFSET_TOLERANCE: Final = 5.0
 """Seconds by which the clocks of the two sides may differ."""

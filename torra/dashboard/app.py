@@ -34,13 +34,13 @@ from werkzeug.sansio.utils import host_is_trusted
 
 from torra.config import ROOT
 from torra.config import home as default_home
-from torra.dashboard.access import Access, asks_api, guard
-from torra.dashboard.backing import Backing
-from torra.dashboard.commanding import wants_json
-from torra.dashboard.desk_view import DatabaseView, DeskView
-from torra.dashboard.looking_desk import look_at
-from torra.dashboard.rendering import EXTENSION, State, page
-from torra.dashboard.routes import by_name, every_route
+from torra.dashboard.doors.access import Access, asks_api, guard
+from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.commanding import wants_json
+from torra.dashboard.view.desk_view import DatabaseView, DeskView
+from torra.dashboard.view.looking_desk import look_at
+from torra.dashboard.view.rendering import EXTENSION, State, page
 from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")

@@ -14,7 +14,7 @@ from flask import current_app, url_for
 from flask.cli import with_appcontext
 
 if TYPE_CHECKING:
-    from torra.dashboard.rendering import State
+    from torra.dashboard.view.rendering import State
 
 EXTENSION = "torra_agents"
 
@@ -59,7 +59,7 @@ def _state() -> State:
 
 def table(data: dict[str, Any]) -> str:
     """Return the overview as lines of text."""
-    from torra.dashboard import figures  # noqa: PLC0415  loaded for this command only
+    from torra.exhibits import text as figures  # noqa: PLC0415  loaded for this command only
 
     desk = data["desk"]
     head = [

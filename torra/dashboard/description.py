@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from flask import Response
 
-from torra.dashboard.access import CSRF_HEADER, LARGEST_BODY, SAFE
-from torra.dashboard.routes import Route, every_route
+from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, SAFE
+from torra.dashboard.doors.routes import Route, every_route
 
 BELOW: Final = "/api/v1/"
 VERSION: Final = "1.0"

@@ -2,7 +2,7 @@
 
 An exhibit never shows a figure without saying how sure it is: `says` is one or two plain sentences,
 and where the sample is too small to show anything it says so and names the number that it would
-take. Values only; torra.replay.report draws them, for a page, a file and the terminal alike.
+take. Values only; torra.exhibits.report draws them, for a page, a file and the terminal alike.
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.contracts import SourceType
-from torra import call_policy
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import wilson
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import Flags, Floats
 from torra.evaluation.recomposition import Brain, Chains, verdicts_of
 from torra.evaluation.wording import count, percent, percent_span
+from torra.verdict import call_policy
 
 Key = tuple[str, str, object]
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torra.config import SymbolSpec
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.wording import count, percent, rounded, signed, span
-from torra.order_levels import STOP_ATR, TARGET_R
+from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
 DRAWS: Final = 1000
 COLLAR_ATR: Final = 1.0

@@ -36,7 +36,7 @@ from agents.contracts import (
 from torra.config import Profile, SentimentWeights, Thresholds
 from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
 from torra.evaluation.opinion_table import Flags, Floats, Whole, agent_ids, opinions_of, spoke
-from torra.sentiment_rules import is_fresh
+from torra.verdict.sentiment_rules import is_fresh
 
 GateUse = Literal["recorded", "rules", "off"]
 """recorded: the rules and the model's word; rules: without the model; off: a multiplier of 1."""
@@ -269,7 +269,7 @@ class Chains:
     """The way from scores to a consensus: which composites are fresh at each tick, worked out once.
 
     The ticks are in the order in which they ran; one sees the latest composite of each timeframe of
-    its instance up to itself (torra.sentiment_rules).
+    its instance up to itself (torra.verdict.sentiment_rules).
     """
 
     def __init__(self, ticks: Sequence[TickSeen], brain: Brain) -> None:

@@ -1,7 +1,7 @@
 """How the market looked to an arm over time: the Markov states of its consensus.
 
-A state is that of the stream's consensus before the tick (torra.sentiment_rules). The timeline
-shows, for each stretch of ticks, the state that stood most often in it.
+A state is that of the stream's consensus before the tick (torra.verdict.sentiment_rules). The
+timeline shows, for each stretch of ticks, the state that stood most often in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, percent, rounded
-from torra.sentiment_rules import STATES
+from torra.verdict.sentiment_rules import STATES
 
 STRETCHES: Final = 160
 """Stretches of a timeline: more could not be told apart on paper."""

@@ -18,8 +18,8 @@ Sunday:
   of that hour stands above it.
 
 Both fall on a Sunday morning, when only round-the-clock markets trade. The arithmetic is
-torra.broker_clock's. The offsets that were used are kept in `frame.attrs["utc_offsets"]`, the clock
-in `frame.attrs["clock"]`.
+torra.market.broker_clock's. The offsets that were used are kept in `frame.attrs["utc_offsets"]`,
+the clock in `frame.attrs["clock"]`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from torra.broker_clock import ServerClock, ahead_of, offsets_used
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
+from torra.market.broker_clock import ServerClock, ahead_of, offsets_used
 
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
 """A time: date, time of day, zone; the latter two may be missing."""

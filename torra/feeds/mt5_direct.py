@@ -1,6 +1,6 @@
 """Bars that the MetaTrader5 package hands over, as a feed.
 
-The way to the terminal comes in as a value (torra.bridges.mt5_terminal.Terminal fits, which a
+The way to the terminal comes in as a value (torra.bridges.mt5.terminal.Terminal fits, which a
 bridge to the same terminal shares). The package stamps bars with the server's wall clock; they
 become UTC by the channel's clock. Position 0 of its bars is the one that is still forming. A bar
 counts as closed when its time is over and either a later bar has begun or SETTLE has passed: what
@@ -21,10 +21,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pandas as pd
 
-from torra.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
 from torra.feeds.protocol import COLUMNS
+from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 
 NO_BARS: Final = "no_bars"
 SERVER_CLOCK: Final = "server_clock"

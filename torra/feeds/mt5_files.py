@@ -32,10 +32,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from torra.broker_clock import Seconds, ServerClock, check, offsets_used, shown
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.protocol import COLUMNS
+from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
 
 NO_FILE: Final = "no_file"
 BAD_FILE: Final = "bad_file"

@@ -16,14 +16,14 @@ from agent_config import VENDORS, AgentSettings
 from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
-from torra.providers.capabilities import check_model
 from torra.providers.recorded import History, RecordedProvider
-from torra.providers.routing import RoutedProvider
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
+from torra.providers.vendors.capabilities import check_model
+from torra.providers.vendors.routing import RoutedProvider
 
 if TYPE_CHECKING:
-    from torra.providers.addresses import Address
-    from torra.providers.switchboard import Switchboard
+    from torra.providers.vendors.addresses import Address
+    from torra.providers.vendors.switchboard import Switchboard
 
 PROVIDERS: Final = ("rules", "recorded", *VENDORS)
 """Every provider that a profile may name."""

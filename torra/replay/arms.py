@@ -46,7 +46,7 @@ from torra.config import Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
 from torra.evaluation.recomposition import agreement, analysts_apart
-from torra.tick_debate import Debater
+from torra.tick.debate import Debater
 
 Placebo = Literal["shuffled", "flipped", "random"]
 

@@ -20,8 +20,10 @@ from torra.clock import iso, parse
 from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
-from torra.replay import arms, parcels
-from torra.replay.checkpoints import (
+from torra.replay import arms
+from torra.replay.replaying import FOLDER, Costs, Plan
+from torra.replay.shards import parcels
+from torra.replay.shards.checkpoints import (
     BROKEN,
     Checkpoint,
     foreign,
@@ -29,7 +31,6 @@ from torra.replay.checkpoints import (
     read_arm,
     unwritable,
 )
-from torra.replay.replaying import FOLDER, Costs, Plan
 
 if sys.platform == "win32":
     import msvcrt

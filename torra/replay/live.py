@@ -4,8 +4,8 @@ Nothing is run again and no model is asked. The ticks are those of the journal t
 profile's setting of now, the trades those that were made. The control arm is on every row: L1's own
 scores, consensus and verdict were stored beside the final ones. Its trades were never sent; on
 ticks in shadow they are the desk's own, else they are those that the stored bars would have given
-on paper (torra.l1_sweep). Where agents only looked on, they are judged by the verdicts that their
-recorded adjustments would have made; such an arm has no trades, and nothing is said of them.
+on paper (torra.replay.l1.sweep). Where agents only looked on, they are judged by the verdicts that
+their recorded adjustments would have made; such an arm has no trades, and nothing is said of them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from typing import Any, Final
 import pandas as pd
 
 from instance_database import Database
-from torra import promotion
 from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
-from torra.dashboard.replay_files import Document, allowed
+from torra.desk import promotion
+from torra.desk.promotion import Subject
+from torra.desk.wiring import DATABASE, open_database
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import Brain, Changes, recompose
-from torra.l1_sweep import Ground
-from torra.l1_trades import END
-from torra.promotion import Subject
-from torra.replay import report, scorecard, trials
-from torra.replay.history import moment
-from torra.replay.report import MOST_SUMMARY
-from torra.replay.seen import trade_seen
-from torra.wiring import DATABASE, open_database
+from torra.exhibits import report
+from torra.exhibits.documents import Document, allowed
+from torra.exhibits.report import MOST_SUMMARY
+from torra.replay import scorecard
+from torra.replay.l1.sweep import Ground
+from torra.replay.l1.trades import END
+from torra.replay.shards import trials
+from torra.replay.shards.history import moment
+from torra.replay.shards.seen import trade_seen
 
 CALLED: Final = "scorecard"
 """Begins the names of what a desk says of itself: no replay may be called so."""

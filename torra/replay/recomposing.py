@@ -20,15 +20,17 @@ from typing import Any, Final
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
 from torra.clock import System, iso
 from torra.config import Profile, validate
-from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
 from torra.evaluation.recomposition import Brain, Changes, GateUse, recompose
-from torra.replay import arms, pages, report, scorecard, trials
+from torra.exhibits import pages, report
+from torra.exhibits.documents import Document
+from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
 from torra.replay.folders import made_of, seen_of
 from torra.replay.replaying import Plan
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import trials
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """Shows how far long work is: total and label in, a context whose value moves it on."""

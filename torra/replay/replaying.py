@@ -2,9 +2,9 @@
 
 The arms whose words are their own run first, then the placebos, which use those words. Each arm is
 a job of its own: in this process, with checkpoints, so that an interruption costs seconds; or one
-job each on an executor (torra.replay.shards), where a finished arm is kept. Either way the same
-plan gives the same result. Every arm is logged as a trial before it runs. A vendor's models are
-asked in this process only, through the desk's own ledger, and never past `max_cost`.
+job each on an executor (torra.replay.shards.shards), where a finished arm is kept. Either way the
+same plan gives the same result. Every arm is logged as a trial before it runs. A vendor's models
+are asked in this process only, through the desk's own ledger, and never past `max_cost`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from torra.clock import iso, parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Shared
-from torra.replay import arms, parcels, trials
+from torra.replay import arms
 from torra.replay.arms import Arm
-from torra.replay.checkpoints import CHUNK, Checkpoint
-from torra.replay.history import History
 from torra.replay.runner import Course, Voice, run_arm
-from torra.replay.shards import Job, program, run_all
+from torra.replay.shards import parcels, trials
+from torra.replay.shards.checkpoints import CHUNK, Checkpoint
+from torra.replay.shards.history import History
+from torra.replay.shards.shards import Job, program, run_all
 from torra.replay.voices import rules_voice
 
 FOLDER: Final = Path("replays")

@@ -20,21 +20,23 @@ from typing import Final
 
 from instance_database import TickKey
 from technical_calculator import WARM_UP
-from torra import wiring
 from torra.clock import System
 from torra.config import Profile, load_profile, validate
-from torra.dashboard.replay_files import Document, allowed
+from torra.desk import wiring
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count
-from torra.replay import arms, cluster, folders, live, pages, report, scorecard, shards, voices
+from torra.exhibits import pages, report
+from torra.exhibits.documents import Document, allowed
+from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
-from torra.replay.history import History, cut, load, moment
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
 from torra.replay.runner import REAL, Course, Voice, run_arm
+from torra.replay.shards import cluster, shards
+from torra.replay.shards.history import History, cut, load, moment
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""

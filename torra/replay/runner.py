@@ -4,7 +4,7 @@ The market is the history's: fills at the next bar's open, stop before target in
 fill at the open (the paper bridge). Time is a clock that shows each close in turn and stands still
 within a tick, so that neither a slow machine nor a busy one changes a result; where a vendor is
 asked, real time passes and the deadline is real. Nothing is published, stored in a desk or told to
-a listener; what is kept of each tick is its observation (torra.replay.seen), and, with a
+a listener; what is kept of each tick is its observation (torra.replay.shards.seen), and, with a
 checkpoint, the place to go on from.
 
 A desk that halted itself waits for a person; in a replay the person comes at the next midnight,
@@ -23,20 +23,20 @@ import pandas as pd
 
 from agents.contracts import Submit
 from instance_database import TickKey
-from torra.bar_window import HistoryWindow
 from torra.bridges.paper import PaperPosition
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile
+from torra.desk.schedule import running_order
 from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
-from torra.journal_replay import Still
-from torra.l1_trades import END, left_open
-from torra.memory_store import MemoryStore
 from torra.replay.arms import Arm
-from torra.replay.checkpoints import BROKEN, CHUNK, Checkpoint
-from torra.replay.history import History
-from torra.replay.seen import tick_seen, trade_seen
-from torra.schedule import running_order
-from torra.tick_debate import Debater, Payer
+from torra.replay.l1.trades import END, left_open
+from torra.replay.rerun.journal_replay import Still
+from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
+from torra.replay.shards.history import History
+from torra.replay.shards.seen import tick_seen, trade_seen
+from torra.store.memory import MemoryStore
+from torra.tick.bar_window import HistoryWindow
+from torra.tick.debate import Debater, Payer
 from torra_trader import Edges, run_tick
 
 EPOCH: Final = 1

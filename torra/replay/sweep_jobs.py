@@ -17,16 +17,18 @@ from typing import Any
 
 from torra.clock import System, iso, parse
 from torra.config import Profile
-from torra.dashboard.replay_files import Document
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
-from torra.l1_sweep import refuse_calendar
-from torra.replay import cluster, grids, pages, parcels, report, reporting, shards, trials
+from torra.exhibits import pages, report
+from torra.exhibits.documents import Document
+from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
-from torra.replay.history import STORE
+from torra.replay.l1.sweep import refuse_calendar
 from torra.replay.replaying import FOLDER, Plan
-from torra.replay.shards import Job, run_all
+from torra.replay.shards import cluster, parcels, shards, trials
+from torra.replay.shards.history import STORE
+from torra.replay.shards.shards import Job, run_all
 from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
 
 

@@ -1,11 +1,12 @@
 """The work behind `torra sweep`: a grid of configurations on L1 alone, and what may be made of it.
 
-Every configuration is run (torra.l1_sweep) and entered into the log of trials before its result is
-known. The table of them all is not yet an answer: the best of many is lucky. So it is said beside
-it what walking forward would have chosen and got, how likely it is that the best is only the
-luckiest (PBO), what is left of its Sharpe ratio after all trials (deflated), and what random
-entries with the same exits, costs and share of longs come to. Costs are those of the replay: spread
-and slippage in the fills, commission off each trade's R. The same words give the same document.
+Every configuration is run (torra.replay.l1.sweep) and entered into the log of trials before its
+result is known. The table of them all is not yet an answer: the best of many is lucky. So it is
+said beside it what walking forward would have chosen and got, how likely it is that the best is
+only the luckiest (PBO), what is left of its Sharpe ratio after all trials (deflated), and what
+random entries with the same exits, costs and share of longs come to. Costs are those of the replay:
+spread and slippage in the fills, commission off each trade's R. The same words give the same
+document.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ from torra.evaluation.walk_forward import (
     walk_forward_exhibit,
 )
 from torra.evaluation.wording import count, percent, rounded, signed, span
-from torra.l1_sweep import Ground, Swept
-from torra.l1_trades import END
-from torra.l1_verdicts import MICROSECOND, micros, moment_of
 from torra.replay.grids import Cell
-from torra.replay.history import History
+from torra.replay.l1.sweep import Ground, Swept
+from torra.replay.l1.trades import END
+from torra.replay.l1.verdicts import MICROSECOND, micros, moment_of
+from torra.replay.shards.history import History
 
 FOLDS: Final = 4
 PURGE: Final = 100

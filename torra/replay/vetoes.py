@@ -14,12 +14,12 @@ from typing import Final
 
 import pandas as pd
 
-from torra.bar_window import as_bars
 from torra.bridges import paper
 from torra.config import SymbolSpec
-from torra.deny_reasons import DenyReason
 from torra.evaluation.observations import TickSeen
-from torra.order_levels import Levels, Side, levels
+from torra.tick.bar_window import as_bars
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Levels, Side, levels
 
 VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
 LOTS: Final = 1.0

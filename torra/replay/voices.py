@@ -3,8 +3,8 @@
 A vendor is asked through the home's own ledger, under the name of the replay, each stage reserved
 before it is asked, and never past the sum that the user named: the transaction that books a stage
 counts everything that was ever booked under that name, by this process or another, in this life or
-a former one (torra.spending). Where a whole tick does not fit any more, or the ledger cannot be
-read, nobody is asked.
+a former one (torra.tick.spending). Where a whole tick does not fit any more, or the ledger cannot
+be read, nobody is asked.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from agent_config import VENDORS, AgentSettings
 from agents.contracts import Request, Submit
 from agents.registry import Agent
 from instance_database import Database, TickKey
-from torra import wiring
 from torra.config import Instance, Profile, load_desk
+from torra.desk import wiring
 from torra.errors import ConfigError, StoreUnavailable
-from torra.journal_store import Recollection, journal_history
-from torra.ledger_store import SUMMED
 from torra.providers.recorded import RecordedProvider
-from torra.providers.rules import RulesProvider
+from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import Arm, only_scorer, silence
 from torra.replay.runner import Voice
-from torra.spending import EVER, HOUR, UNASKED, Account, Purse, Rung
-from torra.tick_debate import Payer
+from torra.store.journal import Recollection, journal_history
+from torra.store.ledger import SUMMED
+from torra.tick.debate import Payer
+from torra.tick.spending import EVER, HOUR, UNASKED, Account, Purse, Rung
 
 LONGEST: Final = 32
 """Characters of a name in the ledger, as of a profile's."""
@@ -136,7 +136,7 @@ def _speaker(submit: Submit, name: str, payer: Payer | None) -> Callable[[Arm], 
 
 
 class Allowance:
-    """The account of a replay (torra.tick_debate.Payer): one sum for all of it."""
+    """The account of a replay (torra.tick.debate.Payer): one sum for all of it."""
 
     def __init__(self, account: Account, most: float) -> None:
         """Let `account` spend `most` USD in all; that is its ceiling, an hour has none."""

@@ -1,0 +1,377 @@
+"""Backups of a desk: what one file of them holds, how it is written, read through and found.
+
+A backup is a copy of the desk's database with two more tables: what it was made of, and the files
+of the home that belong to it (settings, order journals, the HALT file), byte for byte. So it is one
+SQLite file, which any tool opens. It is made beside a desk at work, of one moment, under another
+name; only what was read through again gets its name, and its SHA-256 lies beside it. Backups that a
+migration made are such copies without the two tables and the sum.
+
+Whatever is wrong with a backup is a ConfigError that says what; nothing here changes a database or
+a home. Which files belong to a backup is torra.backup.files' part, putting one back
+torra.backup.restore's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import sqlite_utils
+
+from torra.clock import token
+from torra.errors import MALFORMED, ConfigError, StoreUnavailable
+from torra.store.connection import connect_guest, connect_reader, copy, explain, stamp
+from torra.store.migrations import STEPS, schema
+from torra.whole_files import sync_folder, write_whole
+
+NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{8}T\d{6}Z)\.db")
+"""A backup by its name: made by a person or by a migration, number of the schema, the mark of the
+desk, time in UTC."""
+
+MARK_DIGITS: Final = 8
+"""Hexadecimal digits of a desk's mark in the names of its backups."""
+
+SUM: Final = ".sha256"
+"""What the file with the sum is called, after the whole name of the backup."""
+
+ROOM: Final = 1.1
+"""Times the size of what is copied that must be free."""
+
+FACTS: Final = "torra_backup"
+FILES: Final = "torra_backup_files"
+"""The tables of a backup that a database does not have. No step of the schema makes such names."""
+
+TABLES: Final = (
+    "CREATE TABLE torra_backup (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE torra_backup_files (path TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+)
+
+TICKS: Final = "ticks"
+SENTIMENT: Final = "sentiment"
+"""Tables that tell a desk's database, and one from before Torra."""
+
+BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1"
+"""When a database was begun, or taken over: no two desks have the same microsecond."""
+
+BUSY_SECONDS: Final = 5.0
+
+LEFT_BEHIND: Final = timedelta(days=1)
+"""Age at which a half-written backup is nobody's any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was read through. `rows` counts the rows of every table.
+
+    `made_at` is ISO UTC, "" where the file does not tell; `newest_tick` the newest close of a tick
+    that was finished, "" for none; `sha256` "" where no sum lies beside it; `desk` the mark of
+    the desk that made it, "" where the file does not tell.
+    """
+
+    path: Path
+    size: int
+    schema: int
+    made_at: str
+    newest_tick: str
+    rows: Mapping[str, int]
+    sha256: str
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    desk: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what there is to tell of it."""
+        return {
+            "path": str(self.path),
+            "bytes": self.size,
+            "schema": self.schema,
+            "desk": self.desk,
+            "made_at": self.made_at,
+            "newest_tick": self.newest_tick,
+            "sha256": self.sha256,
+            "files": sorted(self.files),
+            "rows": dict(self.rows),
+        }
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def name_of(number: int, desk: str, moment: datetime) -> str:
+    """Return the name of a backup of a schema that a desk of this mark makes at a moment."""
+    return f"desk-{number}-{desk}-{stamp(moment).replace(':', '').replace('-', '')}.db"
+
+
+def listed(folder: Path) -> list[Path]:
+    """Return the backups of a folder by their names, the newest first; none where it is missing."""
+    with suppress(OSError):
+        found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
+        return sorted(found, key=_age, reverse=True)
+    return []
+
+
+def surplus(made: Path, keep: int) -> list[Path]:
+    """Return which backups of the same desk lie beside one, beyond the newest `keep`; keep > 0.
+
+    The one that was just made counts as the newest: a clock may have been ahead of it once. What
+    other desks keep in that folder is theirs.
+    """
+    others = [path for path in listed(made.parent) if path.name != made.name]
+    return [path for path in others if _desk_in(path) == _desk_in(made)][keep - 1 :]
+
+
+def remove(path: Path) -> None:
+    """Remove a backup with its sum; raises OSError."""
+    path.unlink()
+    _sum_of(path).unlink(missing_ok=True)
+
+
+def _age(path: Path) -> tuple[str, str]:
+    found = NAME.fullmatch(path.name)
+    return (found[2] if found else "", path.name)
+
+
+def _desk_in(path: Path) -> str:
+    """Return the mark in a backup's name, "" for none."""
+    found = NAME.fullmatch(path.name)
+    return (found[1] or "") if found else ""
+
+
+def _sum_of(path: Path) -> Path:
+    return path.with_name(path.name + SUM)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write(
+    source: Path,
+    target: Path,
+    files: Callable[[], tuple[Mapping[str, bytes], list[str]]],
+    now: datetime,
+) -> tuple[Backup, list[str]]:
+    """Copy a database of one moment into a new file, and the home's files after it.
+
+    Returns the backup as it was read through and what `files` says was left out. A desk may work
+    meanwhile. Raises ConfigError when the database is damaged, the target is there or there is no
+    room for it; then nothing is left behind.
+    """
+    if target.exists():
+        raise ConfigError(f"{target} is there already; name another file")
+    partial = target.with_name(f"{target.name}.{token(4)}.partial")
+    with _plainly(source, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent, now)
+        check_room(source, target.parent)
+        try:
+            rows = _copied(source, partial)
+            taken, left_out = files()
+            told = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk_of(source)}
+            _add(partial, taken, told)
+            made = examine(partial)
+            partial.replace(target)
+            sha256 = _put_sum(target)
+            sync_folder(target.parent)
+        finally:
+            for left in (partial, partial.with_name(f"{partial.name}.partial")):
+                left.unlink(missing_ok=True)
+    return replace(made, path=target, sha256=sha256), left_out
+
+
+def schema_of(source: Path) -> int:
+    """Return the number of a database's schema, 0 before Torra; raises ConfigError."""
+    try:
+        with closing(connect_reader(source)) as db:
+            return schema(db)
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
+
+
+def desk_of(source: Path) -> str:
+    """Return what tells the backups of this desk from those of another; raises ConfigError.
+
+    It comes of where the database lies and when it was begun. A desk that moved, or began anew,
+    has another one: --keep then leaves its older backups alone.
+    """
+    begun: list[str] = []
+    try:
+        with closing(connect_reader(source)) as db, suppress(sqlite3.OperationalError):
+            begun = [str(row[0]) for row in db.execute(BEGUN)]
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
+    told = "\n".join([str(source.resolve()), *begun])
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
+
+
+def check_room(source: Path, folder: Path) -> None:
+    """Raise ConfigError when a folder has no room for a copy of a database; raises OSError."""
+    logs = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.exists()]
+    needed = int(sum(path.stat().st_size for path in logs) * ROOM)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise ConfigError(
+            f"{folder} has {_mb(free)} free, and a copy of {source} may take {_mb(needed)}: make "
+            "room, or name a folder on another volume"
+        )
+
+
+def _sweep(folder: Path, now: datetime) -> None:
+    """Remove what a backup that was killed a day ago or more has left in a folder."""
+    for path in (*folder.glob("desk-*.db.*.partial"), *folder.glob(".desk-*.db.*.partial")):
+        with suppress(OSError):
+            if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - LEFT_BEHIND:
+                path.unlink()
+
+
+def _copied(source: Path, partial: Path) -> dict[str, int]:
+    """Copy the database as it is at one moment; return the rows of its tables at that moment."""
+    with closing(connect_reader(source)) as db:
+        db.execute("BEGIN")
+        rows = count(db)
+        if SENTIMENT not in rows:
+            raise ConfigError(f"{source} holds no desk; name its home with --home")
+        try:
+            copy(db, partial)
+        except StoreUnavailable as error:
+            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            if verdict != "ok":
+                verdict = " ".join(verdict.split())
+                raise sqlite3.DatabaseError(f"malformed: {verdict}") from error
+            raise
+    return rows
+
+
+def _add(partial: Path, files: Mapping[str, bytes], facts: Mapping[str, str]) -> None:
+    with closing(connect_guest(partial, BUSY_SECONDS)) as db, db.atomic():
+        for statement in TABLES:
+            db.execute(statement)
+        db.conn.executemany("INSERT INTO torra_backup VALUES (?, ?)", facts.items())
+        db.conn.executemany("INSERT INTO torra_backup_files VALUES (?, ?)", files.items())
+
+
+def _put_sum(target: Path) -> str:
+    """Put the sum beside a backup, in the form that sha256sum reads; return it."""
+    found = _digest(target)
+    write_whole(_sum_of(target), f"{found}  {target.name}\n".encode())
+    return found
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def examine(path: Path) -> Backup:
+    """Read a backup through; raises ConfigError when it is damaged, newer or no desk's.
+
+    Looked at are its sum, the build of the file, the rows against those that were counted when it
+    was made, and the number of its schema.
+    """
+    if not path.is_file():
+        raise ConfigError(f"there is no backup {path}")
+    try:
+        sha256 = _summed(path)
+        with closing(reader(path)) as db:
+            return _read(db, path, sha256)
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"{path} is no whole backup: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except MALFORMED as error:
+        raise ConfigError(f"{path} is damaged: what it tells of itself is none: {error}") from error
+
+
+def reader(path: Path) -> sqlite_utils.Database:
+    """Open a backup to read it; a raw copy of a database with its log beside it counts as one."""
+    return connect_reader(path, still=not path.with_name(f"{path.name}-wal").exists())
+
+
+def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
+    verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if verdict != "ok":
+        raise ConfigError(f"{path} is damaged: {' '.join(verdict.split())}")
+    rows = count(db)
+    if SENTIMENT not in rows:
+        raise ConfigError(f"{path} holds no desk")
+    marked = FACTS in _names(db)
+    facts = dict(db.execute("SELECT name, value FROM torra_backup")) if marked else {}
+    if facts and json.loads(facts["rows"]) != rows:
+        raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
+    number = schema(db)
+    if number > int(STEPS[-1][:4]):
+        raise ConfigError(f"{path} has schema {number}, newer than this program: update Torra")
+    files = _files(db) if marked else {}
+    return Backup(
+        path, path.stat().st_size, number, str(facts.get("made_at", "")), newest_tick(db), rows,
+        sha256, files, str(facts.get("desk", "")),
+    )  # fmt: skip
+
+
+def _files(db: sqlite_utils.Database) -> dict[str, bytes]:
+    files = dict(db.execute("SELECT path, content FROM torra_backup_files"))
+    for name, content in files.items():
+        if not (isinstance(name, str) and isinstance(content, bytes)):
+            raise TypeError(f"{name!r} is no file")
+    return files
+
+
+def count(db: sqlite_utils.Database) -> dict[str, int]:
+    """Return the rows of every table of a database, without those that make it a backup."""
+    names = [name for name in _names(db) if name not in (FACTS, FILES)]
+    return {n: int(db.execute(f'SELECT count(*) FROM "{n}"').fetchone()[0]) for n in names}  # noqa: S608
+
+
+def newest_tick(db: sqlite_utils.Database) -> str:
+    """Return the newest close of a tick that was finished, ISO UTC; "" for none."""
+    if TICKS not in _names(db):
+        return ""
+    row = db.execute(f"SELECT max(close_time) FROM {TICKS} WHERE state = 'done'").fetchone()  # noqa: S608
+    return str(row[0] or "")
+
+
+def _names(db: sqlite_utils.Database) -> list[str]:
+    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
+    return [str(row[0]) for row in db.execute(sql + "ESCAPE '\\' ORDER BY name")]
+
+
+def _summed(path: Path) -> str:
+    """Return a backup's sum, "" where none lies beside it; raises ConfigError when it is another's.
+
+    A sum that cannot be read is no sum: what counts is that one is never found wrong.
+    """
+    try:
+        told = _sum_of(path).read_text(encoding="utf-8").split()[0]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return ""
+    found = _digest(path)
+    if told != found:
+        raise ConfigError(f"{path} is damaged: its sum is not the one in {_sum_of(path).name}")
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _plainly(source: Path, target: Path) -> Iterator[None]:
+    """Say in one line why a backup could not be made."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
+    except StoreUnavailable as error:
+        raise ConfigError(f"no backup was made: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"no backup was made: cannot write {target}: {error.strerror}") from error
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

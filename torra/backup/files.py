@@ -1,0 +1,168 @@
+"""The files of a home that belong to a backup, and putting them back.
+
+Settings (desk.json, prices.json, profiles with their history), the calendars and headline files
+that profiles name, the log of what replays tried, the HALT file, and what this side remembers of a
+channel, such as the journal of orders that were handed over. Never `access.json`: its tokens are
+made anew. A name that would lead out of the home, or to what no backup holds, is a ConfigError: a
+backup may come from a stranger, and what a desk obeys at its start must not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from torra.commands.access import PAGES
+from torra.commands.init import NOTE
+from torra.config import load_profile
+from torra.dashboard.doors.access_file import FILE as ACCESS
+from torra.desk import wiring
+from torra.errors import MALFORMED, ConfigError, TorraError
+from torra.store.connection import BACKUP_FOLDER
+from torra.trading.kill_switch import HALT, STATE_FOLDER
+
+MARK: Final = "restore.json"
+"""In a home: a restore has begun and has not ended."""
+
+PROFILES: Final = "profiles/*.json"
+TRIALS: Final = "replays/trials.jsonl"
+ALL: Final = "**/*"
+PATTERNS: Final = (
+    "desk.json",
+    wiring.PRICES,
+    PROFILES,
+    "profiles/.history/*/*.json",
+    TRIALS,
+    f"{STATE_FOLDER}/{ALL}",
+    HALT.as_posix(),
+)
+"""What belongs to a backup wherever it is there."""
+
+NAMED: Final = (("events", "calendar"), ("news", "file"))
+"""Where a profile names another file of the home."""
+
+OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, NOTE, PAGES)
+"""What Torra alone writes into a home: no profile can bring it, and nothing that begins as the
+database's name."""
+
+LARGEST: Final = 64_000_000
+"""Bytes of a file that a backup takes in; a larger one is told and left out."""
+
+PASSING: Final = (".partial", ".tmp", ".new", ".kept")
+"""Endings of files that are being written."""
+
+REMEMBERED: Final = (STATE_FOLDER, HALT.parts[0])
+"""Folders whose files a restore never replaces: what was sent stays sent, a halt stays. Nor does it
+replace TRIALS: what was tried stays tried."""
+
+
+def found(home: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of a home that belong to a backup, by name, and what was left out and why.
+
+    Raises ConfigError for one that cannot be read.
+    """
+    files: dict[str, bytes] = {}
+    named, left_out = _named_by_profiles(home)
+    for path in sorted(set(_there(home, named))):
+        name = path.relative_to(home).as_posix()
+        try:
+            if path.stat().st_size > LARGEST:
+                left_out.append(f"{name}: larger than {LARGEST / 1e6:.0f} MB")
+            else:
+                files[name] = path.read_bytes()
+        except FileNotFoundError:
+            continue  # gone since it was listed
+        except OSError as error:
+            raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    return files, left_out
+
+
+def _there(home: Path, named: list[Path]) -> Iterator[Path]:
+    secret = (home / ACCESS).resolve()
+    usual = [path for pattern in PATTERNS for path in home.glob(pattern)]
+    for path in [*usual, *named]:
+        passing = path.name.endswith(PASSING)
+        if path.is_file() and not passing and path.resolve() != secret:
+            yield path
+
+
+def _named_by_profiles(home: Path) -> tuple[list[Path], list[str]]:
+    """Return the files of a home that its profiles name, and what they name that is none of it.
+
+    A broken profile names none.
+    """
+    named: list[Path] = []
+    left_out: dict[str, str] = {}
+    for path in sorted(home.glob(PROFILES)):
+        with suppress(TorraError):
+            profile = load_profile(path, home)
+            for name in filter(None, (profile.events.calendar, profile.news.file)):
+                inside = Path(name).as_posix()
+                try:
+                    named.append(place_of(home, inside, {inside}))
+                except ConfigError:
+                    said = f"{name}: profile {path.stem} names it, a backup cannot hold it; copy it"
+                    left_out.setdefault(name, said)
+    return named, list(left_out.values())
+
+
+def _named_within(files: Mapping[str, bytes]) -> set[str]:
+    """Return the files that profiles of a backup name, for want of a home to read them in."""
+    named: set[str] = set()
+    for name, content in files.items():
+        for group, key in NAMED if _fits(name, PROFILES) else ():
+            with suppress(*MALFORMED):  # then a desk cannot read this profile either
+                told = json.loads(content)[group][key]
+                named.add(PurePosixPath(told.replace("\\", "/")).as_posix())
+    return named
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Return whether Path.glob would find a name by one of our patterns, letters of either case."""
+    parts, wanted = (PurePosixPath(text.lower()).parts for text in (name, pattern))
+    if pattern.endswith(ALL):
+        folder = wanted[: -len(PurePosixPath(ALL).parts)]
+        return len(parts) > len(folder) and parts[: len(folder)] == folder
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+
+
+def place_of(home: Path, name: str, named: Container[str] = ()) -> Path:
+    """Return where a file of a backup belongs; raises ConfigError for a name that leads astray.
+
+    `named` are names that are taken beside the usual ones, because a profile names those files.
+    """
+    parts = PurePosixPath(name).parts
+    astray = not parts or PurePosixPath(name).is_absolute() or ".." in parts
+    foreign = "\\" in name or ":" in name or "\0" in name
+    first = "" if astray else parts[0].lower().rstrip(". ")  # as Windows reads it
+    taken = first in OWN or first.startswith(wiring.DATABASE)
+    strange = name not in named and not any(_fits(name, pattern) for pattern in PATTERNS)
+    if astray or foreign or taken or strange:
+        raise ConfigError(f"the backup holds a file {name!r}, which is none of a home's settings")
+    return home.joinpath(*parts)
+
+
+def remembered(name: str) -> bool:
+    """Return whether a file keeps what was done, so that an older state must not replace it."""
+    return PurePosixPath(name).parts[0] in REMEMBERED or name == TRIALS
+
+
+def compare(home: Path, files: Mapping[str, bytes]) -> tuple[list[str], list[str]]:
+    """Return which files of a backup a home lacks, and which settings it has otherwise.
+
+    Raises ConfigError when one belongs to no home.
+    """
+    missing: list[str] = []
+    differing: list[str] = []
+    named = _named_within(files)
+    for name, content in sorted(files.items()):
+        place = place_of(home, name, named)
+        if not place.exists():
+            missing.append(name)
+        elif not remembered(name) and place.read_bytes() != content:
+            differing.append(name)
+    return missing, differing

@@ -1,0 +1,464 @@
+"""Putting a backup in the place of a home's database, safely enough to be typed at night.
+
+`plan` reads everything through and changes nothing; `carry_out` does what was planned. What is
+there now is never deleted: the database goes into a folder beside the backups, with its log. No
+restore happens under a program that has the database open. Settings that are there stay, unless it
+is asked for; what was handed to a market stays remembered in any case. Afterwards trading is HALTED
+and only a person resumes, because the broker may know of orders that the backup does not.
+
+A restore that was cut off at any point leaves a mark, with which no desk starts
+(torra.desk.start_check says what to type); the same command again ends it. Mistakes are
+ConfigError, and then nothing was changed; what fails half-way is a TorraError that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+from collections.abc import Container, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from torra.backup.copies import (
+    FACTS,
+    FILES,
+    SENTIMENT,
+    Backup,
+    check_room,
+    examine,
+    listed,
+    newest_tick,
+    reader,
+)
+from torra.backup.files import MARK, compare, place_of
+from torra.clock import System, parse
+from torra.config import load_desk
+from torra.desk import wiring
+from torra.errors import MALFORMED, ConfigError, TorraError
+from torra.store.connection import BACKUP_FOLDER, connect_guest, connect_reader, copy, stamp
+from torra.store.ticks import lives
+from torra.trading.by_hand import COMMAND_LINE, files_to_halt
+from torra.trading.kill_switch import HALT, put_down
+from torra.verdict.signal_states import HELD, UNDER_WAY
+from torra.whole_files import sync_folder, write_whole
+
+SYSTEM: Final = os.name
+"""`nt` for Windows, where files that are open cannot be renamed and quotation marks are double."""
+
+KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
+"""A folder beside the backups with what a restore has replaced."""
+
+SIGNALS: Final = "signals"
+STAGED: Final = f"{wiring.DATABASE}.restoring"
+SIDE_FILES: Final = ("-wal", "-shm")
+EMPTY: Final = "an empty database"
+
+SHARED_FIRST: Final = 0x40000002
+SHARED_SIZE: Final = 510
+"""Bytes of a database file on which SQLite holds a lock while somebody has it open in WAL mode
+(sqlite.org, os.h: PENDING_BYTE + 2)."""
+
+BUSY_SECONDS: Final = 5.0
+ADVICE: Final = (
+    "look at the positions and orders in MetaTrader 5, start the desk, compare them with its "
+    "pages, then: "
+)
+"""What a person does after a restore; the command that resumes follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What is known of the database that a restore would replace; it may be damaged.
+
+    `newer` counts ticks that closed after the backup's newest, None where it cannot be told.
+    `under_way` are its signals that may be in the market now: sid, instance, kind, side, lots,
+    state and bridge; None where they cannot be read.
+    """
+
+    there: bool = False
+    sound: bool = True
+    newest_tick: str = ""
+    newer: int | None = 0
+    under_way: tuple[Mapping[str, Any], ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a restore would do; `backup` is None for an empty database."""
+
+    home: Path
+    backup: Backup | None
+    present: Present
+    missing: tuple[str, ...]
+    differing: tuple[str, ...]
+    settings: bool
+    kept: Path
+
+    @property
+    def what(self) -> str:
+        """What takes the database's place."""
+        return str(self.backup.path) if self.backup else EMPTY
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as a document."""
+        now = self.present
+        rows = now.under_way
+        return {
+            "home": str(self.home),
+            "backup": self.backup.as_dict() if self.backup else None,
+            "replaced": str(self.kept) if now.there or self.kept.exists() else "",
+            "present": {
+                "sound": now.sound,
+                "newest_tick": now.newest_tick,
+                "ticks_lost": now.newer,
+                "under_way": None if rows is None else [dict(row) for row in rows],
+            },
+            "settings": {
+                "brought_back": [*self.missing, *(self.differing if self.settings else ())],
+                "left_as_they_are": [] if self.settings else list(self.differing),
+            },
+        }
+
+
+# --- commands to type -----------------------------------------------------------------------------
+
+
+def command(home: Path, *words: str | Path) -> str:
+    """Return a command line that works wherever it is typed, in the quotation of the system."""
+    told = [str(word.absolute() if isinstance(word, Path) else word) for word in words]
+    joined = subprocess.list2cmdline if SYSTEM == "nt" else shlex.join
+    return joined(["torra", "--home", str(home.absolute()), *told])
+
+
+def repair(home: Path) -> str:
+    """Return the command that puts the newest whole backup in place, or begins without one."""
+    for path in listed(home / BACKUP_FOLDER):
+        with suppress(ConfigError):
+            return command(home, "restore", examine(path).path)
+    return command(home, "restore", "--empty")
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False) -> Plan:
+    """Return what restoring a backup, or an empty database for None, would do; raises ConfigError.
+
+    Reads the whole backup and changes nothing.
+    """
+    database = home / wiring.DATABASE
+    if path is not None and path.exists() and database.exists() and path.samefile(database):
+        raise ConfigError(f"{path} is the desk's database itself; name a backup")
+    backup = _sound(home, path) if path is not None else None
+    with alone(database):
+        present = _present(database, backup)
+    missing, differing = compare(home, backup.files) if backup else ([], [])
+    if backup is not None:
+        check_room(backup.path, _existing(home))
+    begun = _begun(home)
+    if begun is not None and (begun / database.name).exists():  # the desk's own is there already
+        present = replace(present, newer=None, under_way=None)
+    kept = _kept(home, begun, now)
+    return Plan(home, backup, present, tuple(missing), tuple(differing), settings, kept)
+
+
+def _begun(home: Path) -> Path | None:
+    """Return the folder to which a restore that was cut off moved what was there, None for none."""
+    name = _marked(home).get("kept", "")
+    return home / BACKUP_FOLDER / name if KEPT.fullmatch(name) else None
+
+
+def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
+    """Return the folder for what is there now; raises ConfigError when there is one of this second.
+
+    What a restore began to move is moved to the end, for a log belongs to its database. Where its
+    folder has a file already, the present one is another: nothing that was kept is written over.
+    """
+    parts = [part for part in _parts(home / wiring.DATABASE) if part.exists()]
+    if begun is not None and not any((begun / part.name).exists() for part in parts):
+        return begun
+    moment = stamp(now).replace(":", "").replace("-", "")
+    kept = home / BACKUP_FOLDER / f"replaced-{moment}"
+    if kept.exists():
+        raise ConfigError(f"{kept} is there already: try again in a second")
+    return kept
+
+
+def _sound(home: Path, path: Path) -> Backup:
+    """Read a backup through; where it is none, name one that is."""
+    try:
+        return examine(path)
+    except ConfigError as error:
+        said = f"{error}; nothing was changed"
+        if home.exists() and any(other != path for other in listed(home / BACKUP_FOLDER)):
+            said += f". What can be done instead: {repair(home)}"
+        raise ConfigError(said) from error
+
+
+@contextmanager
+def alone(database: Path) -> Iterator[None]:
+    """Keep every other program out of a database; raises ConfigError while one has it open."""
+    if not database.exists():
+        yield
+        return
+    _refuse_lease(database)
+    with _held(database) as held:
+        if not held:
+            raise ConfigError(
+                f"a program has {database} open, a desk that runs or stands by, or a viewer: end "
+                "it first (Ctrl-C where it runs), then type this again; nothing was changed"
+            )
+        yield
+
+
+@contextmanager
+def _held(database: Path) -> Iterator[bool]:
+    """Say whether nobody has a database open, and keep it so as far as the system can.
+
+    Windows renames no file that is open, not even to the name that it has: that asks, and then we
+    may not have it open ourselves either.
+    """
+    if SYSTEM == "nt":
+        yield _can_be_renamed(database)
+        return
+    with database.open("r+b") as file:
+        yield _locked(file.fileno())
+
+
+def _can_be_renamed(database: Path) -> bool:
+    try:
+        database.rename(database)
+    except OSError:
+        return False
+    return True
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock that SQLite shares among all who have a file open; it goes with the handle."""
+    import fcntl  # noqa: PLC0415 - not everywhere
+
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_SIZE, SHARED_FIRST)
+    except OSError:
+        return False
+    return True
+
+
+def _refuse_lease(database: Path) -> None:
+    now = System().real_now()
+    for row in _rows(database, "SELECT owner, expires_at, renewed_at FROM lease") or ():
+        if _lives(row, now):
+            left = (parse(row["expires_at"]) - now).total_seconds()
+            raise ConfigError(
+                f"a desk works on {database}: end it first (Ctrl-C where it runs), then type this "
+                f"again; after a kill its lease runs out in {left:.0f} s. Nothing was changed"
+            )
+
+
+def _lives(row: Mapping[str, Any], now: datetime) -> bool:
+    try:
+        return lives(row, now)
+    except MALFORMED:  # damaged: whoever works on it has it open
+        return False
+
+
+def _present(database: Path, backup: Backup | None) -> Present:
+    """Return what is known of the database that is there, as far as it can be read."""
+    if not database.exists():
+        return Present()
+    try:
+        with closing(connect_reader(database)) as db:
+            sound = str(db.execute("PRAGMA quick_check(1)").fetchone()[0]) == "ok"
+            newest = newest_tick(db)
+            tables = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.DatabaseError:
+        return Present(there=True, sound=False, newer=None, under_way=None)
+    since = backup.newest_tick if backup else ""
+    newer = _rows(
+        database, "SELECT count(*) AS n FROM ticks WHERE state = 'done' AND close_time > ?", since
+    )
+    told = newer[0]["n"] if newer else None
+    return Present(True, sound, newest, told, _under_way(database, tables))
+
+
+def _under_way(database: Path, tables: Container[str]) -> tuple[Mapping[str, Any], ...] | None:
+    """Return the signals that may be in the market now, None where they cannot be read."""
+    if SIGNALS not in tables:  # a scorer's from before Torra has sent none
+        return () if SENTIMENT in tables else None
+    marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
+    rows = _rows(
+        database,
+        "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608 - marks
+        f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq",
+        *HELD,
+        *UNDER_WAY,
+    )
+    return None if rows is None else tuple(rows)
+
+
+def _rows(database: Path, sql: str, *values: object) -> list[dict[str, Any]] | None:
+    """Return rows of a database that may be damaged or older: None where it cannot answer."""
+    try:
+        with closing(connect_reader(database)) as db:
+            cursor = db.conn.execute(sql, values)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    except sqlite3.DatabaseError:
+        return None
+
+
+# --- doing ----------------------------------------------------------------------------------------
+
+
+def carry_out(planned: Plan) -> dict[str, Any]:
+    """Do what was planned and return it as a document; raises ConfigError, and TorraError half-way.
+
+    The order matters: the backup's copy is whole before anything of the desk is touched, the HALT
+    files are down and the mark is set before its database moves, and the mark goes last.
+    """
+    home = planned.home
+    database, staged = home / wiring.DATABASE, home / STAGED
+    begun = False
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if planned.backup is not None:
+            _stage(planned.backup.path, staged)
+        with alone(database):
+            files = files_to_halt(home, lambda: load_desk(home))
+            not_halted = put_down(files, _reason(planned))
+            if not (home / HALT).exists():
+                raise ConfigError(f"nothing was changed: cannot halt first: {not_halted[0]}")
+            _mark(planned)
+            begun = True
+            _set_aside(database, planned.kept)
+            if planned.backup is not None:
+                staged.replace(database)
+            sync_folder(home)
+        _bring_back(planned)
+        _halt(planned)
+        (home / MARK).unlink()
+        sync_folder(home)
+    except (OSError, sqlite3.DatabaseError, TorraError) as error:
+        if isinstance(error, ConfigError) and not begun:
+            raise
+        raise _failed(planned, error, begun=begun) from error
+    finally:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
+    return {**planned.as_dict(), "trading_state": "HALTED", "not_halted": not_halted}
+
+
+def _stage(path: Path, staged: Path) -> None:
+    """Copy a backup beside the database, as a database again, and read the copy through."""
+    staged.unlink(missing_ok=True)
+    with closing(reader(path)) as db:
+        copy(db, staged)
+    with closing(connect_guest(staged, BUSY_SECONDS)) as db, db.atomic():
+        for table in (FACTS, FILES):
+            db.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def _mark(planned: Plan) -> None:
+    told = {"again": _again(planned), "kept": planned.kept.name}
+    write_whole(planned.home / MARK, (json.dumps(told) + "\n").encode())
+
+
+def _again(planned: Plan) -> str:
+    """Return the command that does the same."""
+    what = planned.backup.path if planned.backup else "--empty"
+    more = ["--settings"] if planned.settings else []
+    return command(planned.home, "restore", what, *more)
+
+
+def _parts(database: Path) -> list[Path]:
+    return [database, *(database.with_name(database.name + end) for end in SIDE_FILES)]
+
+
+def _set_aside(database: Path, kept: Path) -> None:
+    """Move a database away with its log; the index of the log is made anew by whoever needs it."""
+    for part in _parts(database):
+        if part.exists():
+            kept.mkdir(parents=True, exist_ok=True)
+            part.replace(kept / part.name)
+    if kept.exists():
+        sync_folder(kept)
+
+
+def _bring_back(planned: Plan) -> None:
+    """Write the settings that are missing, or, if that is asked for, all of the backup's."""
+    if planned.backup is None:
+        return
+    for name in planned.missing:
+        _put(place_of(planned.home, name, {name}), planned.backup.files[name])
+    for name in planned.differing if planned.settings else ():
+        place = place_of(planned.home, name, {name})
+        _put(place_of(planned.kept, name, {name}), place.read_bytes())
+        _put(place, planned.backup.files[name])
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+
+
+def _halt(planned: Plan) -> None:
+    """Halt the desk in its new database, with an entry in its log; no lease outlives a restore."""
+    with closing(wiring.open_database(planned.home, anew=True)) as store, store.transaction():
+        before = store.trading_state()
+        store.set_trading_state("HALTED", _reason(planned))
+        lease = store.lease()
+        if lease is not None:
+            store.release_lease(lease["owner"], lease["epoch"])
+        store.audit(
+            actor=COMMAND_LINE.actor,
+            action="restore",
+            target=planned.what,
+            before={"trading_state": before},
+            after={"trading_state": "HALTED"},
+        )
+
+
+def _reason(planned: Plan) -> str:
+    return f"restored from {planned.what}: the broker may know more; {advice(planned.home)}"
+
+
+def advice(home: Path) -> str:
+    """Return what a person does after a restore."""
+    return ADVICE + command(home, "resume")
+
+
+def _failed(planned: Plan, error: Exception, *, begun: bool) -> TorraError:
+    told = error.strerror if isinstance(error, OSError) else str(error)
+    if not begun:
+        return ConfigError(f"not restored, nothing was changed: {told}")
+    return TorraError(
+        f"the restore was cut off: {told}; no desk starts until it has ended. Mend that, then: "
+        f"{_again(planned)}. What was there is in {planned.kept}"
+    )
+
+
+def cut_off(home: Path) -> str:
+    """Return the command that ends a restore that was cut off, "" when none was."""
+    if not (home / MARK).exists():
+        return ""
+    return _marked(home).get("again") or repair(home)
+
+
+def _marked(home: Path) -> dict[str, str]:
+    """Return what the mark of a restore that was cut off tells, as far as it can be read."""
+    try:
+        told = json.loads((home / MARK).read_text(encoding="utf-8"))
+        return {name: value for name, value in told.items() if isinstance(value, str)}
+    except (OSError, *MALFORMED):
+        return {}
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())

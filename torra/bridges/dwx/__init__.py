@@ -1,0 +1,1 @@
+"""The DWX Connect protocol: the files of somebody else's Expert Advisor."""

@@ -1,0 +1,492 @@
+"""A bridge to DWX Connect's own Expert Advisor: at-most-once, no server receipt.
+
+That Expert Advisor answers without a signal's id or a ticket, knows no expiry, forgets which
+commands it has done when it starts again, and drops what lies there at that moment. So an order is
+written into a journal of this side before it is handed over, is handed over once, and never again,
+whatever happens. What became of it is read off the account: a position, or a deal of the history,
+with the signal's magic number and its id in the comment. What is not found within CONFIRM_SECONDS
+of the command's disappearing is UNKNOWN, and stays so until the account shows it or a person
+decides. Refusals are believed only where the Expert Advisor's message proves that nothing was sent.
+
+The Expert Advisor asks none of Torra's guards, so they are asked here, right before, with what is
+known: it tells neither stops level and lot limits nor whether the account is netting, so that any
+position of the symbol stands in the way of an opening. Nor does it tell a demo account from a real
+one: without `live` in the channel nothing is sent. Not known either, and in nobody's hands: whether
+the terminal is connected, and an expiry while this side is down. Its lots have two decimals; others
+are refused, never rounded. One desk must be its only client, with nobody else's commands in the
+folder. Orders go one at a time: the next waits, briefly, for the confirmation of the one before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from torra.bridges.dwx.deals import LOTS_SLACK, Opening, linked, position_of
+from torra.bridges.dwx.files import Account, DealRow, DwxFolder, Message, OrderRow
+from torra.bridges.dwx.outcome import (
+    Seen,
+    filled,
+    late_outcome,
+    opening_of,
+    outcome,
+    position_meant,
+    refusal,
+)
+from torra.bridges.dwx.questions import PAUSE, TURN_SECONDS, Questions
+from torra.bridges.guards import REASONS, Ask, View, first_objection
+from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
+from torra.bridges.protocol import (
+    ALIVE_SECONDS,
+    LOOK_SECONDS,
+    STOOD_STILL,
+    Books,
+    BrokerDeal,
+    Health,
+    Order,
+    Quote,
+    Recall,
+    Report,
+    Status,
+    SymbolTerms,
+)
+from torra.clock import Clock
+from torra.config import Channel
+from torra.errors import BridgeUnavailable, ConfigError
+from torra.market.broker_clock import ServerClock
+from torra.verdict.risk_engine import DenyReason
+
+JOURNAL: Final = "dwx_orders.jsonl"
+
+CONFIRM_SECONDS: Final = 15.0
+"""An order that has not shown by then, counted from when its command was gone, is UNKNOWN."""
+
+ASK_SECONDS: Final = 1.0
+ASK_AGAIN_SECONDS: Final = 4.0
+"""After the first the history is asked for an order that has not shown, after each second again."""
+
+SURE_SECONDS: Final = 1.0
+"""A refusal counts when the order has not shown this long after it was read."""
+
+HISTORY_DAYS: Final = 7
+"""Days of deals in the books."""
+
+LOT_STEP: Final = 0.01
+"""The Expert Advisor's lotSizeDigits = 2 rounds everything finer, up as well as down."""
+
+COMMENT: Final = re.compile(r"[A-Za-z0-9]{1,26}")
+"""Letters and digits: a comma, a bar or a quotation mark would break a command or an answer."""
+
+SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What this life remembers of an order under way; `messages` are those from before it."""
+
+    messages: dict[str, Message] | None = None
+    gone: float | None = None
+    refused: float | None = None
+
+
+class Dwx:
+    """One account behind DWX Connect; `state` is this side's folder of the channel."""
+
+    def __init__(
+        self,
+        name: str,
+        channel: Channel,
+        state: Path,
+        symbols: Sequence[str],
+        clock: Clock,
+        *,
+        halts: Sequence[Path] = (),
+    ) -> None:
+        """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
+        if not channel.folder:
+            raise ConfigError(
+                f"channels.{name}.folder is empty: name the folder of DWX Connect, "
+                "<data folder>/MQL5/Files/DWX"
+            )
+        self._name = name
+        self._account = channel.account
+        self._live = channel.live
+        self._server = ServerClock.parse(channel.server_clock)
+        self._clock = clock
+        self._halts = (state / HALT, *halts)
+        self._journal = OrderJournal(state / JOURNAL, clock.now())
+        self._folder = DwxFolder(Path(channel.folder).expanduser(), state, clock)
+        self._folder.tidy()
+        self._questions = Questions(self._folder, symbols, clock)
+        self._watches: dict[str, _Watch] = {}
+        self._asked = -math.inf
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """What pages and messages call it."""
+        return f"dwx {self._name}"
+
+    # --- orders -----------------------------------------------------------------------------------
+
+    def submit(self, order: Order) -> None:
+        """Hand an order over, once; the same id again changes nothing. Raises BridgeUnavailable."""
+        with self._lock:
+            if self._journal.get(order.sid):
+                return
+            self._demand_health()
+            self._take_turn()
+            account, began = self._known_account(), self._clock.now()
+            if found := self._already_there(order, account):
+                self._keep(Entry(order, report=found))
+            elif reason := self._objection(order, account):
+                self._keep(Entry(order, report=self._refusal(order, reason)))
+            else:
+                self._send(order, account, began)
+
+    def recall(self, sid: str, seq: int) -> Recall:
+        """Take an order back: away from the folder if it is there, which proves nothing."""
+        del seq
+        with self._lock:
+            entry = self._journal.get(sid)
+            if entry is None:
+                return Recall.NEVER_SENT
+            if entry.under_way:
+                self._folder.withdraw(entry.notes["command"])
+            return Recall.TAKEN
+
+    def poll(self) -> Sequence[Report]:
+        """Look what became of every order; return what is not settled, oldest first."""
+        with self._lock:
+            self._look()
+            if not self._silence():
+                self._questions.subscribe()
+            return self._journal.unsettled()
+
+    def settle(self, report: Report) -> None:
+        """Forget a report: it is committed."""
+        with self._lock:
+            self._journal.settle(report)
+
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
+    def heartbeat(self, state: str) -> None:
+        """Do nothing: the Expert Advisor does not listen for one."""
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        """Return whether orders may be handed over now."""
+        with self._lock:
+            self._journal.mend()
+            deny, detail = self._obstacle()
+            return Health(deny, detail, self._facts())
+
+    def books(self) -> Books | None:
+        """Return every position and the deals of the last days; asks for them and waits a little.
+
+        None while the Expert Advisor does not answer, or for another account.
+        """
+        with self._lock:
+            if self._silence():
+                return None
+            rows = self._questions.history(HISTORY_DAYS)
+            account = self._folder.account.read()
+            if rows is None or account is None or self._silence():
+                return None
+            self._look()
+            return self._books(rows, account)
+
+    def terms(self) -> Mapping[str, SymbolTerms]:
+        """Return nothing: DWX tells a symbol's prices, not how it is traded."""
+        return {}
+
+    def quote(self, symbol: str) -> Quote | None:
+        """Return the prices of now as the Expert Advisor tells them, None while it is silent."""
+        with self._lock:
+            prices = (self._folder.quotes.read() or {}).get(symbol)
+            if prices is None or self._silence():
+                return None
+            return Quote(*prices, self._clock.now())
+
+    def _facts(self) -> dict[str, object]:
+        account, age = self._folder.account.read(), self._folder.age()
+        return {
+            "delivery": "at-most-once, no server receipt",
+            "folder": str(self._folder.path),
+            "account": account.number if account else None,
+            "balance": account.balance if account else None,
+            "equity": account.equity if account else None,
+            "free_margin": account.free_margin if account else None,
+            "leverage": account.leverage if account else None,
+            "currency": account.currency if account else None,
+            "age_seconds": None if age is None else round(age, 1),
+            "quotes": sorted(self._folder.quotes.read() or {}),
+            "symbols_refused": sorted(self._questions.refused),
+            "command_waiting": self._folder.waiting() is not None,
+        }
+
+    def _obstacle(self) -> tuple[DenyReason | None, str]:
+        """Return why nothing may be handed over, with the remedy."""
+        if silence := self._silence():
+            return DenyReason.BRIDGE_DEAD, silence
+        if not self._live:
+            return DenyReason.BRIDGE_DEAD, (
+                "DWX Connect cannot tell a demo account from a real one: set "
+                f"channels.{self._name}.live to true if orders may go to real money, or use "
+                "torra_files"
+            )
+        if self._journal.fault:
+            return DenyReason.BRIDGE_DEAD, self._journal.fault
+        if halt := halt_in(self._halts):
+            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
+        return None, f"account {self._account}"
+
+    def _silence(self) -> str:
+        """Say why the account is not known now; empty when it is."""
+        age, folder = self._folder.age(), self._folder.path
+        if age is None:
+            return f"DWX Connect does not run: there is no DWX_Orders.txt in {folder}"
+        if age > ALIVE_SECONDS:
+            return f"DWX Connect is silent: DWX_Orders.txt in {folder} is {age:.0f} s old"
+        if age < -ALIVE_SECONDS:
+            return f"DWX_Orders.txt in {folder} is {-age:.0f} s ahead of this computer's clock"
+        account = self._folder.account.read()
+        if account is None or self._folder.account_age() > ALIVE_SECONDS:
+            return f"DWX_Orders.txt in {folder} cannot be read"
+        if account.number != self._account:
+            return (
+                f"the terminal is on account {account.number}, not {self._account}: log in there, "
+                f"or set channels.{self._name}.account"
+            )
+        return ""
+
+    def _demand_health(self) -> None:
+        deny, detail = self._obstacle()
+        if deny:
+            raise BridgeUnavailable(detail)
+
+    def _known_account(self) -> Account:
+        account = self._folder.account.read()
+        if account is None:
+            raise BridgeUnavailable(self._silence())
+        return account
+
+    # --- towards the Expert Advisor ---------------------------------------------------------------
+
+    def _take_turn(self) -> None:
+        """Wait until no order is under way and no command waits; raises BridgeUnavailable."""
+        end = self._clock.monotonic() + TURN_SECONDS
+        while True:
+            self._look()
+            before = next((item for item in self._journal.entries if item.under_way), None)
+            if before is None and self._questions.slot_free():
+                return
+            if self._clock.monotonic() >= end:
+                waits = f"{before.order.sid} is not confirmed yet" if before else "a command waits"
+                raise BridgeUnavailable(f"{waits}; DWX Connect gets one order at a time")
+            self._clock.sleep(PAUSE)
+
+    def _already_there(self, order: Order, account: Account) -> Report | None:
+        """Return the report of an opening that the account shows though no journal knows it."""
+        if order.kind != "open":
+            return None
+        rows = [row for row in account.positions if order.sid in row.comment]
+        held = [row for row in rows if row.magic == order.magic]
+        return filled(order, held, self._seen(), adopted=True) if held else None
+
+    def _objection(self, order: Order, account: Account) -> str:
+        """Return the reason of the first guard that objects, with what DWX lets one know."""
+        named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
+        prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
+        if prices is None and order.kind == "open" and self._expects_quote(order):
+            raise BridgeUnavailable(f"no quote of {order.broker_symbol} yet")
+        ask = Ask(
+            kind=order.kind,
+            side=order.side,
+            lots=order.lots,
+            entry=order.entry,
+            stop=order.stop,
+            target=order.target,
+            created=int(order.created.timestamp()),
+            expires=int(order.expires.timestamp()),
+            max_spread_pts=order.max_spread_pts,
+            max_dev_pts=order.max_dev_pts,
+            whole=bool(named),
+            account=self._account,
+        )
+        asked = tuple(item for item in REASONS if order.kind == "open" or item != "quote")
+        return first_objection(ask, self._view(order, account, prices), only=asked)
+
+    def _expects_quote(self, order: Order) -> bool:
+        """Ask for a symbol's quotes; False where they will not come or the order cannot wait."""
+        self._questions.want(order.broker_symbol)
+        self._questions.subscribe()
+        lasts = self._clock.now() < order.expires
+        return lasts and order.broker_symbol not in self._questions.refused
+
+    def _view(self, order: Order, account: Account, prices: tuple[float, float] | None) -> View:
+        bid, ask = prices or (0.0, 0.0)
+        position = position_meant(order, account)
+        known = order.broker_symbol not in self._questions.refused
+        return View(
+            now=int(self._clock.now().timestamp()),
+            bid=bid,
+            ask=ask,
+            digits=order.digits,
+            account=account.number,
+            demo_only=False,
+            halted=halt_in(self._halts) is not None,
+            trade_mode="full" if known else "disabled",
+            lot_min=LOT_STEP,
+            lot_step=LOT_STEP,
+            lot_max=math.inf,
+            positions=len(account.positions),
+            held=any(
+                row.symbol == order.broker_symbol or row.magic == order.magic
+                for row in account.rows
+            ),
+            found=position is not None,
+            found_lots=position.lots if position else 0.0,
+        )
+
+    def _send(self, order: Order, account: Account, began: datetime) -> None:
+        """Remember the order, then hand it over; between the two it counts as handed over."""
+        position = position_meant(order, account)
+        text = self._folder.next_command(*_command(order, position))
+        notes = {
+            "command": text,
+            "ticket": position.ticket if position else "",
+            "lots": f"{position.lots:.2f}" if position else "",
+            "held": ",".join(row.ticket for row in account.rows if row.magic == order.magic),
+        }
+        messages = dict(self._folder.messages.read() or {})
+        entry = Entry(order, intent=self._clock.now(), notes=notes)
+        self._keep(entry)
+        self._watches[order.sid] = _Watch(messages)
+        try:
+            self._publish(text, began)
+        except BridgeUnavailable:
+            self._journal.withdraw(order.sid)
+            raise
+
+    def _publish(self, text: str, began: datetime) -> None:
+        """Lay a command down, unless the account was looked at too long ago."""
+        if halt := halt_in(self._halts):
+            raise BridgeUnavailable(f"{halt} is there: torra resume")
+        if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
+            raise BridgeUnavailable(STOOD_STILL)
+        self._folder.publish(text)
+
+    def _keep(self, entry: Entry) -> None:
+        try:
+            self._journal.put(entry)
+        except OSError as error:
+            raise BridgeUnavailable(f"cannot write the journal of orders: {error}") from error
+
+    def _refusal(self, order: Order, reason: str) -> Report:
+        status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
+        return Report(order.sid, status, self._clock.now(), reason)
+
+    # --- what became of an order ------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Find out what there is to find out about every order that may have gone out."""
+        for entry in self._journal.entries:
+            if entry.intent is not None and not entry.ended:
+                report = outcome(entry, self._seen())
+                if report is None and entry.report is None:
+                    report = self._wait(entry, self._watches.setdefault(entry.order.sid, _Watch()))
+                if report is not None:
+                    self._journal.report(report)
+                    self._watches.pop(entry.order.sid, None)
+
+    def _wait(self, entry: Entry, watch: _Watch) -> Report | None:
+        """Return how an order ended that the account does not show; None while it may yet."""
+        if self._still_waits(entry):
+            return None
+        now = self._clock.monotonic()
+        watch.gone = now if watch.gone is None else watch.gone
+        if refused := self._refused(entry, watch):
+            return refused
+        if now - watch.gone >= CONFIRM_SECONDS:
+            return late_outcome(entry, self._seen())
+        due = now - watch.gone >= ASK_SECONDS and now - self._asked >= ASK_AGAIN_SECONDS
+        if due and not self._silence() and self._questions.ask_history(1):
+            self._asked = now
+        return None
+
+    def _still_waits(self, entry: Entry) -> bool:
+        """Return whether the command has not been taken; one that expired is taken away."""
+        text = entry.notes["command"]
+        left = entry.order.expires - self._clock.now()
+        if left <= timedelta(0):
+            self._folder.withdraw(text)
+        unreadable = "" if left > -timedelta(seconds=CONFIRM_SECONDS) else text
+        return self._folder.waiting() in (text, unreadable)
+
+    def _seen(self) -> Seen:
+        account = self._folder.account.read()
+        if account is not None and account.number != self._account:
+            account = None
+        return Seen(account, self._folder.trades.read() or (), self._server, self._clock.now())
+
+    def _refused(self, entry: Entry, watch: _Watch) -> Report | None:
+        """Return the refusal that the Expert Advisor's own words prove; None without one."""
+        if watch.messages is None:
+            return None
+        told = self._folder.messages.read() or {}
+        before = watch.messages
+        reason = refusal(entry, [item for key, item in told.items() if before.get(key) != item])
+        if not reason:
+            return None
+        now = self._clock.monotonic()
+        watch.refused = now if watch.refused is None else watch.refused
+        sure = now - watch.refused >= SURE_SECONDS and not self._silence()
+        return self._refusal(entry.order, reason) if sure else None
+
+    # --- books ------------------------------------------------------------------------------------
+
+    def _books(self, rows: Sequence[DealRow], account: Account) -> Books | None:
+        openings = [
+            opening_of(entry)
+            for entry in self._journal.entries
+            if entry.order.kind == "open" and entry.status in ("FILLED", "PARTIAL")
+        ]
+        now = self._clock.now()
+        try:
+            deals = linked(rows, openings, account.positions, self._server)
+            positions = tuple(position_of(row, self._server) for row in account.positions)
+        except ValueError:  # a time that this server clock never shows
+            return None
+        for opening in openings:
+            self._note_closed(opening, deals)
+        return Books(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
+
+    def _note_closed(self, opening: Opening, deals: Sequence[BrokerDeal]) -> None:
+        """Remember what closed a position: later, other deals may seem to fit as well."""
+        outs = [x for x in deals if x.entry == "out" and x.position == opening.position]
+        whole = sum(deal.lots for deal in outs) >= opening.lots - LOTS_SLACK
+        entry = self._journal.get(opening.sid)
+        if entry and whole and not opening.closed_by:
+            told = ",".join(deal.deal for deal in outs)
+            self._journal.learn(replace(entry, notes={**entry.notes, "closed_by": told}))
+
+
+def _command(order: Order, position: OrderRow | None) -> tuple[str, str]:
+    """Return name and content of an order's command."""
+    if order.kind == "close":
+        return "CLOSE_ORDER", f"{position.ticket if position else ''},{order.lots:.2f}"
+    side = "buy" if order.side == "BUY" else "sell"
+    stop, target = (f"{price:.{order.digits}f}" for price in (order.stop, order.target))
+    return "OPEN_ORDER", (
+        f"{order.broker_symbol},{side},{order.lots:.2f},0,{stop},{target},{order.magic},"
+        f"{order.sid},0"
+    )

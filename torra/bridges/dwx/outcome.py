@@ -1,0 +1,181 @@
+"""What became of an order behind DWX Connect, read off the account, its history and the messages.
+
+Pure. Execution is proven by a position or a deal; a refusal only by a message that the Expert
+Advisor gives before it has sent anything. Everything else stays open here, and how long to wait for
+it is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from torra.bridges.dwx.deals import LOTS_SLACK, Opening, moment_of, opened_by
+from torra.bridges.dwx.files import Account, DealRow, Message, OrderRow
+from torra.bridges.order_journal import Entry
+from torra.bridges.protocol import Order, Report
+from torra.market.broker_clock import ServerClock
+
+REFUSALS: Final[Mapping[str, str]] = {
+    "OPEN_ORDER_WRONG_FORMAT": "schema",
+    "OPEN_ORDER_TYPE": "schema",
+    "OPEN_ORDER_MAXIMUM_NUMBER": "max_positions",
+    "OPEN_ORDER_LOTSIZE_OUT_OF_RANGE": "volume",
+    "OPEN_ORDER_LOTSIZE_TOO_LARGE": "max_lots",
+    "OPEN_ORDER_PRICE_ZERO": "quote",
+}
+"""Errors that the Expert Advisor gives before it has sent anything, as reasons of our guards."""
+
+TRADING_FORBIDDEN: Final = "ErrorCode: 4752"
+"""The terminal's own refusal to let an Expert Advisor trade."""
+
+JUST_BEFORE: Final = timedelta(minutes=1)
+"""How much earlier than its order a deal may seem to be: the clocks of the two sides differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the Expert Advisor shows at a moment; `account` is None when it is not known."""
+
+    account: Account | None
+    deals: Sequence[DealRow]
+    server: ServerClock
+    now: datetime
+
+    def moment(self, row: OrderRow | DealRow) -> datetime | None:
+        """Return a row's time in UTC; None for one that the server never shows."""
+        try:
+            return moment_of(row.time, self.server)
+        except ValueError:
+            return None
+
+
+def outcome(entry: Entry, seen: Seen) -> Report | None:
+    """Return the report of an order whose execution is proven, else None."""
+    if entry.order.kind == "close":
+        deals = _closing_deals(entry, seen)
+        done = _closed_lots(entry, seen) >= entry.order.lots - LOTS_SLACK
+        return _closed(entry, seen, deals[-1], entry.order.lots) if deals and done else None
+    opening = opening_of(entry)
+    rows = seen.account.positions if seen.account else ()
+    before = entry.notes["held"].split(",")
+    positions = [row for row in rows if row.ticket not in before and _fits(row, opening, seen)]
+    deals = [row for row in seen.deals if row.entry == "entry_in" and _fits(row, opening, seen)]
+    found = positions or deals
+    return filled(entry.order, found, seen, adopted=entry.loaded) if found else None
+
+
+def late_outcome(entry: Entry, seen: Seen) -> Report:
+    """Return the report of an order whose execution nobody has proven in time.
+
+    A close whose position is smaller, or gone, is done all the same; its price is 0, not known.
+    """
+    lots = _closed_lots(entry, seen) if entry.order.kind == "close" else 0.0
+    if lots > LOTS_SLACK:
+        return _closed(entry, seen, None, min(lots, entry.order.lots))
+    return Report(entry.order.sid, "UNKNOWN", seen.now)
+
+
+def refusal(entry: Entry, messages: Iterable[Message]) -> str:
+    """Return the reason, one of a guard's, that messages since the order prove; "" for none."""
+    reasons = (_reason(entry, message) for message in messages)
+    return next(filter(None, reasons), "")
+
+
+def opening_of(entry: Entry) -> Opening:
+    """Return the position that an entry has opened or is to open, as far as it is known."""
+    report = entry.report
+    return Opening(
+        sid=entry.order.sid,
+        position=report.position if report else "",
+        magic=entry.order.magic,
+        symbol=entry.order.broker_symbol,
+        side=entry.order.side,
+        lots=report.volume if report and report.volume else entry.order.lots,
+        since=entry.intent or (report.at if report else entry.order.created),
+        closed_by=tuple(filter(None, entry.notes.get("closed_by", "").split(","))),
+    )
+
+
+def position_meant(order: Order, account: Account) -> OrderRow | None:
+    """Return the position that a close means: by its number, else by its opening's id."""
+    rows = account.positions
+    if order.ticket:
+        return next((row for row in rows if row.ticket == order.ticket), None)
+    ours = [row for row in rows if row.magic == order.magic and order.closes]
+    return next((row for row in ours if order.closes in row.comment), None)
+
+
+def filled(
+    order: Order, rows: Sequence[OrderRow | DealRow], seen: Seen, *, adopted: bool
+) -> Report:
+    """Return the report of an opening that became these positions, or these deals."""
+    first = rows[0]
+    lots = round(sum(row.lots for row in rows), 2)
+    value = sum(row.lots * row.price for row in rows)
+    held = isinstance(first, OrderRow)
+    return Report(
+        order.sid,
+        "FILLED" if lots >= order.lots - LOTS_SLACK else "PARTIAL",
+        seen.moment(first) or seen.now,
+        ticket=first.ticket if isinstance(first, OrderRow) else "",
+        deal=first.deal if isinstance(first, DealRow) else "",
+        position=first.ticket if isinstance(first, OrderRow) else f"d{first.deal}",
+        price=first.price if held or not lots else round(value / lots, order.digits),
+        volume=lots,
+        adopted=adopted,
+    )
+
+
+def _fits(row: OrderRow | DealRow, opening: Opening, seen: Seen) -> bool:
+    return opened_by(row, opening, seen.moment(row))
+
+
+def _closing_deals(entry: Entry, seen: Seen) -> list[DealRow]:
+    """Return the deals that may be a close's own: of its symbol, side, lots and time."""
+    order, since = entry.order, (entry.intent or seen.now) - JUST_BEFORE
+    fits = [
+        row
+        for row in seen.deals
+        if (row.symbol, row.kind) == (order.broker_symbol, order.side.lower())
+        and row.entry != "entry_in"
+        and abs(row.lots - order.lots) <= LOTS_SLACK
+    ]
+    return [row for row in fits if (seen.moment(row) or seen.now) >= since]
+
+
+def _closed_lots(entry: Entry, seen: Seen) -> float:
+    """Return by how much the position of a close is smaller than before it."""
+    if seen.account is None:
+        return 0.0
+    ticket = entry.notes["ticket"]
+    left = sum(row.lots for row in seen.account.positions if row.ticket == ticket)
+    return float(entry.notes["lots"]) - left
+
+
+def _closed(entry: Entry, seen: Seen, deal: DealRow | None, lots: float) -> Report:
+    at = seen.moment(deal) if deal else None
+    return Report(
+        entry.order.sid,
+        "FILLED" if lots >= entry.order.lots - LOTS_SLACK else "PARTIAL",
+        at or seen.now,
+        deal=deal.deal if deal else "",
+        position=entry.notes["ticket"],
+        price=deal.price if deal else 0.0,
+        volume=round(lots, 2),
+        adopted=entry.loaded,
+    )
+
+
+def _reason(entry: Entry, message: Message) -> str:
+    """Return the guard's reason that one message stands for; "" for none."""
+    forbidden = "autotrading_off" if message.text.endswith(TRADING_FORBIDDEN) else ""
+    if entry.order.kind == "open":
+        return forbidden if message.error == "OPEN_ORDER" else REFUSALS.get(message.error, "")
+    ticket = entry.notes["ticket"]
+    if message.error == "CLOSE_ORDER_SELECT_TICKET" and message.text.endswith(f" {ticket}"):
+        return "no_position"
+    ours = message.error == "CLOSE_ORDER_TICKET" and f" {ticket}:" in message.text
+    return forbidden if ours else ""

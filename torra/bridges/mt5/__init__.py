@@ -1,0 +1,1 @@
+"""The MetaTrader5 package on Windows: orders without an Expert Advisor."""

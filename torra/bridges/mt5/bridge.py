@@ -1,0 +1,488 @@
+"""A bridge to MetaTrader 5 through the MetaTrader5 package: no Expert Advisor, the same life.
+
+What the Expert Advisor does on its side is done here: look at the account first and adopt what is
+there, ask the guards in their order, write the intent down, check, send, and send again only what
+the server says it has not accepted, three times at most, with the guards asked anew. The intent is
+on disk before the order goes out, and an order with an intent is never sent again in a later life.
+After a crash in between, or an answer that says nothing, the account is looked at; what does not
+show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nobody knows that it was
+sent, else UNKNOWN until the account shows it or a person decides. A close always names its
+position. Prices are sent in whole ticks, lots as they are or not at all.
+A process that stood still for more than LOOK_SECONDS in one step between its first look and the
+sending sends nothing and looks anew; a terminal that takes its time with each call is no reason.
+One that is stopped in the very call that sends cannot know.
+
+The account must be the channel's, and a real one only with `live`. No password is here: the
+terminal is logged in by a person. What cannot be asked raises BridgeUnavailable, and nothing was
+sent. The package tells no trading sessions: a closed market is refused by the server (10018).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from torra.bridges.guards import first_objection
+from torra.bridges.mt5.lookup import LOTS_SLACK, Account
+from torra.bridges.mt5.request import (
+    HEDGING,
+    REAL_ACCOUNT,
+    Market,
+    ask_of,
+    facts_of,
+    request_of,
+    terms_of,
+    view_of,
+)
+from torra.bridges.mt5.retcodes import CHECKED, WORDS, Meaning, meaning
+from torra.bridges.mt5.terminal import Answer, Terminal
+from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
+from torra.bridges.protocol import (
+    LOOK_SECONDS,
+    STOOD_STILL,
+    Books,
+    Health,
+    Order,
+    Recall,
+    Report,
+    Status,
+    SymbolTerms,
+)
+from torra.clock import Clock
+from torra.config import Channel
+from torra.errors import BridgeUnavailable
+from torra.market.broker_clock import ServerClock
+from torra.verdict.risk_engine import DenyReason
+
+JOURNAL: Final = "mt5_orders.jsonl"
+
+CONFIRM_SECONDS: Final = 15.0
+"""Connected seconds after which an order that does not show is given up."""
+
+LOOK_AGAIN_SECONDS: Final = 5.0
+"""How often the account is looked at for an order that is UNKNOWN."""
+
+SENDS: Final = 3
+"""How often an order is sent at most when the server does not accept it now."""
+
+PAUSE: Final = 0.25
+"""Seconds between two sends: enough for a new quote."""
+
+HISTORY: Final = timedelta(days=7)
+FUTURE_QUOTE: Final = timedelta(seconds=60)
+"""A quote that lies further in the future shows that the server's clock is misjudged."""
+
+
+log = logging.getLogger("torra")
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Connected seconds in which an order has not shown, and when it was looked for last."""
+
+    waited: float = 0.0
+    seen: float | None = None
+
+
+class Watched(Terminal):
+    """The terminal as one bridge uses it: whether this process stood still between its calls.
+
+    A computer that sleeps, or a process that is stopped, shows as one long step; a slow terminal
+    as many short ones, during which the lease is kept.
+    """
+
+    def __init__(self, terminal: Terminal, clock: Clock) -> None:
+        self._terminal = terminal
+        self._clock = clock
+        self.begin()
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._last, self._slept = self._clock.now(), False
+
+    def step(self) -> None:
+        """End a step here."""
+        now = self._clock.now()
+        self._slept |= now - self._last > timedelta(seconds=LOOK_SECONDS)
+        self._last = now
+
+    def stood_still(self) -> bool:
+        """Return whether a step since the beginning, the one that ends here too, was too long."""
+        self.step()
+        return self._slept
+
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+        """Call a function of the package, as the terminal does."""
+        try:
+            return self._terminal.ask(name, *args, **kwargs)
+        finally:
+            self.step()
+
+    def number(self, name: str) -> int:
+        """Return a constant of the package, as the terminal does."""
+        return self._terminal.number(name)
+
+    def close(self) -> None:
+        """Let the terminal go."""
+        self._terminal.close()
+
+
+class Mt5Direct:
+    """One account behind a `Terminal`; `state` is this side's folder of the channel."""
+
+    def __init__(
+        self,
+        name: str,
+        channel: Channel,
+        state: Path,
+        symbols: Sequence[str],
+        clock: Clock,
+        terminal: Terminal,
+        *,
+        halts: Sequence[Path] = (),
+    ) -> None:
+        """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
+        self._name = name
+        self._channel = channel
+        self._halts = (state / HALT, *halts)
+        self._symbols = tuple(dict.fromkeys(symbols))
+        self._clock = clock
+        self._terminal = Watched(terminal, clock)
+        self._account = Account(self._terminal, ServerClock.parse(channel.server_clock))
+        self._journal = OrderJournal(state / JOURNAL, clock.now())
+        self._watches: dict[str, _Watch] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """What pages and messages call it."""
+        return f"mt5_direct {self._name}"
+
+    # --- orders -----------------------------------------------------------------------------------
+
+    def submit(self, order: Order) -> None:
+        """Send an order, once; the same id again changes nothing. Raises BridgeUnavailable."""
+        with self._lock:
+            if self._journal.get(order.sid):
+                return
+            self._terminal.begin()
+            health = self.health()
+            if not health.ok:
+                raise BridgeUnavailable(health.detail)
+            market = self._market(order)
+            ticket = str(market.position.ticket) if market.position else ""
+            entry = Entry(order, notes={"ticket": ticket})
+            found = self._account.find(entry, self._clock.now())
+            if found is not None:
+                self._keep(replace(entry, intent=self._clock.now(), report=found))
+            elif reason := self._objection(order, market):
+                self._keep(replace(entry, report=self._refusal(order, reason)))
+            else:
+                self._send(entry, market)
+
+    def recall(self, sid: str, seq: int) -> Recall:
+        """Take an order back: only one that was never sent can be."""
+        del seq
+        with self._lock:
+            return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
+
+    def poll(self) -> Sequence[Report]:
+        """Look what became of every order; return what is not settled, oldest first."""
+        with self._lock:
+            waiting = [item for item in self._journal.entries if item.intent and not item.ended]
+            open_ones = {item.order.sid for item in waiting}
+            self._watches = {k: v for k, v in self._watches.items() if k in open_ones}
+            if waiting and self._reach():
+                for entry in waiting:
+                    self._look(entry, self._watches.setdefault(entry.order.sid, _Watch()))
+            elif waiting:
+                for watch in self._watches.values():
+                    watch.seen = None
+            return self._journal.unsettled()
+
+    def settle(self, report: Report) -> None:
+        """Forget a report: it is committed."""
+        with self._lock:
+            self._journal.settle(report)
+
+    def close(self) -> None:
+        """Let the terminal go."""
+        self._terminal.close()
+
+    def heartbeat(self, state: str) -> None:
+        """Do nothing: there is no other side."""
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        """Return whether orders may be sent now."""
+        with self._lock:
+            self._journal.mend()
+            try:
+                terminal = self._terminal.demand("terminal_info")
+                account = self._terminal.demand("account_info")
+                deny, detail = self._obstacle(terminal, account)
+            except BridgeUnavailable as error:
+                return Health(DenyReason.BRIDGE_DEAD, str(error))
+            return Health(deny, detail, facts_of(terminal, account))
+
+    def books(self) -> Books | None:
+        """Return every position and the deals of the last days; None when they are not known."""
+        with self._lock:
+            now = self._clock.now()
+            since = now - HISTORY
+            if not self._reach():
+                return None
+            try:
+                deals = self._account.deals(since, now)
+                return Books(self._account.positions(), deals, now, since)
+            except (BridgeUnavailable, ValueError):  # ValueError: a time the server never shows
+                return None
+
+    def terms(self) -> Mapping[str, SymbolTerms]:
+        """Return how the symbols of Market Watch are traded; empty when it is not known."""
+        with self._lock:
+            try:
+                for symbol in self._symbols:
+                    self._terminal.ask("symbol_select", symbol, True)
+                known = self._terminal.demand("symbols_get")
+            except BridgeUnavailable:
+                return {}
+            now, account = self._clock.now(), self._account
+            return {
+                item.name: terms_of(item, account.moment(item.time, now))
+                for item in known
+                if item.visible
+            }
+
+    def _reach(self) -> bool:
+        """Return whether the terminal is connected, and to the channel's account."""
+        try:
+            terminal = self._terminal.demand("terminal_info")
+            account = self._terminal.demand("account_info")
+        except BridgeUnavailable:
+            return False
+        return bool(terminal.connected) and account.login == self._channel.account
+
+    def _obstacle(self, terminal: Any, account: Any) -> tuple[DenyReason | None, str]:
+        """Return why nothing may be sent, with the remedy."""
+        channel = f"channels.{self._name}"
+        dead = (
+            (
+                not terminal.connected,
+                "the terminal has no connection to the broker: log in there",
+            ),
+            (
+                account.login != self._channel.account,
+                f"the terminal is on account {account.login}, not {self._channel.account}: log in "
+                f"there, or set {channel}.account",
+            ),
+            (
+                account.trade_mode == REAL_ACCOUNT and not self._channel.live,
+                f"account {account.login} is a real one: set {channel}.live to true if orders may "
+                "go to real money",
+            ),
+            (
+                not terminal.trade_allowed or terminal.tradeapi_disabled,
+                "algo trading is off in the terminal: switch it on, and allow it for Python",
+            ),
+            (
+                not account.trade_allowed or not account.trade_expert,
+                f"the broker allows account {account.login} no algo trading",
+            ),
+            (bool(self._journal.fault), self._journal.fault),
+        )
+        for is_so, sentence in dead:
+            if is_so:
+                return DenyReason.BRIDGE_DEAD, sentence
+        if skew := self._skew():
+            return DenyReason.CLOCK_SKEW, skew
+        if halt := halt_in(self._halts):
+            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
+        return None, f"account {account.login}"
+
+    def _skew(self) -> str:
+        """Say how a quote shows that the server's clock is misjudged; empty when none does."""
+        now = self._clock.now()
+        for symbol in self._symbols:
+            tick = self._terminal.ask("symbol_info_tick", symbol).value
+            if tick is None:
+                continue
+            ahead = self._account.moment(tick.time, now) - now
+            if ahead > FUTURE_QUOTE:
+                return (
+                    f"the newest quote of {symbol} would be {ahead.total_seconds():.0f} s in the "
+                    f"future: is channels.{self._name}.server_clock right, and this computer's "
+                    "clock?"
+                )
+        return ""
+
+    # --- before an order --------------------------------------------------------------------------
+
+    def _market(self, order: Order) -> Market:
+        """Ask for all that the guards want to know; raises BridgeUnavailable."""
+        account = self._terminal.demand("account_info")
+        symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
+        if symbol is not None and not symbol.select:
+            self._terminal.ask("symbol_select", order.broker_symbol, True)
+            symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
+        held = self._terminal.demand("positions_get")
+        opening = self._journal.get(order.closes)
+        learned = opening.report.position if opening and opening.report else ""
+        hedging = account.margin_mode == HEDGING
+        return Market(
+            terminal=self._terminal.demand("terminal_info"),
+            account=account,
+            symbol=symbol,
+            tick=self._terminal.ask("symbol_info_tick", order.broker_symbol).value,
+            position=self._account.position_of(order, learned) if order.kind == "close" else None,
+            held=any(
+                item.magic == order.magic if hedging else item.symbol == order.broker_symbol
+                for item in held
+            ),
+        )
+
+    def _objection(self, order: Order, market: Market) -> str:
+        halt = halt_in(self._halts) is not None
+        view = view_of(order, market, self._channel, self._clock.now(), halt)
+        return first_objection(ask_of(order, self._channel.account), view)
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def _send(self, entry: Entry, market: Market) -> None:
+        """Check, write the intent down, send; after that nothing is left to the caller."""
+        order = entry.order
+        request = request_of(order, market)
+        checked = self._terminal.demand("order_check", request)
+        if checked.retcode not in CHECKED:
+            refused = self._refusal(order, "retcode", checked.retcode)
+            self._keep(replace(entry, report=refused))
+            return
+        entry = replace(entry, intent=self._clock.now())
+        self._keep(entry)
+        if halt := halt_in(self._halts):
+            self._journal.withdraw(order.sid)
+            raise BridgeUnavailable(f"{halt} is there: torra resume")
+        if self._terminal.stood_still():
+            self._journal.withdraw(order.sid)
+            raise BridgeUnavailable(STOOD_STILL)
+        for left in range(SENDS - 1, -1, -1):
+            answer = self._try(request)
+            said: Meaning = meaning(answer.value.retcode) if answer.value else "ambiguous"
+            if said != "transient" or not left:
+                self._judge(entry, answer, said)
+                return
+            self._clock.sleep(PAUSE)
+            self._terminal.step()
+            again = self._again(entry, answer.value.retcode)
+            if again is None:
+                return
+            request = again
+
+    def _try(self, request: dict[str, Any]) -> Answer:
+        try:
+            return self._terminal.ask("order_send", request)
+        except BridgeUnavailable as error:
+            return Answer(None, words=str(error))
+
+    def _again(self, entry: Entry, retcode: int) -> dict[str, Any] | None:
+        """Return the request at the new price; None when the order ends here instead."""
+        try:
+            market = self._market(entry.order)
+        except BridgeUnavailable:
+            self._journal.report(self._refusal(entry.order, "retcode", retcode))
+            return None
+        slept = "retcode" if self._terminal.stood_still() else ""
+        reason = self._objection(entry.order, market) or slept
+        if reason:
+            self._journal.report(self._refusal(entry.order, reason, retcode))
+            return None
+        return request_of(entry.order, market)
+
+    def _judge(self, entry: Entry, answer: Answer, said: Meaning) -> None:
+        """Book what the server said; what says nothing stays open for `poll`."""
+        result = answer.value
+        if said in ("final", "transient"):
+            self._journal.report(self._refusal(entry.order, "retcode", result.retcode))
+            return
+        notes = {**entry.notes, "answer": str(result.retcode) if result else answer.fault}
+        if result is not None:
+            notes |= {"order": str(result.order or ""), "deal": str(result.deal or "")}
+        entry = replace(entry, notes=notes)
+        self._journal.learn(entry)
+        if said in ("done", "partial") and result.price > 0 and result.volume > 0:
+            self._journal.report(self._executed(entry, result, said))
+        elif said != "ambiguous":
+            now = self._clock.now()
+            self._journal.report(Report(entry.order.sid, "PLACED", now, ticket=notes["order"]))
+
+    def _executed(self, entry: Entry, result: Any, said: Meaning) -> Report:
+        """Return the report of an order that the server calls executed.
+
+        An opening's position has the number of its order, unless its deal says otherwise.
+        """
+        whole = said == "done" and result.volume >= entry.order.lots - LOTS_SLACK
+        deal, now = self._account.deal(result.deal), self._clock.now()
+        opened = str(deal.position_id if deal else result.order)
+        return Report(
+            sid=entry.order.sid,
+            status="FILLED" if whole else "PARTIAL",
+            at=self._account.moment(deal.time, now) if deal else now,
+            retcode=result.retcode,
+            ticket=str(result.order),
+            deal=entry.notes["deal"],
+            position=opened if entry.order.kind == "open" else entry.notes["ticket"],
+            price=result.price,
+            volume=result.volume,
+        )
+
+    def _refusal(self, order: Order, reason: str, retcode: int = 0) -> Report:
+        if retcode:
+            words = WORDS.get(retcode, "refused")
+            log.warning("%s: %s %s: %s (%d)", self.name, order.sid, reason, words, retcode)
+        status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
+        return Report(order.sid, status, self._clock.now(), reason, retcode)
+
+    def _keep(self, entry: Entry) -> None:
+        try:
+            self._journal.put(entry)
+        except OSError as error:
+            raise BridgeUnavailable(f"cannot write the journal of orders: {error}") from error
+
+    # --- afterwards -------------------------------------------------------------------------------
+
+    def _look(self, entry: Entry, watch: _Watch) -> None:
+        """Look once more for an order whose end is not known, while the terminal is connected."""
+        now = self._clock.monotonic()
+        since = 0.0 if watch.seen is None else now - watch.seen
+        if entry.status == "UNKNOWN" and watch.seen is not None and since < LOOK_AGAIN_SECONDS:
+            return
+        try:
+            found = self._account.find(entry, self._clock.now())
+            late = found is None or found.status == "PLACED"
+            watch.seen, watch.waited = now, watch.waited + since
+            if late and watch.waited >= CONFIRM_SECONDS and entry.status != "UNKNOWN":
+                found = self._given_up(entry)
+        except BridgeUnavailable:
+            watch.seen = None
+            return
+        known = {entry.status, "PLACED"} if entry.status == "UNKNOWN" else {entry.status}
+        if found is not None and found.status not in known:
+            self._journal.report(found)
+            self._watches[entry.order.sid] = _Watch()
+
+    def _given_up(self, entry: Entry) -> Report:
+        """Return the report of an order that has not shown in time."""
+        order, now = entry.order, self._clock.now()
+        if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):
+            return Report(order.sid, "REJECTED", now, "no_position")
+        answer = entry.notes.get("answer", "")
+        if not answer and entry.report is None:
+            return Report(order.sid, "UNKNOWN_NOT_SENT", now)
+        retcode = int(answer) if answer.isdigit() else 0
+        return Report(order.sid, "UNKNOWN", now, retcode=retcode)

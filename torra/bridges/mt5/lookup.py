@@ -1,0 +1,269 @@
+"""What the account behind the MetaTrader5 package shows: what became of an order, and the books.
+
+An order is known by its magic number and the signal's id in the comment, of positions, pending
+orders, orders and deals of the history alike; by the numbers that the server gave when it was sent;
+and, where the broker rewrites comments, by magic number, symbol, side and time. Times of the
+package are the server's wall clock and become UTC here. A question that is not answered raises
+BridgeUnavailable: not answered is never "nothing there".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from torra.bridges.mt5.terminal import Terminal
+from torra.bridges.order_journal import Entry
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
+from torra.errors import BridgeUnavailable
+from torra.market.broker_clock import ServerClock
+from torra.verdict.risk_engine import PositionSide, Side
+
+LOTS_SLACK: Final = 1e-6
+EARLIEST: Final = timedelta(seconds=-5)
+LATEST: Final = timedelta(seconds=120)
+"""How far a time may be from when the order was sent, where only the time tells."""
+
+MARGIN: Final = 86_400
+"""Seconds by which history is asked for beyond both ends: the server's clock may be misjudged."""
+
+SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
+BUY_TYPE: Final = 0
+SELL_TYPE: Final = 1
+"""POSITION_TYPE_, ORDER_TYPE_ and DEAL_TYPE_BUY and _SELL."""
+
+ENTRY_IN: Final = 0
+DEAD_STATES: Final = frozenset({2, 5, 6})
+"""ORDER_STATE_CANCELED, _REJECTED and _EXPIRED."""
+
+REASONS: Final[Mapping[int, str]] = {
+    0: "client",
+    1: "client",
+    2: "client",
+    3: "expert",
+    4: "sl",
+    5: "tp",
+    6: "stop_out",
+}
+"""DEAL_REASON_: by hand at a desk, on a telephone, on the web; expert; and what the server does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account as the package shows it, with the clock of its server."""
+
+    terminal: Terminal
+    server: ServerClock
+
+    def find(self, entry: Entry, now: datetime) -> Report | None:
+        """Return what became of an order, None when nothing of it is to be seen."""
+        order = entry.order
+        positions = self.terminal.demand("positions_get", symbol=order.broker_symbol)
+        pending = self.terminal.demand("orders_get", symbol=order.broker_symbol)
+        past = self._history("history_orders_get", order, now)
+        deals = self._history("history_deals_get", order, now)
+        known = _Known(entry, self.server)
+        numbers = {item.ticket for item in (*pending, *past) if known.order(item)}
+        if any(item.ticket in numbers for item in pending):
+            return _report(entry, "PLACED", now, ticket=str(min(numbers)))
+        if mine := [item for item in deals if known.deal(item, numbers)]:
+            return self._executed(entry, mine, now)
+        if held := [item for item in positions if known.position(item)]:
+            return self._held(entry, held[0], now)
+        if any(item.ticket in numbers and item.state in DEAD_STATES for item in past):
+            return _report(entry, "REJECTED", now, reason="retcode", ticket=str(min(numbers)))
+        return None
+
+    def is_open(self, ticket: str) -> bool:
+        """Return whether a position of this number is open."""
+        return any(str(item.ticket) == ticket for item in self.terminal.demand("positions_get"))
+
+    def position_of(self, order: Order, learned: str) -> Any | None:
+        """Return the position that a close means: by its number, else by its opening's id."""
+        held = self.terminal.demand("positions_get", symbol=order.broker_symbol)
+        for number in filter(None, (order.ticket, learned)):
+            for item in held:
+                if number in (str(item.ticket), str(item.identifier)):
+                    return item
+        ours = [item for item in held if item.magic == order.magic and order.closes]
+        return next((item for item in ours if order.closes in item.comment), None)
+
+    def deal(self, number: int) -> Any | None:
+        """Return one deal, None when it is not told (yet). Never raises."""
+        try:
+            found = self.terminal.ask("history_deals_get", ticket=number).value if number else None
+        except BridgeUnavailable:
+            return None
+        return found[0] if found else None
+
+    def positions(self) -> tuple[BrokerPosition, ...]:
+        """Return every open position of the account."""
+        return tuple(self._position(item) for item in self.terminal.demand("positions_get"))
+
+    def deals(self, since: datetime, now: datetime) -> tuple[BrokerDeal, ...]:
+        """Return every deal since a moment that bought or sold something."""
+        found = self.terminal.demand("history_deals_get", *self._range(since, now))
+        trades = [item for item in found if item.type in (BUY_TYPE, SELL_TYPE)]
+        deals = [self._deal(item) for item in trades]
+        return tuple(deal for deal in deals if deal.time >= since)
+
+    def moment(self, wall: int, otherwise: datetime) -> datetime:
+        """Return a time of the server in UTC; `otherwise` for one that it never shows."""
+        try:
+            return self.server.to_utc(int(wall))
+        except ValueError:
+            return otherwise
+
+    def _range(self, since: datetime, now: datetime) -> tuple[int, int]:
+        return self.server.from_utc(since) - MARGIN, self.server.from_utc(now) + MARGIN
+
+    def _history(self, name: str, order: Order, now: datetime) -> list[Any]:
+        found = self.terminal.demand(name, *self._range(order.created, now))
+        return [item for item in found if item.symbol == order.broker_symbol]
+
+    def _executed(self, entry: Entry, deals: Sequence[Any], now: datetime) -> Report:
+        lots = round(sum(item.volume for item in deals), 8)
+        value = sum(item.volume * item.price for item in deals)
+        return _report(
+            entry,
+            "FILLED" if lots >= entry.order.lots - LOTS_SLACK else "PARTIAL",
+            self.moment(deals[0].time, now),
+            ticket=str(deals[0].order),
+            deal=str(deals[0].ticket),
+            position=str(deals[0].position_id),
+            price=round(value / lots, entry.order.digits + 2),
+            volume=lots,
+        )
+
+    def _held(self, entry: Entry, position: Any, now: datetime) -> Report:
+        whole = position.volume >= entry.order.lots - LOTS_SLACK
+        return _report(
+            entry,
+            "FILLED" if whole else "PARTIAL",
+            self.moment(position.time, now),
+            ticket=str(position.identifier),
+            position=str(position.ticket),
+            price=position.price_open,
+            volume=position.volume,
+        )
+
+    def _position(self, item: Any) -> BrokerPosition:
+        side: PositionSide = "LONG" if item.type == BUY_TYPE else "SHORT"
+        return BrokerPosition(
+            ticket=str(item.ticket),
+            broker_symbol=item.symbol,
+            side=side,
+            lots=item.volume,
+            entry=item.price_open,
+            stop=item.sl,
+            target=item.tp,
+            magic=item.magic,
+            comment=item.comment,
+            profit=item.profit + item.swap,
+            opened_at=self.server.to_utc(int(item.time)),
+        )
+
+    def _deal(self, item: Any) -> BrokerDeal:
+        entry: Literal["in", "out"] = "in" if item.entry == ENTRY_IN else "out"
+        side: Side = "BUY" if item.type == BUY_TYPE else "SELL"
+        return BrokerDeal(
+            deal=str(item.ticket),
+            position=str(item.position_id),
+            broker_symbol=item.symbol,
+            entry=entry,
+            side=side,
+            lots=item.volume,
+            price=item.price,
+            profit=item.profit + item.swap + item.commission + item.fee,
+            magic=item.magic,
+            comment=item.comment,
+            time=self.server.to_utc(int(item.time)),
+            reason=REASONS.get(item.reason, ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How one order is told from all others."""
+
+    entry: Entry
+    server: ServerClock
+
+    def order(self, item: Any) -> bool:
+        """Return whether an order of the server is this one."""
+        if str(item.ticket) == self.entry.notes.get("order"):
+            return True
+        if item.type != self._type or not self._ours(item, item.time_setup):
+            return False
+        return self._opens or str(item.position_id) == self.entry.notes.get("ticket")
+
+    def deal(self, item: Any, numbers: set[int]) -> bool:
+        """Return whether a deal is this order's: into a position, or out of the one that it ends.
+
+        `numbers` are those that the server gave the order.
+        """
+        if item.type != self._type or (item.entry == ENTRY_IN) != self._opens:
+            return False
+        if not self._opens and str(item.position_id) != self.entry.notes.get("ticket"):
+            return False
+        return item.order in numbers or self._ours(item, item.time)
+
+    def position(self, item: Any) -> bool:
+        """Return whether a position is what this opening became."""
+        if not self._opens or item.type != self._type:
+            return False
+        return str(item.identifier) == self.entry.notes.get("order") or self._ours(item, item.time)
+
+    @property
+    def _opens(self) -> bool:
+        return self.entry.order.kind == "open"
+
+    @property
+    def _type(self) -> int:
+        return BUY_TYPE if self.entry.order.side == "BUY" else SELL_TYPE
+
+    def _ours(self, item: Any, wall: int) -> bool:
+        """Return whether number and comment are the order's, or number and time.
+
+        Time counts where the comment is no signal's and the server has not acted by itself.
+        """
+        if item.magic != self.entry.order.magic or item.symbol != self.entry.order.broker_symbol:
+            return False
+        if self.entry.order.sid in item.comment:
+            return True
+        if SIGNAL_ID.search(item.comment) or REASONS.get(item.reason) != "expert":
+            return False
+        try:
+            since = self.server.to_utc(int(wall)) - (self.entry.intent or self.entry.order.created)
+        except ValueError:
+            return False
+        return EARLIEST <= since <= LATEST
+
+
+def _report(
+    entry: Entry,
+    status: Status,
+    at: datetime,
+    *,
+    reason: str = "",
+    ticket: str = "",
+    deal: str = "",
+    position: str = "",
+    price: float = 0.0,
+    volume: float = 0.0,
+) -> Report:
+    return Report(
+        sid=entry.order.sid,
+        status=status,
+        at=at,
+        reason=reason,
+        ticket=ticket,
+        deal=deal,
+        position=position,
+        price=price,
+        volume=volume,
+        adopted=status in ("FILLED", "PARTIAL"),
+    )

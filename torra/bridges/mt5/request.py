@@ -1,0 +1,203 @@
+"""Orders in the words of the MetaTrader5 package, and the package's answers in Torra's.
+
+Pure. The package names filling modes twice: a symbol tells a mask of what is allowed, a request
+wants one ORDER_FILLING_*. Prices go out in whole ticks, lots in whole steps and never more of them
+than were asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from torra.bridges.guards import Ask, View
+from torra.bridges.mt5.lookup import BUY_TYPE, SELL_TYPE
+from torra.bridges.protocol import Order, Quote, SymbolTerms
+from torra.config import Channel
+
+TRADE_ACTION_DEAL: Final = 1
+ORDER_TIME_GTC: Final = 0
+FILLING_FOK: Final = 0
+FILLING_IOC: Final = 1
+FILLING_RETURN: Final = 2
+"""ORDER_FILLING_*."""
+
+MASK_FOK: Final = 1
+MASK_IOC: Final = 2
+"""SYMBOL_FILLING_*, bits of a symbol's filling_mode."""
+
+REAL_ACCOUNT: Final = 2
+HEDGING: Final = 2
+"""ACCOUNT_TRADE_MODE_REAL and ACCOUNT_MARGIN_MODE_RETAIL_HEDGING."""
+
+TRADE_MODES: Final = ("demo", "contest", "real")
+MARGIN_MODES: Final = ("netting", "exchange", "hedging")
+SymbolMode = Literal["disabled", "long_only", "short_only", "close_only", "full"]
+SYMBOL_MODES: Final[tuple[SymbolMode, ...]] = (
+    "disabled",
+    "long_only",
+    "short_only",
+    "close_only",
+    "full",
+)
+
+
+class Market(NamedTuple):
+    """What the package tells before an order; None: the symbol, its quote, the position is not."""
+
+    terminal: Any
+    account: Any
+    symbol: Any | None
+    tick: Any | None
+    position: Any | None
+    held: bool
+
+
+def ask_of(order: Order, account: int) -> Ask:
+    """Return an order as the guards see it."""
+    return Ask(
+        kind=order.kind,
+        side=order.side,
+        lots=order.lots,
+        entry=order.entry,
+        stop=order.stop,
+        target=order.target,
+        created=int(order.created.timestamp()),
+        expires=int(order.expires.timestamp()),
+        max_spread_pts=order.max_spread_pts,
+        max_dev_pts=order.max_dev_pts,
+        account=account,
+    )
+
+
+def view_of(order: Order, market: Market, channel: Channel, now: datetime, halt: bool) -> View:
+    """Return the market as the guards see it; an unknown symbol is one that is not traded."""
+    terminal, account, symbol, tick, position, held = market
+    return View(
+        now=int(now.timestamp()),
+        bid=tick.bid if tick else 0.0,
+        ask=tick.ask if tick else 0.0,
+        digits=symbol.digits if symbol else order.digits,
+        account=account.login,
+        real_account=account.trade_mode == REAL_ACCOUNT,
+        demo_only=not channel.live,
+        halted=halt,
+        connected=bool(terminal.connected),
+        algo_allowed=algo_allowed(terminal, account),
+        trade_mode=mode_of(symbol) if symbol else "disabled",
+        held=held,
+        found=position is not None,
+        found_lots=position.volume if position else 0.0,
+        **(_limits(symbol) if symbol else {}),
+    )
+
+
+def request_of(order: Order, market: Market) -> dict[str, Any]:
+    """Return the request of an order that the guards have passed: symbol and quote are there.
+
+    A request with a position closes it; without one the same request would open another.
+    """
+    symbol, tick, position = market.symbol, market.tick, market.position
+    if symbol is None or tick is None or (order.kind == "close" and position is None):
+        raise ValueError(f"{order.sid} has no symbol, no quote or no position to close")
+    request = {
+        "action": TRADE_ACTION_DEAL,
+        "symbol": order.broker_symbol,
+        "volume": lots_of(order.lots, symbol),
+        "type": BUY_TYPE if order.side == "BUY" else SELL_TYPE,
+        "price": price_of(tick.ask if order.side == "BUY" else tick.bid, symbol),
+        "deviation": order.max_dev_pts,
+        "magic": order.magic,
+        "comment": order.sid,
+        "type_time": ORDER_TIME_GTC,
+        "type_filling": filling_of(symbol),
+    }
+    if position is not None:
+        return {**request, "position": int(position.ticket)}
+    return {**request, "sl": price_of(order.stop, symbol), "tp": price_of(order.target, symbol)}
+
+
+def lots_of(lots: float, symbol: Any) -> float:
+    """Return lots in whole steps, never more than asked for."""
+    steps = math.floor(lots / symbol.volume_step + 1e-6)
+    return float(round(steps * symbol.volume_step, 8))
+
+
+def price_of(price: float, symbol: Any) -> float:
+    """Return a price in whole ticks and with the symbol's digits."""
+    tick = symbol.trade_tick_size or 10.0**-symbol.digits
+    return float(round(math.floor(price / tick + 0.5) * tick, symbol.digits))
+
+
+def filling_of(symbol: Any) -> int:
+    """Return the ORDER_FILLING_* to use: fill or kill, else immediate or cancel, else return."""
+    if symbol.filling_mode & MASK_FOK:
+        return FILLING_FOK
+    return FILLING_IOC if symbol.filling_mode & MASK_IOC else FILLING_RETURN
+
+
+def mode_of(symbol: Any) -> SymbolMode:
+    """Return how a symbol may be traded; a number that is not known forbids it."""
+    known = 0 <= symbol.trade_mode < len(SYMBOL_MODES)
+    return SYMBOL_MODES[symbol.trade_mode] if known else "disabled"
+
+
+def algo_allowed(terminal: Any, account: Any) -> bool:
+    """Return whether terminal and broker let a program trade."""
+    return bool(
+        terminal.trade_allowed
+        and not terminal.tradeapi_disabled
+        and account.trade_allowed
+        and account.trade_expert
+    )
+
+
+def terms_of(symbol: Any, quoted_at: datetime) -> SymbolTerms:
+    """Return how the broker quotes and trades a symbol."""
+    return SymbolTerms(
+        broker_symbol=symbol.name,
+        digits=symbol.digits,
+        tick_size=symbol.trade_tick_size,
+        tick_value=symbol.trade_tick_value,
+        contract_size=symbol.trade_contract_size,
+        lot_min=symbol.volume_min,
+        lot_step=symbol.volume_step,
+        lot_max=symbol.volume_max,
+        stops_level=symbol.trade_stops_level,
+        trade_mode=mode_of(symbol),
+        currency=symbol.currency_profit,
+        quote=Quote(symbol.bid, symbol.ask, quoted_at) if symbol.bid > 0 else None,
+    )
+
+
+def facts_of(terminal: Any, account: Any) -> dict[str, object]:
+    """Return what is shown of an account and its terminal."""
+    return {
+        "account": account.login,
+        "server": account.server,
+        "trade_mode": _word(TRADE_MODES, account.trade_mode),
+        "margin_mode": _word(MARGIN_MODES, account.margin_mode),
+        "connected": bool(terminal.connected),
+        "algo_allowed": algo_allowed(terminal, account),
+        "build": terminal.build,
+        "balance": account.balance,
+        "equity": account.equity,
+        "free_margin": account.margin_free,
+        "leverage": account.leverage,
+        "currency": account.currency,
+    }
+
+
+def _limits(symbol: Any) -> dict[str, Any]:
+    return {
+        "stops_level": symbol.trade_stops_level,
+        "lot_min": symbol.volume_min,
+        "lot_step": symbol.volume_step,
+        "lot_max": symbol.volume_max,
+    }
+
+
+def _word(words: Sequence[str], number: int) -> str:
+    return words[number] if 0 <= number < len(words) else str(number)

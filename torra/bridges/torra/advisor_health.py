@@ -1,0 +1,176 @@
+"""What the Advisor's signed state files say of its health, judged by a clock of our own.
+
+`Latest` keeps the newest authentic copy of a state file. A file that is missing, half written or
+forged changes nothing, and a copy of an older one is no advance: a dead Advisor cannot be kept
+alive by putting its last heartbeats back. `objections` are the reasons for sending nothing, the
+first of which is shown, each with a remedy. Pure: bytes, times and settings come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from torra.bridges.protocol import ALIVE_SECONDS, OFFSET_TOLERANCE
+from torra.bridges.torra.messages import Heartbeat, MessageError
+from torra.config import Channel
+from torra.verdict.risk_engine import DenyReason
+
+REAL: Final = "real"
+"""Trade mode of an account with real money; demo and contest accounts hold none."""
+
+
+class State(Protocol):
+    """What every state file says of itself: a counter and epoch seconds UTC."""
+
+    @property
+    def n(self) -> int:
+        """Counts up while the Advisor runs; begins anew when it starts."""
+        ...
+
+    @property
+    def gmt(self) -> int:
+        """When it was written, by the Advisor's clock."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+
+
+class Latest(Generic[S]):
+    """The newest authentic copy of one state file, and what was last wrong with the file.
+
+    `advanced` is the monotonic time of its last advance, None before the second copy: the first one
+    may have lain there for long. `ahead` is by how many seconds the other clock was ahead then.
+    """
+
+    def __init__(self, place: str, limit: int, read: Callable[[bytes], S]) -> None:
+        self.place = place
+        self.limit = limit
+        self.good: S | None = None
+        self.trouble: MessageError | None = None
+        self.advanced: float | None = None
+        self.ahead = 0.0
+        self._read = read
+        self._seen: bytes | None = None
+
+    def take(self, raw: bytes | None, now: datetime, monotonic: float) -> str:
+        """Look at the file's bytes; return what is suspicious about them, "" for nothing."""
+        if raw is None or raw == self._seen:
+            return ""
+        self._seen, self.trouble = raw, None
+        try:
+            found = self._read(raw)
+        except MessageError as error:
+            self.trouble = error
+            return str(error) if error.reason == "auth" and error.whole else ""
+        last = self.good
+        if last is None or found.n > last.n or found.gmt > last.gmt:
+            self.advanced = None if last is None else monotonic
+            self.good, self.ahead = found, found.gmt - now.timestamp()
+            return ""
+        return "an older copy was put back" if found.n < last.n and found.gmt < last.gmt else ""
+
+    def age(self, monotonic: float) -> float | None:
+        """Return the seconds since the last advance, None before the first."""
+        return None if self.advanced is None else monotonic - self.advanced
+
+
+class Objection(NamedTuple):
+    """Why nothing is sent, and a sentence with the remedy."""
+
+    deny: DenyReason
+    detail: str
+
+
+def objections(
+    heart: Latest[Heartbeat], name: str, channel: Channel, monotonic: float
+) -> Iterator[Objection]:
+    """Yield what stands against sending to the channel `name`, the most telling first."""
+    if heart.trouble and heart.trouble.reason == "version":
+        yield Objection(
+            DenyReason.VERSION_MISMATCH,
+            f"the Advisor and Torra do not fit, {heart.trouble}: install the TorraBridge of this "
+            "Torra",
+        )
+    age = heart.age(monotonic)
+    if age is None or age > ALIVE_SECONDS:
+        yield Objection(DenyReason.BRIDGE_DEAD, _dead(heart, age, name, channel))
+    if heart.good:
+        yield from _wrong_account(heart.good, name, channel)
+        if abs(heart.ahead) > OFFSET_TOLERANCE:
+            yield Objection(
+                DenyReason.CLOCK_SKEW,
+                f"the Advisor's clock is {heart.ahead:+.0f} s off this one: set both by a time "
+                "server",
+            )
+        yield from _cannot_trade(heart.good)
+
+
+def _dead(heart: Latest[Heartbeat], age: float | None, name: str, channel: Channel) -> str:
+    trouble = heart.trouble
+    if trouble and trouble.whole and trouble.reason == "auth":
+        return (
+            "the heartbeat's signature does not fit: give the Advisor's input channel_key and "
+            f"{channel.key_variable} the same value"
+        )
+    if trouble:
+        return f"the heartbeat {heart.place} is not legible, {trouble}: look at it"
+    if heart.good is None:
+        return (
+            f"there is no heartbeat {heart.place}: attach TorraBridge to a chart, with channel "
+            f"{name} and its key"
+        )
+    if age is None:
+        return (
+            "the heartbeat has not advanced since it was first seen: wait some seconds, or attach "
+            "TorraBridge to a chart"
+        )
+    return (
+        f"no sign of life from the Advisor for {age:.0f} s: see that MetaTrader runs and "
+        "TorraBridge is attached"
+    )
+
+
+def _wrong_account(beat: Heartbeat, name: str, channel: Channel) -> Iterator[Objection]:
+    if beat.channel != name:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            f"the Advisor serves channel {beat.channel}, not {name}: set its input channel",
+        )
+    if beat.account != channel.account:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            f"MetaTrader is on account {beat.account}, not {channel.account}: log in there or set "
+            f"channels.{name}.account",
+        )
+    if beat.trade_mode == REAL and not channel.live:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            f"account {beat.account} holds real money: set channels.{name}.live to true if orders "
+            "shall go there",
+        )
+
+
+def _cannot_trade(beat: Heartbeat) -> Iterator[Objection]:
+    if beat.kill:
+        yield Objection(
+            DenyReason.TRADING_HALTED,
+            "the Advisor says that control/HALT is there: `torra resume` lets orders go again",
+        )
+    if not beat.connected:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            "MetaTrader has no connection to the broker: see its Journal",
+        )
+    if not beat.algo_allowed:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            "algo trading is off: press Algo Trading in MetaTrader and allow it for TorraBridge",
+        )
+    if not beat.trade_allowed:
+        yield Objection(
+            DenyReason.BRIDGE_DEAD,
+            "trading is not allowed: see the Advisor's input allow_trading, and the account",
+        )

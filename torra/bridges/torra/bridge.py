@@ -1,0 +1,446 @@
+"""Torra's own bridge: signals as signed files in a folder that an Expert Advisor shares.
+
+Nothing is sent unless the Advisor is alive, on the right account, speaks this version of the
+protocol and nobody has halted the channel; `health` says which of these fails and what to do. Alive
+means that its signed heartbeat has advanced within ALIVE_SECONDS of our own monotonic clock; a copy
+of an older one does not advance. An answer counts only when its signature fits: any other goes to
+bad/ and is counted as an alarm. A state file that is missing, half written, forged or old is never
+read as "no positions": the last good copy stands for as long as it is fresh, then nothing is known.
+
+The files themselves are `drop_folder`, their text `messages`. What reports mean for the database is
+left to `signal_bridge`, what the books mean to `reconciliation`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from torra.bridges.guards import PROTOCOL
+from torra.bridges.protocol import Books, Health, Order, Recall, Report, SymbolTerms
+from torra.bridges.torra.advisor_health import Latest, Objection, State, objections
+from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
+from torra.bridges.torra.drop_folder import (
+    NAME,
+    SETTLING,
+    Disk,
+    DropFolder,
+    file_name,
+    random_share,
+    real_sleep,
+)
+from torra.bridges.torra.messages import (
+    LIMIT,
+    LIST_LIMIT,
+    NAMES,
+    Ack,
+    Deals,
+    DeskState,
+    Heartbeat,
+    MessageError,
+    Positions,
+    Signal,
+    Symbols,
+    decode,
+    encode,
+    moment,
+    report_of,
+    signal_of,
+)
+from torra.clock import Clock
+from torra.config import Channel
+from torra.errors import BridgeUnavailable, ConfigError
+from torra.verdict.risk_engine import DenyReason, TradingState
+
+FRESH: Final = timedelta(seconds=30)
+"""Positions, deals and quotes that are older are not known any more."""
+
+PRUNE_SECONDS: Final = 86_400.0
+"""How often old files are removed."""
+
+COMMON_FILES: Final = "MetaQuotes/Terminal/Common/Files"
+"""Below %APPDATA%: the folder that every MetaTrader terminal of a user shares."""
+
+
+R = TypeVar("R")
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True, slots=True)
+class _List(Generic[R]):
+    """A list of the Advisor's as this side knows it."""
+
+    n: int
+    gmt: int
+    account: int
+    since: int
+    rows: tuple[R, ...]
+
+
+def folder_of(name: str, channel: Channel, environment: Mapping[str, str] | None = None) -> Path:
+    """Return a channel's folder, by default Torra/<name> of the Common Files; raises ConfigError.
+
+    The default is known on Windows only, where APPDATA is set.
+    """
+    if channel.folder:
+        return Path(channel.folder).expanduser()
+    data = (os.environ if environment is None else environment).get("APPDATA")
+    if not data:
+        raise ConfigError(
+            f"channels.{name}.folder is empty: write the path of Torra/{name} in the Common Files "
+            "of MetaTrader (File, Open Data Folder, one folder up, Common, Files)"
+        )
+    return Path(data) / COMMON_FILES / "Torra" / name
+
+
+def key_of(channel: Channel, environment: Mapping[str, str] | None = None) -> str:
+    """Return the channel's key from the environment; raises ConfigError naming the variable."""
+    key = (os.environ if environment is None else environment).get(channel.key_variable, "")
+    if not key.strip():
+        raise ConfigError(
+            f"the environment variable {channel.key_variable} is not set: give it the same long "
+            "random text as the Advisor's input channel_key"
+        )
+    return key
+
+
+class TorraFiles:
+    """One channel's bridge (torra.bridges.protocol.Bridge); safe to use from several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        channel: Channel,
+        clock: Clock,
+        *,
+        environment: Mapping[str, str] | None = None,
+        disk: Disk | None = None,
+        sleep: Callable[[float], None] = real_sleep,
+        chance: Callable[[], float] = random_share,
+        halts: Sequence[Path] = (),
+    ) -> None:
+        """Open the channel `name`; raises ConfigError when it has no key or no folder.
+
+        A folder that cannot be reached now is tried again at each call. `sleep` takes real seconds.
+        `halts` are HALT files besides the channel's own: one that comes while an order is being
+        written keeps it from the inbox.
+        """
+        self._channel_name, self._channel, self._clock = name, channel, clock
+        self._key = key_of(channel, environment)
+        self._folder = DropFolder(
+            folder_of(name, channel, environment),
+            monotonic=clock.monotonic,
+            disk=disk,
+            sleep=sleep,
+            chance=chance,
+            halts=halts,
+        )
+        self._heart = Latest("state/ea.json", LIMIT, self._beat)
+        self._positions = self._list(Positions, read_position)
+        self._deals = self._list(Deals, read_deal)
+        self._symbols = self._list(Symbols, read_symbol)
+        self._lock = threading.RLock()
+        self._state_lock = threading.Lock()
+        self._prepared = False
+        self._trouble: dict[str, str] = {}
+        self._alarms = 0
+        self._last_alarm = ""
+        self._unread: tuple[str, ...] = ()
+        self._claims: dict[str, datetime] = {}
+        self._settled_claims: set[str] = set()
+        self._beats = 0
+        self._pruned: float | None = None
+        with suppress(BridgeUnavailable):
+            self._prepare()
+
+    @property
+    def name(self) -> str:
+        """What pages and messages call it."""
+        return f"torra_files {self._channel_name}"
+
+    # --- orders -----------------------------------------------------------------------------------
+
+    def submit(self, order: Order) -> None:
+        """Write an order's file unless it has been written before.
+
+        An order that was recalled stays recalled. Raises BridgeUnavailable when `health` objects or
+        the folder does, MessageError for an order that no message can say, such as a price of NaN.
+        """
+        name = file_name(order.seq, order.sid)
+        signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
+        data = encode(signal, self._key, version=PROTOCOL)
+        with self._lock:
+            self._prepare()
+            place = self._folder.where(name)
+            if place == "inbox":
+                self._folder.sync_inbox()
+            elif place == "done":
+                self._find_answer(name)
+            elif not place:
+                health = self.health()
+                if not health.ok:
+                    raise BridgeUnavailable(health.detail)
+                self._folder.publish(name, data)
+
+    def recall(self, sid: str, seq: int) -> Recall:
+        """Take an order back out of inbox/; of this and the Advisor's claim, one succeeds."""
+        name = file_name(seq, sid)
+        with self._lock:
+            self._prepare()
+            if self._folder.recall(name):
+                self._file_by_expiry(name)
+                return Recall.RECALLED
+            place = self._folder.where(name)
+            if place in ("cancelled", "expired"):
+                return Recall.RECALLED
+            if place == "done":
+                self._find_answer(name)
+            return Recall.TAKEN if place else Recall.NEVER_SENT
+
+    def _file_by_expiry(self, name: str) -> None:
+        with suppress(BridgeUnavailable, MessageError):
+            raw = self._folder.read(f"cancelled/{name}", LIMIT) or b""
+            signal = decode(raw, Signal, self._key, version=PROTOCOL)
+            if moment(signal.expires) <= self._clock.now():
+                self._folder.file_as_expired(name)
+
+    def _find_answer(self, name: str) -> None:
+        """Read the Advisor's journal where somebody has lost its answer."""
+        if self._folder.answer_is_lost(name):
+            self._folder.answer_again(name, LIMIT)
+
+    # --- reports ----------------------------------------------------------------------------------
+
+    def poll(self) -> Sequence[Report]:
+        """Return what ack/ says, and CLAIMED for what lies in work/ without an answer yet."""
+        with self._lock:
+            try:
+                self._prepare()
+                self._look(self._heart)
+                reports = self._reports()
+            except BridgeUnavailable as error:
+                self._trouble["ack"] = str(error)
+                return []
+            self._trouble.pop("ack", None)
+            return reports
+
+    def settle(self, report: Report) -> None:
+        """Move the answer that says this report to arch/; a newer one of the same id stays."""
+        if report.status == "CLAIMED":
+            self._settled_claims.add(report.sid)
+            return
+        with self._lock, suppress(BridgeUnavailable, MessageError):
+            for name in self._folder.acks():
+                if _sid(name) == report.sid and self._report(name) == report:
+                    taken = self._folder.take(name)
+                    if self._report(taken) == report:  # not replaced in between
+                        self._folder.archive(taken)
+
+    def _reports(self) -> list[Report]:
+        names = self._folder.acks()
+        self._unread = ()
+        found = [(name, self._answer(name)) for name in names]
+        answered = {name.removesuffix(SETTLING) for name in names}
+        found += [
+            (name, self._claim(name)) for name in self._folder.claimed() if name not in answered
+        ]
+        found.sort(key=lambda pair: pair[0][:10])
+        self._forget_claims({_sid(name) for name, _ in found})
+        return [report for _, report in found if report]
+
+    def _answer(self, name: str) -> Report | None:
+        """Return what a file of ack/ says; one that says nothing is put aside sooner or later."""
+        try:
+            report = self._report(name)
+        except MessageError as error:
+            if error.reason == "version":  # a newer Advisor's: kept until Torra can read it
+                self._unread += (name,)
+            elif self._folder.reject(name, at_once=error.reason == "auth" and error.whole):
+                self._alarm(f"ack/{name} was put into bad/: {error}")
+            return None
+        if report and report.sid != _sid(name):
+            if self._folder.reject(name, at_once=True):
+                self._alarm(f"ack/{name} was put into bad/: it answers {report.sid}")
+            return None
+        self._folder.legible(name)
+        return report
+
+    def _report(self, name: str) -> Report | None:
+        try:
+            raw = self._folder.read(f"ack/{name}", LIMIT)
+        except BridgeUnavailable:  # open elsewhere for a moment, or gone: the next poll looks again
+            return None
+        return raw if raw is None else report_of(decode(raw, Ack, self._key, version=PROTOCOL))
+
+    def _claim(self, name: str) -> Report | None:
+        sid = _sid(name)
+        at = self._claims.setdefault(sid, self._clock.now())
+        return None if sid in self._settled_claims else Report(sid, "CLAIMED", at)
+
+    def _forget_claims(self, present: set[str]) -> None:
+        self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
+        self._settled_claims &= present
+
+    # --- health -----------------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        """Return whether orders may be handed over now; never raises."""
+        self._look(self._heart)
+        objection = next(self._objections(), None)
+        if objection is None:
+            return Health(None, "", self._facts())
+        return Health(objection.deny, objection.detail, self._facts())
+
+    def _objections(self) -> Iterator[Objection]:
+        try:
+            self._prepare()
+            self._folder.check()
+        except BridgeUnavailable as error:
+            yield Objection(DenyReason.BRIDGE_DEAD, str(error))
+        for trouble in tuple(self._trouble.values()):
+            yield Objection(DenyReason.BRIDGE_DEAD, trouble)
+        if self.halted():
+            yield Objection(
+                DenyReason.TRADING_HALTED,
+                f"{self._folder.root}/control/HALT is there: `torra resume` lets orders go again",
+            )
+        monotonic = self._clock.monotonic()
+        yield from objections(self._heart, self._channel_name, self._channel, monotonic)
+
+    def _facts(self) -> Mapping[str, object]:
+        facts: dict[str, object] = {
+            "folder": str(self._folder.root),
+            "protocol": PROTOCOL,
+            "heartbeat_age_s": self._heart.age(self._clock.monotonic()),
+            "alarms": self._alarms,
+            "last_alarm": self._last_alarm,
+            "unread": self._unread,
+        }
+        beat = self._heart.good
+        if beat:
+            facts["clock_offset_s"] = self._heart.ahead
+            for key in Heartbeat.__dataclass_fields__:
+                value = getattr(beat, key)
+                facts[key] = float(value) if isinstance(value, Decimal) else value
+        return facts
+
+    # --- books ------------------------------------------------------------------------------------
+
+    def books(self) -> Books | None:
+        """Return positions and deals; None when either is missing, old or another account's."""
+        positions, deals = self._look(self._positions), self._look(self._deals)
+        if positions is None or deals is None:
+            return None
+        if {positions.account, deals.account} != {self._channel.account}:
+            return None
+        if not (self._fresh(positions.gmt) and self._fresh(deals.gmt)):
+            return None
+        at = moment(min(positions.gmt, deals.gmt))
+        return Books(positions.rows, deals.rows, at, moment(deals.since))
+
+    def terms(self) -> Mapping[str, SymbolTerms]:
+        """Return what the broker trades; without quotes when the list is older than FRESH."""
+        symbols = self._look(self._symbols)
+        if symbols is None or symbols.account != self._channel.account:
+            return {}
+        fresh = self._fresh(symbols.gmt)
+        return {
+            row.broker_symbol: row if fresh else replace(row, quote=None) for row in symbols.rows
+        }
+
+    def _fresh(self, gmt: int) -> bool:
+        return abs(self._clock.now() - moment(gmt)) <= FRESH
+
+    # --- control ----------------------------------------------------------------------------------
+
+    def halted(self) -> bool:
+        """Return whether control/HALT is there; a folder that is not there is not halted.
+
+        Nothing is sent through such a folder either: `health` and `submit` object.
+        """
+        try:
+            return self._folder.halted()
+        except OSError:
+            return False
+
+    def set_halt(self, reason: str | None) -> None:
+        """Make control/HALT, or remove it with None. Raises OSError."""
+        self._folder.set_halt(reason)
+
+    def heartbeat(self, state: TradingState) -> None:
+        """Tell the Advisor that Torra lives, and look at its own heartbeat; never raises.
+
+        To be called every second or so: it also removes old files, once a day.
+        """
+        with self._lock:
+            self._beats += 1
+            now = self._clock.now()
+            beat = DeskState(n=self._beats, gmt=int(now.timestamp()), state=state)
+            try:
+                self._prepare()
+                self._folder.write_state("torra.json", encode(beat, self._key, version=PROTOCOL))
+                self._trouble.pop("state", None)
+            except BridgeUnavailable as error:
+                self._trouble["state"] = str(error)
+            self._prune(now)
+        self._look(self._heart)
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _beat(self, raw: bytes) -> Heartbeat:
+        return decode(raw, Heartbeat, self._key, version=PROTOCOL)
+
+    def _list(self, kind: type[Any], read: Callable[[str], R]) -> Latest[_List[R]]:
+        """Return the keeper of a list; one with a row that cannot be read is not taken."""
+
+        def rows(raw: bytes) -> _List[R]:
+            found = decode(raw, kind, self._key, version=PROTOCOL)
+            try:
+                parsed = tuple(read(row) for row in found.rows)
+            except ValueError as error:
+                raise MessageError("schema", str(error)) from error
+            since = getattr(found, "since", 0)
+            return _List(found.n, found.gmt, found.account, since, parsed)
+
+        return Latest(f"state/{NAMES[kind]}.json", LIST_LIMIT, rows)
+
+    def _look(self, latest: Latest[S]) -> S | None:
+        """Return the newest good copy of a state file."""
+        raw = None
+        with suppress(BridgeUnavailable):
+            raw = self._folder.read(latest.place, latest.limit)
+        with self._state_lock:
+            suspicious = latest.take(raw, self._clock.now(), self._clock.monotonic())
+            if suspicious:
+                self._alarm(f"{latest.place}: {suspicious}")
+            return latest.good
+
+    def _alarm(self, what: str) -> None:
+        self._alarms += 1
+        self._last_alarm = what
+
+    def _prepare(self) -> None:
+        if not self._prepared:
+            self._folder.prepare()
+            self._prepared = True
+
+    def _prune(self, now: datetime) -> None:
+        monotonic = self._clock.monotonic()
+        if self._pruned is None or monotonic - self._pruned > PRUNE_SECONDS:
+            self._pruned = monotonic
+            self._folder.prune(now)
+
+
+def _sid(name: str) -> str:
+    found = NAME.match(name)
+    return found[2] if found else ""

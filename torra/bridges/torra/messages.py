@@ -1,0 +1,464 @@
+"""The seven messages between Torra and the Expert Advisor as text: writing, reading, nothing else.
+
+A message is one line of flat JSON in ASCII whose keys stand in one order, each once; it ends with
+an HMAC-SHA256 over everything before it, under the channel's key, and an end mark. The dataclasses
+here are the schema: their fields are the keys, in that order. A reader believes nothing before the
+signature fits, and no field before all of them have the right name, place and type; whatever is
+wrong raises MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version
+or schema, in that order. A writer refuses what a reader would refuse. Files are left to
+`drop_folder`, what a message means to `torra_files`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import hashlib
+import hmac
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from torra.bridges.guards import KINDS, PROTOCOL
+from torra.bridges.protocol import Order, Report, Status
+from torra.errors import TorraError
+
+Reason = Literal["auth", "version", "schema"]
+
+LIMIT: Final = 4096
+"""Most characters of a signal, an ack or a heartbeat."""
+
+LIST_LIMIT: Final = 262_144
+"""Most characters of positions, deals or symbols."""
+
+TAIL: Final = re.compile(r',"mac":"([0-9a-f]{64})","end":"1"\}')
+TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
+
+PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+"""What a string may hold: printable ASCII without the quote and the backslash."""
+
+PAIR: Final = re.compile(r'"([a-z][a-z0-9_]*)":("[ !#-\[\]-~]*"|-?[0-9][0-9.]*|true|false)')
+HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
+INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
+
+UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
+"""What a text between bars in a list may not hold."""
+
+LATEST: Final = 10**11
+"""Times are epoch seconds below this: the year 5138."""
+
+TIMES: Final = frozenset({"created", "expires", "bar_time", "gmt", "since", "server_time"})
+
+LOT_DIGITS: Final = (2, 8)
+"""Fewest and most decimals of a volume."""
+
+
+class MessageError(TorraError):
+    """A text that is no message; `reason` is auth, version or schema.
+
+    `whole` says that it ends as a message does: one that does not may only be half written yet.
+    """
+
+    def __init__(self, reason: Reason, detail: str, *, whole: bool = True) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason: Reason = reason
+        self.whole = whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """What Torra asks for; times are epoch seconds UTC, unused fields zero or empty.
+
+    `comment` is the sid; `ref` names the opening that a close or a modify refers to and `ticket`
+    the broker's number of its position, 0 when it is not known. The side of a close is the side of
+    the closing order.
+    """
+
+    kind: str
+    sid: str
+    seq: int
+    channel: str
+    account: int
+    created: int
+    expires: int
+    symbol: str
+    broker_symbol: str
+    side: str
+    type: str = "market"
+    entry: Decimal
+    sl: Decimal
+    tp: Decimal
+    lots: Decimal
+    magic: int
+    comment: str
+    max_spread_pts: int
+    max_dev_pts: int
+    policy: str = "reject_if_open"
+    bar_time: int
+    tf: str
+    ref: str
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """What became of a signal; numbers that are not known are 0.
+
+    `reason` is the guard that refused it, "retcode" or "". `server_time` is the broker's wall clock
+    written as epoch seconds, `gmt` epoch seconds UTC.
+    """
+
+    sid: str
+    seq: int
+    kind: str
+    status: str
+    reason: str = ""
+    retcode: int = 0
+    ticket: int = 0
+    deal: int = 0
+    position: int = 0
+    price: Decimal = Decimal(0)
+    volume: Decimal = Decimal(0)
+    bid: Decimal = Decimal(0)
+    ask: Decimal = Decimal(0)
+    server_time: int
+    gmt: int
+    adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """state/ea.json: that the Expert Advisor lives, and on which account."""
+
+    n: int
+    gmt: int
+    server_offset_s: int
+    account: int
+    trade_mode: str
+    margin_mode: str
+    connected: bool
+    algo_allowed: bool
+    trade_allowed: bool
+    kill: bool
+    ea_version: str
+    last_seq: int
+    inbox: int
+    work: int
+    balance: Decimal
+    equity: Decimal
+    free_margin: Decimal
+    leverage: int
+    currency: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """state/positions.json: every open position of the account (torra.bridges.torra.book_rows)."""
+
+    n: int
+    gmt: int
+    account: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deals:
+    """state/deals.json: the executions since `since` that concern Torra."""
+
+    n: int
+    gmt: int
+    since: int
+    account: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbols:
+    """state/symbols.json: what the broker trades, as far as it is in Market Watch."""
+
+    n: int
+    gmt: int
+    account: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeskState:
+    """state/torra.json: that Torra lives; `state` is ACTIVE, REDUCING or HALTED."""
+
+    n: int
+    gmt: int
+    state: str
+
+
+Message = Signal | Ack | Heartbeat | Positions | Deals | Symbols | DeskState
+M = TypeVar("M", bound=Message)
+
+NAMES: Final[Mapping[type, str]] = {
+    Signal: "signal",
+    Ack: "ack",
+    Heartbeat: "ea",
+    Positions: "positions",
+    Deals: "deals",
+    Symbols: "symbols",
+    DeskState: "torra",
+}
+LISTS: Final[Mapping[type, str]] = {Positions: "p", Deals: "d", Symbols: "s"}
+"""Messages whose rows follow as p0, p1 and so on."""
+
+
+ACK_STATUS: Final = tuple(status for status in get_args(Status) if status != "CLAIMED")
+SIDES: Final = ("BUY", "SELL")
+
+CHOICES: Final[Mapping[type, Mapping[str, tuple[str, ...]]]] = {
+    Signal: {
+        "kind": KINDS,
+        "side": (*SIDES, ""),
+        "type": ("market",),
+        "policy": ("reject_if_open",),
+    },
+    Ack: {"kind": (*KINDS, ""), "status": ACK_STATUS},
+    Heartbeat: {
+        "trade_mode": ("demo", "contest", "real"),
+        "margin_mode": ("hedging", "netting", "exchange"),
+    },
+    DeskState: {"state": ("ACTIVE", "REDUCING", "HALTED")},
+}
+"""Fields that hold one of a few words. An ack of an illegible signal has no kind."""
+
+
+def limit_of(kind: type) -> int:
+    """Return how many characters a message of this kind may have."""
+    return LIST_LIMIT if kind in LISTS else LIMIT
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
+    """Return a message as signed bytes; raises MessageError(schema) for what no reader takes."""
+    kind: type = type(message)
+    pairs = [("v", str(version)), ("msg", f'"{NAMES[kind]}"')]
+    for name, hint in _schema(kind).items():
+        value = getattr(message, name)
+        if name == "rows":
+            pairs += _listed(kind, value)
+        else:
+            pairs.append((name, _written(name, hint, value, CHOICES.get(kind, {}))))
+    sealed = seal("{" + ",".join(f'"{name}":{text}' for name, text in pairs), key)
+    if len(sealed) > limit_of(kind):
+        raise MessageError("schema", f"{len(sealed)} characters are too many for {NAMES[kind]}")
+    return sealed
+
+
+def seal(body: str, key: str) -> bytes:
+    """Return a body, which begins with {"v":, with its signature and its end."""
+    return f'{body},"mac":"{signature(body, key)}","end":"1"}}'.encode("ascii")
+
+
+def plain(text: str) -> str:
+    """Return a text with everything that a message cannot hold, and the bar, as underscores."""
+    return UNFIT.sub("_", text)
+
+
+def fixed(value: float, digits: int) -> Decimal:
+    """Return a number with so many decimals, rounded half to even as printf does."""
+    return Decimal(f"{value:.{digits}f}") + 0
+
+
+def volume(lots: float) -> Decimal:
+    """Return lots with as many decimals as they need, LOT_DIGITS."""
+    fewest, most = LOT_DIGITS
+    whole, _, fraction = f"{lots:.{most}f}".partition(".")
+    return Decimal(f"{whole}.{fraction.rstrip('0').ljust(fewest, '0')}")
+
+
+def signature(text: str, key: str) -> str:
+    """Return the HMAC-SHA256 of an ASCII text under a channel's key, in lower-case hex."""
+    return hmac.new(key.encode(), text.encode("ascii"), hashlib.sha256).hexdigest()
+
+
+@functools.cache
+def _schema(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _written(name: str, hint: Any, value: Any, choices: Mapping[str, tuple[str, ...]]) -> str:
+    if type(value) is not hint and not (hint is str and isinstance(value, str)):
+        raise MessageError("schema", f"{name} is no {hint.__name__}: {value!r}")
+    text = _text_of(value)
+    _value(name, hint, text, choices)
+    return text
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _listed(kind: type, rows: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    yield "count", str(len(rows))
+    for number, row in enumerate(rows):
+        name = f"{LISTS[kind]}{number}"
+        yield name, _written(name, str, row, {})
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M:
+    """Read one message of a kind; raises MessageError.
+
+    The text may begin with a byte order mark of UTF-8 or be UTF-16 with one.
+    """
+    body = _authentic(_text(raw), key, limit_of(kind))
+    head = HEAD.match(body)
+    if head and int(head[1]) != version:
+        raise MessageError("version", f"version {head[1]}, this side speaks {version}")
+    if not head or head[2] != NAMES[kind]:
+        raise MessageError("schema", f"no message {NAMES[kind]}")
+    return kind(**_fields(_pairs(body)[2:], kind))
+
+
+def _text(raw: bytes) -> str:
+    encoding = "latin-1"
+    if raw.startswith(codecs.BOM_UTF8):
+        encoding = "utf-8-sig"
+    elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise MessageError("auth", str(error), whole=False) from error
+
+
+def _authentic(text: str, key: str, limit: int) -> str:
+    """Return the body of a text whose end and signature are right."""
+    if len(text) > limit:
+        raise MessageError("auth", f"{len(text)} characters are more than {limit}", whole=False)
+    tail = TAIL.fullmatch(text, len(text) - TAIL_LENGTH) if len(text) > TAIL_LENGTH else None
+    if not tail:
+        raise MessageError("auth", "it does not end as a message does", whole=False)
+    body = text[:-TAIL_LENGTH]
+    if not body.isascii() or not hmac.compare_digest(signature(body, key), tail[1]):
+        raise MessageError("auth", "the signature does not fit: forged, or another channel key")
+    return body
+
+
+def _pairs(body: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    at = 0
+    while at < len(body):
+        found = PAIR.match(body, at + 1) if body[at] == ("," if pairs else "{") else None
+        if not found:
+            raise MessageError("schema", f"no key and value at character {at}")
+        pairs.append((found[1], found[2]))
+        at = found.end()
+    return pairs
+
+
+def _fields(pairs: list[tuple[str, str]], kind: type) -> dict[str, Any]:
+    schema = _schema(kind)
+    simple = [name for name in schema if name != "rows"]
+    values: dict[str, Any] = {}
+    if [name for name, _ in pairs[: len(simple)]] != simple:
+        raise MessageError("schema", f"the keys are not those of {NAMES[kind]} in their order")
+    for name, text in pairs[: len(simple)]:
+        values[name] = _value(name, schema[name], text, CHOICES.get(kind, {}))
+    rest = pairs[len(simple) :]
+    if "rows" in schema:
+        values["rows"] = _rows(rest, LISTS[kind])
+    elif rest:
+        raise MessageError("schema", f"unknown key {rest[0][0]}")
+    return values
+
+
+def _value(name: str, hint: Any, text: str, choices: Mapping[str, tuple[str, ...]]) -> Any:
+    value: Any = None
+    if hint is bool and text in ("true", "false"):
+        value = text == "true"
+    elif hint is int and INTEGER.fullmatch(text):
+        value = int(text)
+    elif hint is Decimal and DECIMAL.fullmatch(text):
+        value = Decimal(text)
+    elif hint is str and text[:1] == '"' and PLAIN.fullmatch(text[1:-1]):
+        value = text[1:-1]
+    if value is None:
+        raise MessageError("schema", f"{name} is no {hint.__name__}: {text[:40]}")
+    if name in choices and value not in choices[name]:
+        raise MessageError("schema", f"{name} is none of {', '.join(choices[name])}: {text[:40]}")
+    if name in TIMES and not 0 <= value < LATEST:
+        raise MessageError("schema", f"{name} is no time: {text}")
+    return value
+
+
+def _rows(pairs: list[tuple[str, str]], prefix: str) -> tuple[str, ...]:
+    expected = ["count", *(f"{prefix}{number}" for number in range(len(pairs) - 1))]
+    if [name for name, _ in pairs] != expected or pairs[0][1] != str(len(pairs) - 1):
+        raise MessageError("schema", "count and rows do not fit each other")
+    return tuple(_value(name, str, text, {}) for name, text in pairs[1:])
+
+
+# --- what Torra means by them ---------------------------------------------------------------------
+
+
+def moment(seconds: int) -> datetime:
+    """Return epoch seconds as a time in UTC; raises ValueError."""
+    if not 0 <= seconds < LATEST:
+        raise ValueError(f"{seconds} is no time")
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def signal_of(order: Order, *, channel: str, account: int) -> Signal:
+    """Return the signal that says an order."""
+    return Signal(
+        kind=order.kind,
+        sid=order.sid,
+        seq=order.seq,
+        channel=channel,
+        account=account,
+        created=int(order.created.timestamp()),
+        expires=int(order.expires.timestamp()),
+        symbol=order.symbol,
+        broker_symbol=order.broker_symbol,
+        side=order.side,
+        entry=fixed(order.entry, order.digits),
+        sl=fixed(order.stop, order.digits),
+        tp=fixed(order.target, order.digits),
+        lots=volume(order.lots),
+        magic=order.magic,
+        comment=order.sid,
+        max_spread_pts=order.max_spread_pts,
+        max_dev_pts=order.max_dev_pts,
+        bar_time=int(order.bar_time.timestamp()),
+        tf=order.timeframe,
+        ref=order.closes,
+        ticket=int(order.ticket or 0),
+    )
+
+
+def report_of(ack: Ack) -> Report:
+    """Return what an ack says."""
+    return Report(
+        sid=ack.sid,
+        status=typing.cast(Status, ack.status),
+        at=moment(ack.gmt),
+        reason=ack.reason,
+        retcode=ack.retcode,
+        ticket=str(ack.ticket or ""),
+        deal=str(ack.deal or ""),
+        position=str(ack.position or ""),
+        price=float(ack.price),
+        volume=float(ack.volume),
+        adopted=ack.adopted,
+    )

@@ -1,0 +1,1 @@
+"""Every `torra` command, thin: options in, a table or JSON out."""

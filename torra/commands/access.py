@@ -1,0 +1,196 @@
+"""`torra token` and `torra audit`: who may log in to the pages, and what was done through them.
+
+Both work on the home, whether or not a desk runs: one that runs takes new tokens with its next
+request. Tokens are shown to whoever may read the home, because whoever may read it has them. New
+ones are in place before they are put on record, so that a leaked token ends even where the database
+cannot be written; that is then said. A mistake is one line and exit code 2, a broken database or
+a broken chain exit code 1. Heavy imports stand inside the functions, as everywhere here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.errors import ConfigError, TorraError
+from torra.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from torra.dashboard.doors.access_file import Tokens
+
+SCOPES: Final = ("read", "approve", "admin")
+ADDRESS: Final = "http://127.0.0.1:5000"
+"""Where the pages are when no desk has told where it serves them."""
+
+PAGES: Final = "pages.json"
+"""In a home: where its desk serves its pages, as it told when it began to."""
+
+SCHEMES: Final = ("http://", "https://")
+BY_COMMAND_LINE: Final = "command line"
+MAY: Final = {
+    "read": "see everything, change nothing",
+    "approve": "also approve, reject, halt, and change harmless settings",
+    "admin": "everything that the pages can do",
+}
+SHOWN: Final = 30
+LONGEST: Final = 60
+"""Characters of an outcome in the table."""
+
+
+@click.command()
+@click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
+@click.option("--new", is_flag=True, help="Replace every token and end every session.")
+@click.option(
+    "--address", default=None, help="Where the pages are; by default where the desk serves them."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def token(home: Path, scope: str | None, new: bool, address: str | None, as_json: bool) -> None:
+    """Show the tokens of the pages as links that log in, or make new ones."""
+    document = tokens(home, served_at(home) if address is None else address, new=new)
+    if scope:
+        document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
+    click.echo(json.dumps(document, indent=2) if as_json else token_table(document))
+
+
+@click.command()
+@click.option("--verify", is_flag=True, help="Check the whole chain; exit 1 when it is broken.")
+@click.option("--action", default="", help="Only entries of this action.")
+@click.option("--actor", default="", help="Only entries of this actor.")
+@click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
+    """Show what was done to the desk through the pages, newest first."""
+    document = entries(home, verify=verify, **asked)
+    click.echo(
+        json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document)
+    )
+    sys.exit(1 if document.get("broken") else 0)
+
+
+def served_at(home: Path) -> str:
+    """Return where the desk of a home serves its pages, as far as it told; never raises."""
+    try:
+        told = json.loads((home / PAGES).read_text(encoding="utf-8"))["address"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ADDRESS
+    plain = isinstance(told, str) and told.isprintable() and told.startswith(SCHEMES)
+    return told if plain else ADDRESS
+
+
+def tell_address(home: Path, address: str) -> None:
+    """Put down where the desk of a home serves its pages; raises OSError."""
+    write_whole(home / PAGES, (json.dumps({"address": address}) + "\n").encode())
+
+
+def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
+    """Return a home's tokens with their links, new ones if asked; raises ConfigError."""
+    from torra.dashboard.doors import access_file  # noqa: PLC0415
+
+    if not home.is_dir():
+        raise ConfigError(f"there is no home {home}: torra run makes one; see --home")
+    if not address.startswith(SCHEMES):
+        raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
+    if new:
+        found, made = access_file.replace(home), True
+        _on_record(home)
+    else:
+        found, made = access_file.read_or_make(home)
+    return {"home": str(home.absolute()), "new": made, "tokens": _links(found, address)}
+
+
+def _links(found: Tokens, address: str) -> list[dict[str, str]]:
+    base = address.rstrip("/")
+    return [
+        {"scope": scope, "token": found.by_scope[scope], "may": MAY[scope],
+         "link": f"{base}/login#token={found.by_scope[scope]}"}
+        for scope in SCOPES
+    ]  # fmt: skip
+
+
+def _on_record(home: Path) -> None:
+    """Put new tokens into the audit log of a desk that has one; raises TorraError."""
+    from torra.desk import wiring  # noqa: PLC0415
+
+    if not (home / wiring.DATABASE).exists():
+        return
+    try:
+        database = wiring.open_database(home)
+        try:
+            database.audit(actor=BY_COMMAND_LINE, action="new tokens")
+        finally:
+            database.close()
+    except TorraError as error:
+        raise TorraError(
+            f"the tokens are new and every session has ended, but that is not on record: {error}"
+        ) from error
+
+
+def token_table(document: Mapping[str, Any]) -> str:
+    """Return the tokens as lines: each may what the ones above it may."""
+    head = "New tokens; every session has ended." if document["new"] else ""
+    lines = [
+        f"{row['scope']:<8} {row['may']}\n         {row['link']}" for row in document["tokens"]
+    ]
+    return "\n".join([*([head] if head else []), *lines])
+
+
+def entries(
+    home: Path, *, verify: bool, limit: int, action: str = "", actor: str = ""
+) -> dict[str, Any]:
+    """Return entries of the audit log, newest first; raises ConfigError without a database."""
+    from torra.desk import wiring  # noqa: PLC0415
+
+    if not (home / wiring.DATABASE).exists():
+        raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
+    database = wiring.open_database(home)
+    try:
+        rows = database.audit_entries(limit=limit, action=action, actor=actor)
+        document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
+        if verify:
+            broken = database.broken_entry()
+            document["verified"] = broken is None
+            document["broken"] = broken and {"seq": broken.seq, "why": broken.why}
+    finally:
+        database.close()
+    return document
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(row)
+    for name in ("before", "after"):
+        with suppress(ValueError):  # one that somebody broke is shown as it is
+            found[name] = json.loads(row[name])
+    return found
+
+
+def audit_table(document: Mapping[str, Any]) -> str:
+    """Return the log for a terminal."""
+    lines = [_line(row) for row in document["entries"]] or ["Nothing was done yet."]
+    if "verified" in document:
+        broken = document["broken"]
+        lines.append(
+            f"The chain is BROKEN at entry {broken['seq']}: {broken['why']}"
+            if broken
+            else "The chain holds from the first entry to the last."
+        )
+    return "\n".join(lines)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    from torra.exhibits.text import clean  # noqa: PLC0415  strangers' words on a terminal
+
+    named = ("actor", "action", "target", "outcome")
+    told = [" ".join(clean(row[name], LONGEST).split()) for name in named]
+    moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
+    return f"{row['seq']:>6}  {moment:<23}  {told[0]:<24} {told[1]:<14} {told[2]:<20} {told[3]}"

@@ -1,0 +1,286 @@
+"""`torra backup` and `torra restore`: keep what a desk knows, and put it back.
+
+A backup needs no stop: a desk may work meanwhile. Restoring shows what would happen and asks; where
+nobody can be asked it does nothing without --yes. A mistake is one line and exit code 2, and then
+nothing was changed; a restore that was cut off half-way is exit code 1 and says what ends it. Heavy
+imports stand inside the functions, as everywhere here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torra.backup.restore import Plan
+
+SHOWN: Final = 10
+"""Backups, and signals under way, that a person is shown."""
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 10_000),
+    help="Afterwards remove all but the newest N backups of this desk that were named there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def backup(home: Path, path: Path | None, keep: int | None, as_json: bool) -> None:
+    """Write a checked backup of the desk to PATH, a file or a folder; a desk may run meanwhile.
+
+    Without PATH it goes to the folder backups of the home.
+    """
+    document = back_up(home, path, keep)
+    click.echo(_json(document) if as_json else backup_table(document))
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--settings", is_flag=True, help="Put back its settings too, not only missing ones.")
+@click.option("--empty", is_flag=True, help="Without a backup: begin with an empty database.")
+@click.option("--yes", is_flag=True, help="Do it without a question.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON document: what would be done, or, with --yes, what was done.",
+)
+@click.pass_obj
+@plainly
+def restore(
+    home: Path, path: Path | None, settings: bool, empty: bool, yes: bool, as_json: bool
+) -> None:
+    """Put the backup PATH in the place of the desk's database; the desk is halted afterwards.
+
+    Shows what would happen and asks first. What is there now is kept beside. Without PATH the
+    backups of the home are listed, for a folder those that lie in it.
+    """
+    if (path is None or path.is_dir()) and not empty:
+        document = list_backups(home, path)
+        click.echo(_json(document) if as_json else list_table(document))
+        return
+    if path is not None and empty:
+        raise ConfigError("give a backup or --empty, not both")
+    found = planned(home, path, settings=settings)
+    if not _agreed(found, yes=yes, as_json=as_json):
+        return
+    document = carried_out(found)
+    click.echo(_json(document) if as_json else done_table(document))
+
+
+def _agreed(found: Plan, *, yes: bool, as_json: bool) -> bool:
+    """Show a plan, and return whether it is wished."""
+    if not as_json:
+        click.echo(plan_table(found.as_dict()))
+    if yes:
+        return True
+    if as_json:
+        click.echo(_json({**found.as_dict(), "restored": False}))
+        return False
+    if not is_asked():
+        raise ConfigError("nothing was changed: there is nobody to ask, so add --yes to do it")
+    if click.confirm("Do it", default=False, err=True):
+        return True
+    click.echo("Nothing was changed.")
+    return False
+
+
+def is_asked() -> bool:
+    """Return whether there is a person who can answer."""
+    return sys.stdin.isatty()
+
+
+# --- what they do ---------------------------------------------------------------------------------
+
+
+def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str, Any]:
+    """Write a backup and return what is in it; raises ConfigError, and then none was made."""
+    from torra.backup import copies as backup_store  # noqa: PLC0415
+    from torra.backup import files as backup_files  # noqa: PLC0415
+    from torra.clock import System  # noqa: PLC0415
+    from torra.desk import wiring  # noqa: PLC0415
+    from torra.store.connection import BACKUP_FOLDER  # noqa: PLC0415
+
+    database = home / wiring.DATABASE
+    if not database.exists():
+        raise ConfigError(f"no desk has run in {home} yet: there is nothing to back up; see --home")
+    named = path is not None and not path.is_dir()
+    if named and keep is not None:
+        raise ConfigError(f"--keep: there is no folder {path}; make it first, or leave PATH out")
+    if path is not None and named and path.suffix != ".db":
+        raise ConfigError(f"there is no folder {path}; make it, or name a file that ends in .db")
+    now = System().real_now()
+    folder = path or home / BACKUP_FOLDER
+    target = folder if named else folder / _name(database, now)
+    # The files come last: what was handed over since the database's moment is in them then.
+    made, left_out = backup_store.write(
+        database, target.absolute(), lambda: backup_files.found(home), now
+    )
+    removed = backup_store.surplus(made.path, keep) if keep else []
+    for old in removed:
+        _remove(old)
+    told = [str(old) for old in removed]
+    return {**made.as_dict(), "home": str(home.absolute()), "left_out": left_out, "removed": told}
+
+
+def _name(database: Path, now: datetime) -> str:
+    from torra.backup.copies import desk_of, name_of, schema_of  # noqa: PLC0415
+
+    return name_of(schema_of(database), desk_of(database), now)
+
+
+def _remove(old: Path) -> None:
+    from torra.backup import copies as backup_store  # noqa: PLC0415
+
+    try:
+        backup_store.remove(old)
+    except OSError as error:
+        raise ConfigError(
+            f"the backup was made, but {old} cannot be removed: {error.strerror}"
+        ) from error
+
+
+def planned(home: Path, path: Path | None, *, settings: bool = False) -> Plan:
+    """Return what a restore would do; raises ConfigError."""
+    from torra.backup import restore as backup_restore  # noqa: PLC0415
+    from torra.clock import System  # noqa: PLC0415
+
+    where = path.absolute() if path is not None else None
+    return backup_restore.plan(home, where, System().real_now(), settings=settings)
+
+
+def carried_out(found: Plan) -> dict[str, Any]:
+    """Do what was planned; raises TorraError."""
+    from torra.backup import restore as backup_restore  # noqa: PLC0415
+
+    return {**backup_restore.carry_out(found), "restored": True}
+
+
+def list_backups(home: Path, where: Path | None = None) -> dict[str, Any]:
+    """Return the backups of a folder by their names, the newest first; none is read.
+
+    Without a folder those of the home.
+    """
+    from torra.backup import copies as backup_store  # noqa: PLC0415
+    from torra.backup.restore import command  # noqa: PLC0415
+    from torra.store.connection import BACKUP_FOLDER  # noqa: PLC0415
+
+    folder = home / BACKUP_FOLDER if where is None else where.absolute()
+    rows = [
+        {"path": str(path), "bytes": path.stat().st_size, "restore": command(home, "restore", path)}
+        for path in backup_store.listed(folder)
+    ]
+    return {"folder": str(folder), "backups": rows, "empty": command(home, "restore", "--empty")}
+
+
+# --- a terminal -----------------------------------------------------------------------------------
+
+
+def backup_table(document: Mapping[str, Any]) -> str:
+    """Return what a backup holds, for a terminal."""
+    rows = document["rows"]
+    lines = [
+        f"Backed up to {document['path']}: {_mb(document['bytes'])}, {_content(document)}, "
+        f"{len(document['files'])} files of the home.",
+        f"It was read through and is whole; {rows.get('signals', 0):,} signals, "
+        f"SHA-256 {document['sha256'][:16]}...",
+    ]
+    lines += [f"Left out: {said}" for said in document["left_out"]]
+    lines += [f"Removed: {path}" for path in document["removed"]]
+    return "\n".join([*lines, "Keep a copy on another disk. Keys and tokens are not in it."])
+
+
+def list_table(document: Mapping[str, Any]) -> str:
+    """Return the backups of a home, each as the command that puts it in place."""
+    if not document["backups"]:
+        return (
+            f"There is no backup in {document['folder']}. One that lies elsewhere: torra restore "
+            f"PATH. Without any: {document['empty']}"
+        )
+    shown: Sequence[Mapping[str, Any]] = document["backups"][:SHOWN]
+    lines = [f"{_mb(row['bytes']):>12}  {row['restore']}" for row in shown]
+    more = len(document["backups"]) - len(shown)
+    return "\n".join(
+        ["The newest first:", *lines, *([f"and {more} older ones"] if more > 0 else [])]
+    )
+
+
+def plan_table(document: Mapping[str, Any]) -> str:
+    """Return what a restore would do, for a terminal."""
+    found, now = document["backup"], document["present"]
+    lines = [
+        f"{found['path']}: whole, {_content(found)}, made {found['made_at'] or 'at a migration'}."
+        if found
+        else "An empty database: the desk forgets every tick, signal, position and cost."
+    ]
+    if found and not found["sha256"]:
+        lines.append("No file .sha256 lies beside it, so its bytes were compared with nothing.")
+    if document["replaced"]:
+        state = "" if now["sound"] else ", which is damaged,"
+        lines.append(f"The database of now{state} goes to {document['replaced']}")
+        lost = "an unknown number of" if now["ticks_lost"] is None else f"{now['ticks_lost']:,}"
+        lines.append(f"The desk forgets {lost} ticks that came after it.")
+    lines += _in_the_market(now)
+    settings = document["settings"]
+    for name in settings["brought_back"]:
+        lines.append(f"Setting brought back: {name}")
+    for name in settings["left_as_they_are"]:
+        lines.append(f"Setting left as it is, the backup has another: {name} (--settings)")
+    return "\n".join([*lines, "Trading is HALTED afterwards, until a person resumes."])
+
+
+def done_table(document: Mapping[str, Any]) -> str:
+    """Return what a restore did, for a terminal."""
+    from torra.backup.restore import advice  # noqa: PLC0415
+
+    told = advice(Path(document["home"]))
+    lines = [f"NOT halted: {said}" for said in document["not_halted"]]
+    return "\n".join([f"Restored. Trading is HALTED. Now: {told}", *lines])
+
+
+def _in_the_market(now: Mapping[str, Any]) -> list[str]:
+    """Return what may be in the market of which the desk will know nothing."""
+    rows = now["under_way"]
+    if rows is None:
+        return ["Which orders may be in the market cannot be read: look in MetaTrader 5."]
+    lines = [_under_way(row) for row in rows[:SHOWN]]
+    if len(rows) > SHOWN:
+        lines.append(f"and {len(rows) - SHOWN} more: add --json to see all")
+    if not now["sound"]:
+        lines.append("The damage may hide orders that are in the market: look in MetaTrader 5.")
+    return lines
+
+
+def _under_way(row: Mapping[str, Any]) -> str:
+    lots = row["lots"]
+    told = f"{lots:g}" if isinstance(lots, float) else str(lots)
+    return (
+        f"May be in the market now: {row['kind']} {row['side']} {told} of "
+        f"{row['instance']}, {row['sid']} {row['state']} ({row['bridge']})"
+    )
+
+
+def _content(found: Mapping[str, Any]) -> str:
+    newest = found["newest_tick"]
+    since = f", the newest of {newest.replace('T', ' ').replace('Z', ' UTC')}" if newest else ""
+    return f"{found['rows'].get('sentiment', 0):,} ticks{since}"
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2, default=str)

@@ -1,0 +1,184 @@
+"""The commands `torra lookahead` and `torra consistency`: whether measurements can be believed.
+
+Both change nothing of the desk. Long work shows where it is on standard error; what it found goes
+to standard output as a table or, with --json, as one document. A mistake is one line and exit code
+2; exit code 1 says that something was found which must be mended.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.errors import ConfigError
+
+LOOKAHEAD_POINTS: Final = 20
+SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("EURUSD_H1.csv",)))
+"""What is probed when nothing is named."""
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.command("lookahead")
+@click.argument("symbol", required=False)
+@click.option("--bars", multiple=True, help="A file of bars, once for each timeframe; or store.")
+@click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
+@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
+@click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
+@click.option(
+    "--points", type=click.IntRange(1, 10_000), default=LOOKAHEAD_POINTS, show_default=True
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=8, show_default=True, help="Of the moments."
+)
+@as_json_option
+@click.pass_obj
+@plainly
+def lookahead(
+    home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str, clock: str,
+    name: str, points: int, seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Change the future and report every score that moved; without SYMBOL on the shipped bars."""
+    from torra.config import load_profile  # noqa: PLC0415
+    from torra.desk import wiring  # noqa: PLC0415
+    from torra.replay.rerun import lookahead  # noqa: PLC0415
+    from torra.replay.shards import history  # noqa: PLC0415
+
+    profile = load_profile(Path(name) if name.endswith(".json") else name, home)
+    wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
+    subjects = [
+        lookahead.Subject.of(
+            history.load(home, which, files, timeframes=wanted, clock=clock), profile
+        )
+        for which, files in _series(symbol, bars)
+    ]
+    for subject in subjects:
+        wiring.check_profile(profile, subject.instance, name)
+    found = []
+    for subject in subjects:
+        label = subject.instance.symbol
+        with _bar(points, label) as bar:
+            found.append(lookahead.probe(subject, points=points, seed=seed, on_point=bar.update))
+    exhibits = [lookahead.exhibit(one) for one in found]
+    document = {
+        "clean": all(one.clean for one in found),
+        "probes": [
+            {"symbol": one.symbol, "points": one.points, **_told(exhibit)}
+            for one, exhibit in zip(found, exhibits, strict=True)
+        ],
+    }
+    _answer(document, "\n\n".join(map(table, exhibits)), as_json)
+    sys.exit(0 if document["clean"] else 1)
+
+
+@click.command("consistency")
+@click.argument("symbol")
+@click.argument("timeframe", required=False)
+@click.option("--runs", type=click.IntRange(2, 100), default=5, show_default=True)
+@click.option("--ticks", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
+@click.option("--profile", help="Use this profile: a name or a file.")
+@click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
+@click.option("--provider", help="Who answers for the agents.")
+@click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
+@as_json_option
+@click.pass_obj
+@plainly
+def consistency(
+    home: Path, /, symbol: str, timeframe: str | None, as_json: bool, **asked: Any
+) -> None:
+    """Ask the same tick several times and say whether the agents repeat themselves."""
+    from torra.replay.rerun import consistency  # noqa: PLC0415
+
+    plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **asked)
+    click.echo(plan.line(), err=True)
+    with _bar(plan.total, "runs") as bar:
+        found = consistency.repeat(plan, on_run=lambda _: bar.update(1))
+    exhibit = consistency.exhibit(found)
+    document = {
+        "symbol": plan.instance.id,
+        "timeframe": plan.timeframe,
+        "provider": plan.profile.agents.provider,
+        "runs": [[as_json_of(tick) for tick in own] for own in found.runs],
+        "identical": found.identical,
+        "calls": found.calls,
+        "cost_usd": found.cost_usd,
+        "stopped": found.stopped,
+        **_told(exhibit),
+    }
+    cost = f", {found.cost_usd:.4f} USD" if plan.paid else ""
+    _answer(document, f"{table(exhibit)}\n{found.calls} calls{cost}", as_json)
+
+
+def as_json_of(tick: Any) -> dict[str, Any]:
+    """Return an observed tick as JSON values."""
+    from torra.evaluation.observations import as_json  # noqa: PLC0415
+
+    return as_json(tick)
+
+
+def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """Return the symbols to probe, each with its files, or the store."""
+    from torra.config import ROOT  # noqa: PLC0415
+
+    folder = ROOT / "sample_data"
+    shipped = {name: [str(folder / file) for file in files] for name, files in SHIPPED}
+    if symbol is None:
+        if bars:
+            raise ConfigError("name a symbol: torra lookahead SYMBOL --bars FILE")
+        return list(shipped.items())
+    symbol = symbol.upper()
+    return [(symbol, bars or shipped.get(symbol, ["store"]))]
+
+
+def _bar(length: int, label: str) -> Any:
+    """Return a progress bar on standard error."""
+    return click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True)
+
+
+# --- how both answer ------------------------------------------------------------------------------
+
+
+def table(exhibit: Any) -> str:
+    """Return an exhibit for a terminal: title, rows under their columns, and what it says."""
+    rows = [tuple(_cell(value) for value in row) for row in exhibit.rows]
+    lines = [exhibit.title]
+    if rows:
+        widths = [max(map(len, cells)) for cells in zip(exhibit.columns, *rows, strict=True)]
+        for row in (exhibit.columns, *rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+    return "\n".join([*lines, exhibit.says])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _told(exhibit: Any) -> dict[str, Any]:
+    return {
+        "exhibit": exhibit.name,
+        "title": exhibit.title,
+        "columns": list(exhibit.columns),
+        "rows": [list(row) for row in exhibit.rows],
+        "says": exhibit.says,
+        "enough": exhibit.enough,
+        "figures": dict(exhibit.figures),
+    }
+
+
+def _answer(document: dict[str, Any], text: str, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        click.echo(text)

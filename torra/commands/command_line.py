@@ -1,0 +1,287 @@
+"""The `torra` command: a readable table by default, one JSON document with --json.
+
+A mistake of the user ends in one clear line on standard error and exit code 2, a broken database in
+exit code 1; neither shows a traceback. Imports that cost time stand inside the commands that need
+them, so that `torra --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torra.commands.access import audit, token
+from torra.commands.backup import backup, restore
+from torra.commands.checking import consistency, lookahead
+from torra.commands.cli_errors import plainly
+from torra.commands.init import init
+from torra.commands.profile import profile
+from torra.commands.replay import recompose, replay, sweep
+from torra.commands.standing import scorecard, standing
+
+
+def print_json(document: object) -> None:
+    """Write one JSON document to standard output."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def _answer(
+    document: Mapping[str, Any], table: Callable[[Mapping[str, Any]], str], as_json: bool
+) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(table(document))
+
+
+class PlainGroup(click.Group):
+    """A group whose usage errors are one line, like every other mistake."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run; a wrong word ends with exit code 2."""
+        alone = kwargs.pop("standalone_mode", True)
+        run: Callable[..., Any] = super().main
+        try:
+            code = run(*args, standalone_mode=False, **kwargs)
+        except click.ClickException as error:
+            click.echo(f"torra: {_one_line(error)}", err=True)
+            sys.exit(2)
+        except click.Abort:
+            sys.exit(130)
+        if alone:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
+def _one_line(error: click.ClickException) -> str:
+    said = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{said} (see {context.command_path} --help)" if context else said
+
+
+@click.group(
+    cls=PlainGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="torra", prog_name="torra")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="TORRA_HOME",
+    default=Path("torra_home"),
+    show_default=True,
+    help="Where the desk keeps everything that it writes.",
+)
+@click.pass_context
+def main(context: click.Context, home: Path) -> None:
+    """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
+    context.obj = home
+
+
+@main.command()
+@click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
+@click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
+@click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
+@click.pass_obj
+@plainly
+def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
+    """Start the desk: schedule, bridge and dashboard."""
+    from torra.commands import run as running  # noqa: PLC0415
+
+    where = running.Address(names=names, **address)
+    running.run(home, where, pages=not no_pages, say=click.echo)
+
+
+@main.command()
+@click.argument("symbol")
+@click.argument("timeframe")
+@click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
+@click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
+@click.option("--profile", help="Use this profile: a name or a file.")
+@click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
+@click.option("--provider", help="Who answers for the agents.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
+    """Run one tick without changing or publishing anything."""
+    from torra.replay.rerun import trial_tick as one_tick  # noqa: PLC0415
+
+    record = one_tick.run(home, symbol.upper(), timeframe.upper(), **options)
+    if as_json:
+        print_json(one_tick.document(record))
+    else:
+        click.echo(one_tick.table(record))
+
+
+@main.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
+@click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
+@click.option(
+    "--clock",
+    "zone",
+    default="utc",
+    show_default=True,
+    help="Zone of the file's times: utc, new_york+7 (most MT5 brokers) or +03:00.",
+)
+@click.option("--revise", is_flag=True, help="Let the file replace many stored bars.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def import_bars(
+    home: Path, file: Path, symbol: str, timeframe: str, zone: str, revise: bool, as_json: bool
+) -> None:
+    """Store the bars of a file, such as an MT5 terminal export."""
+    from torra.commands import bar_import  # noqa: PLC0415
+
+    stream = (symbol.upper(), timeframe.upper())
+    result = bar_import.run(home, file, *stream, zone, revise=revise, progress=not as_json)
+    if as_json:
+        print_json(result)
+        return
+    name = f"{result['instance']} {result['timeframe']}"
+    click.echo(
+        f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
+        f"(times read as {zone}): {result['new']} new, {result['revised']} revised"
+    )
+    if not result["watched"]:
+        click.echo(f"The desk does not read {name} from the store: see desk.json in the README.")
+
+
+@main.command()
+@click.option("--profile", help="Only this profile.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def cost(home: Path, profile: str | None, as_json: bool) -> None:
+    """Show what models have cost, and what is left of each profile's hour."""
+    from torra.desk import costs as cost_report  # noqa: PLC0415
+
+    document = cost_report.run(home, profile)
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(cost_report.table(document))
+
+
+@main.command()
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--reduce", is_flag=True, help="Stop openings only: positions may still be closed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
+    """Stop trading at once, here and at every terminal, until `torra resume`."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    document = trading_commands.halt(home, reason, reduce=reduce)
+    _answer(document, trading_commands.state_line, as_json)
+
+
+@main.command()
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def resume(home: Path, reason: str, as_json: bool) -> None:
+    """Let trading go on after a halt; ends the alarms."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.resume(home, reason), trading_commands.resumed, as_json)
+
+
+@main.command()
+@click.option("--instance", help="Only this instance.")
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def signals(home: Path, instance: str | None, limit: int, as_json: bool) -> None:
+    """Show the trading state, bridges, alarms, proposals and the newest signals."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.signals(home, instance, limit), trading_commands.table, as_json)
+
+
+@main.command()
+@click.argument("proposal")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def approve(home: Path, proposal: str, as_json: bool) -> None:
+    """Send what a proposal holds, if every check still agrees at the price of now."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    document = trading_commands.approve(home, proposal)
+    _answer(document, trading_commands.decided_line, as_json)
+    sys.exit(0 if document["state"] == "APPROVED" else 1)
+
+
+@main.command()
+@click.argument("proposal")
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
+    """Take a proposal off the table."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    document = trading_commands.reject(home, proposal, reason)
+    _answer(document, trading_commands.decided_line, as_json)
+
+
+@main.command()
+@click.argument("signal")
+@click.option("--reason", default="", help="Goes on record.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
+    """Book, on your word, that an order without an answer never reached the market."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    _answer(trading_commands.settle(home, signal, reason), trading_commands.settled_line, as_json)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def doctor(home: Path, as_json: bool) -> None:
+    """Check the machine, the settings and the database; exit 1 when something must be mended."""
+    from torra.desk import self_check  # noqa: PLC0415
+
+    findings = self_check.run(home)
+    if as_json:
+        print_json(
+            {
+                "ok": all(item.ok for item in findings),
+                "checks": [item.as_dict() for item in findings],
+            }
+        )
+    else:
+        for item in findings:
+            click.echo(item.line())
+    sys.exit(0 if all(item.ok for item in findings) else 1)
+
+
+COMMANDS = (
+    init, profile, token, audit, backup, restore,
+    replay, recompose, sweep, scorecard, standing, lookahead, consistency,
+)  # fmt: skip
+
+for command in COMMANDS:
+    main.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

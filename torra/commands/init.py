@@ -1,0 +1,532 @@
+"""`torra init`: asks, or takes flags, and writes a desk.json and a profile for one's own symbols.
+
+What MetaTrader 5 says of itself is read from the channel's folder where it can be; what is to be
+written is torra.commands.desk_plan's. Both files are put in place or neither: each is written
+beside its place, read back by the models that will read it later, then renamed. What a kill between
+the two leaves is undone by the next `torra init` or `torra run`.
+
+A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
+otherwise. No channel key is ever written to a file or into --json; one that is asked for is shown
+on a terminal only. Heavy imports stand inside the functions, so that `torra --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from torra.clock import EPOCH, TIMEFRAMES, token
+from torra.errors import MALFORMED, ConfigError
+from torra.whole_files import sync_folder, write_synced
+
+if TYPE_CHECKING:
+    from torra.bridges.protocol import SymbolTerms
+    from torra.bridges.torra.messages import Heartbeat, Symbols
+    from torra.commands.desk_plan import Answers, Plan, Terminal
+
+T = TypeVar("T")
+M = TypeVar("M", "Heartbeat", "Symbols")
+
+FEEDS: Final = ("mt5_files", "mt5_direct", "store")
+BRIDGES: Final = ("paper", "torra_files", "mt5_direct", "dwx")
+EXECUTIONS: Final = ("auto", "approve", "off")
+PROVIDERS: Final = ("rules", "anthropic", "google", "openai_compatible")
+"""What may be chosen, the default first."""
+
+NOTE: Final = "init.json"
+"""In a home, while both files are put in place: which file goes where."""
+
+DRAFTS: Final = {
+    "draft": re.compile(r"(profiles/[\w.-]+\.json)\.([0-9a-f]+)\.new"),
+    "desk": re.compile(r"(desk\.json)\.([0-9a-f]+)\.new"),
+}
+"""Names that are written into the note: the file that is meant, and the digits of one run."""
+
+KEY_BYTES: Final = 32
+
+COMMON: Final = ("MetaQuotes", "Terminal", "Common", "Files")
+"""MetaTrader's folder that all terminals of a user share, below the user's application data."""
+
+SMALL: Final = re.compile(r"(?m)(?<=: )\d+(?:\.\d+)?e-\d+(?=,?$)")
+"""A number that JSON writes with an exponent."""
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+class Mistake(click.ClickException):
+    """A mistake of the user: one line, exit code 2."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.option(
+    "--symbols", help="XAUUSD=XAUUSD.m,EURUSD: your names, with the broker's if it differs."
+)
+@click.option("--timeframes", help="M15,H1 by default.")
+@click.option("--feed", type=click.Choice(FEEDS), help="Where bars come from.")
+@click.option("--bridge", type=click.Choice(BRIDGES), help="Where signals go.")
+@click.option("--channel", help="Name of the channel to MetaTrader 5: main by default.")
+@click.option("--folder", help="Folder that Torra and MetaTrader 5 share for this channel.")
+@click.option("--account", help="Account number; orders for another one are refused.")
+@click.option("--live", is_flag=True, help="Let orders go to an account with real money.")
+@click.option("--server-clock", help="Broker's wall clock: new_york+7, Europe/Athens, +03:00, utc.")
+@click.option("--capital", help="In account currency; the account's balance where it is known.")
+@click.option("--risk-per-trade", help="Loss at the stop, percent of capital: 0.5 by default.")
+@click.option("--execution", type=click.Choice(EXECUTIONS), help="Who sends signals.")
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Who answers for the agents.")
+@click.option("--profile-name", help="Name of the profile: mine by default.")
+@click.option(
+    "--terms",
+    type=click.Path(path_type=Path),
+    help="JSON file of trading conditions, for want of the Expert Advisor's list.",
+)
+@click.option(
+    "--make-key", is_flag=True, help="Show a fresh channel key on the terminal, and stop."
+)
+@click.option("--yes", is_flag=True, help="Ask nothing: flags and defaults.")
+@click.option("--force", is_flag=True, help="Replace desk.json and the profile.")
+@click.option("--json", "as_json", is_flag=True, help="Ask nothing and print one JSON document.")
+@click.pass_obj
+def init(home: Path, /, **flags: Any) -> None:
+    """Write desk.json and a profile for your own symbols."""
+    try:
+        run(home, flags, os.environ)
+    except ConfigError as error:
+        raise Mistake(str(error)) from error
+
+
+def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    """Ask, plan, write and tell; raises ConfigError, and then nothing was written."""
+    from torra.commands.desk_plan import plan  # noqa: PLC0415
+
+    if flags["make_key"]:
+        show_key()
+        return
+    recover(home)
+    if not flags["force"]:
+        refuse_overwriting(home / "desk.json")
+    ask = Asker(flags, asks=not (flags["yes"] or flags["as_json"]))
+    found = plan(home, *gather(ask, environment, look))
+    write(found, force=flags["force"])
+    if flags["as_json"]:
+        click.echo(json.dumps(found.document(), ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        click.echo(found.table())
+
+
+def show_key() -> None:
+    """Show a fresh channel key to a person; raises ConfigError where nobody would see it."""
+    from torra.commands.desk_plan import KEY_VARIABLE  # noqa: PLC0415
+
+    if not on_terminal():
+        raise ConfigError("--make-key shows a key on a terminal only: do not redirect it")
+    click.echo(
+        "A fresh channel key, kept nowhere. Set it where Torra runs, and as the Expert Advisor's "
+        f"input channel_key:\n{KEY_VARIABLE}={token(KEY_BYTES)}",
+        err=True,
+    )
+
+
+def on_terminal() -> bool:
+    """Return whether a person sees what is written to standard error."""
+    return sys.stderr.isatty()
+
+
+def look(answers: Answers, key: str) -> Terminal:
+    """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
+
+    Raises ConfigError when it is the Expert Advisor of another channel.
+    """
+    from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
+    from torra.commands.desk_plan import KEY_VARIABLE, Terminal  # noqa: PLC0415
+
+    if not answers.needs_key:
+        return Terminal()
+    if not key:
+        return Terminal(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
+    state = Path(answers.folder) / "state"
+    troubles: list[str] = []
+    terms = _terms(state / "symbols.json", key, troubles)
+    pulse = _message(state / "ea.json", Heartbeat, key, troubles)
+    known = Terminal(terms=terms, trouble="; ".join(troubles))
+    if pulse is None:
+        return known
+    if pulse.channel != answers.channel:
+        raise ConfigError(
+            f"--channel: the Expert Advisor of {answers.folder} has the channel {pulse.channel}, "
+            f"not {answers.channel}"
+        )
+    return replace(
+        known,
+        account=pulse.account,
+        trade_mode=pulse.trade_mode,
+        offset=pulse.server_offset_s,
+        at=EPOCH + timedelta(seconds=pulse.gmt),
+        balance=float(pulse.balance),
+    )
+
+
+def _terms(path: Path, key: str, troubles: list[str]) -> dict[str, SymbolTerms] | None:
+    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
+    from torra.bridges.torra.messages import Symbols  # noqa: PLC0415
+
+    listed = _message(path, Symbols, key, troubles)
+    if listed is None:
+        return None
+    try:
+        return {found.broker_symbol: found for found in map(read_symbol, listed.rows)}
+    except ValueError as error:
+        troubles.append(f"{path} has a wrong row ({error})")
+    return None
+
+
+def _message(path: Path, kind: type[M], key: str, troubles: list[str]) -> M | None:
+    from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
+
+    try:
+        return decode(path.read_bytes(), kind, key)
+    except OSError as error:
+        troubles.append(f"cannot read {path}: {error.strerror}")
+    except MessageError as error:
+        troubles.append(f"{path} is no message ({error})")
+    return None
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write(found: Plan, *, force: bool = False) -> None:
+    """Put both files in place, or neither; raises ConfigError.
+
+    Without `force` files that are there already stay.
+    """
+    from torra.config import DeskSettings, Profile, read  # noqa: PLC0415
+
+    if not force:
+        refuse_overwriting(found.desk_path, found.profile_path)
+    mark = f"{token(4)}.new"
+    desk, profile = (
+        path.with_name(f"{path.name}.{mark}") for path in (found.desk_path, found.profile_path)
+    )
+    try:
+        found.profile_path.parent.mkdir(parents=True, exist_ok=True)
+        write_synced(profile, as_text(found.profile).encode())
+        write_synced(desk, as_text(found.desk).encode())
+        read(Profile, profile)
+        read(DeskSettings, desk)
+        _swap(profile, found.profile_path, desk, found.desk_path)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {error.filename or found.desk_path}: {error.strerror}; nothing was "
+            "changed"
+        ) from error
+    finally:
+        for draft in (desk, profile):
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def refuse_overwriting(*paths: Path) -> None:
+    """Raise ConfigError when one of the files is there."""
+    for path in paths:
+        if path.exists():
+            raise ConfigError(f"{path} is there already: add --force to replace it")
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    """Write a settings file as JSON, without exponents."""
+    text = json.dumps(values, indent=2, allow_nan=False)
+    return SMALL.sub(lambda found: format(Decimal(found[0]), "f"), text) + "\n"
+
+
+def _swap(first: Path, first_place: Path, second: Path, second_place: Path) -> None:
+    """Rename both; when the second cannot be, put the first place back as it was.
+
+    The rename of the second decides. A note says what is under way until then, so that `recover`
+    can undo what a kill or a power cut left half done.
+    """
+    home = second_place.parent
+    kept, note = first.with_name(f"{first.name}.kept"), home / NOTE
+    had = first_place.exists()
+    try:
+        if had:
+            write_synced(kept, first_place.read_bytes())
+        parts = {"draft": first, "profile": first_place, "kept": kept, "desk": second}
+        told = {name: path.relative_to(home).as_posix() for name, path in parts.items()}
+        write_synced(note, json.dumps({**told, "had": had}).encode())
+        _sync(home, first_place.parent)
+        first.replace(first_place)
+        try:
+            _sync(first_place.parent)
+            second.replace(second_place)
+        except OSError:
+            _put_back(first_place, kept, had=had)
+            raise
+        with suppress(OSError):
+            _sync(home)
+    finally:
+        for left in (kept, note):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _put_back(place: Path, kept: Path, *, had: bool) -> None:
+    """Undo a rename: the file that was kept returns, or, where there was none, the new one goes."""
+    if not had:
+        place.unlink(missing_ok=True)
+    elif kept.exists():
+        kept.replace(place)
+
+
+def recover(home: Path) -> str:
+    """Undo or end what a cut-off `torra init` left half done; return what was done, if anything.
+
+    Until desk.json is in place neither file is, from then on both are. Raises ConfigError, and for
+    a note that `torra init` cannot have written, which moves or removes nothing.
+    """
+    note = home / NOTE
+    try:
+        told = json.loads(note.read_text(encoding="utf-8"))
+        names = [str(told[name]) for name in ("draft", "profile", "kept", "desk")]
+        had = bool(told["had"])
+    except FileNotFoundError:
+        return ""
+    except (OSError, *MALFORMED):  # the note itself was cut off: nothing had been moved yet
+        names, had = [NOTE] * 4, False
+    else:
+        _refuse_foreign(note, *names)
+    draft, profile, kept, desk = (home / name for name in names)
+    half = desk != note and desk.exists()
+    try:
+        if half:
+            _put_back(profile, kept, had=had)
+        for left in (draft, kept, desk, note):  # the note last: killed here, this runs again
+            left.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
+    return (
+        "A torra init was cut off half-way: nothing of it was kept, type it again." if half else ""
+    )
+
+
+def _refuse_foreign(note: Path, draft: str, profile: str, kept: str, desk: str) -> None:
+    """Raise ConfigError unless a note names what `write` would: what it names is removed."""
+    first, second = DRAFTS["draft"].fullmatch(draft), DRAFTS["desk"].fullmatch(desk)
+    ours = (first[1], f"{draft}.kept", first[2]) if first else None
+    if second is None or ours != (profile, kept, second[2]):
+        raise ConfigError(f"{note} is none that torra init wrote: look at it, then remove it")
+
+
+def _sync(*folders: Path) -> None:
+    for folder in folders:
+        sync_folder(folder)
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Takes each answer from its flag, else from a question, else its default."""
+
+    flags: Mapping[str, Any]
+    asks: bool
+
+    def __call__(self, name: str, question: str, default: str, read: Callable[[str], T]) -> T:
+        """Return the answer as `read` understands it; raises ConfigError for what it does not."""
+        flag = "--" + name.replace("_", "-")
+        given = self.flags.get(name)
+        if given is None and self.asks:
+            return self._prompt(question, default, read)
+        if given is None and not default:
+            raise ConfigError(f"give {flag}: {question[0].lower()}{question[1:]}")
+        try:
+            return read(given if given is not None else default)
+        except ConfigError as error:
+            raise ConfigError(f"{flag}: {error}") from error
+
+    @staticmethod
+    def _prompt(question: str, default: str, read: Callable[[str], T]) -> T:
+        def understood(text: str) -> T:
+            try:
+                return read(text.strip())
+            except ConfigError as error:
+                raise click.UsageError(str(error)) from error
+
+        answer: T = click.prompt(question, default=default or None, value_proc=understood, err=True)
+        return answer
+
+
+def gather(
+    ask: Asker, environment: Mapping[str, str], look: Callable[[Answers, str], Terminal]
+) -> tuple[Answers, Terminal]:
+    """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
+    from torra.commands.desk_plan import Answers, Terminal, refuse_mixture  # noqa: PLC0415
+
+    answers = Answers(
+        feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
+        bridge=ask(
+            "bridge", f"Where signals go ({', '.join(BRIDGES)})", BRIDGES[0], one_of(BRIDGES)
+        ),
+    )
+    refuse_mixture(answers)
+    terminal = Terminal()
+    if answers.needs_channel:
+        answers, terminal = _ask_channel(ask, answers, environment, look)
+    if ask.flags.get("terms") is not None:
+        from torra.commands.broker_symbols import read_terms  # noqa: PLC0415
+
+        terminal = replace(
+            terminal, terms={**(terminal.terms or {}), **read_terms(ask.flags["terms"])}, trouble=""
+        )
+    balance = math.floor(terminal.balance)
+    return replace(
+        answers,
+        symbols=ask(
+            "symbols",
+            "Symbols, as XAUUSD=XAUUSD.m where the broker's name is another, with commas",
+            "",
+            lambda text: read_symbols(text, terminal),
+        ),
+        timeframes=ask("timeframes", "Timeframes", ",".join(Answers().timeframes), read_timeframes),
+        capital=ask("capital", "Capital, account currency", str(max(balance, 0) or 10_000), amount),
+        risk_per_trade=ask("risk_per_trade", "Loss at the stop, percent of capital", "0.5", amount),
+        execution=ask(
+            "execution", f"Who sends signals ({', '.join(EXECUTIONS)})", "auto", one_of(EXECUTIONS)
+        ),
+        provider=ask(
+            "provider",
+            f"Who answers for the agents ({', '.join(PROVIDERS)})",
+            "rules",
+            one_of(PROVIDERS),
+        ),
+        profile_name=ask("profile_name", "Name of the profile", "mine", plain_name),
+    ), terminal
+
+
+def _ask_channel(
+    ask: Asker,
+    answers: Answers,
+    environment: Mapping[str, str],
+    look: Callable[[Answers, str], Terminal],
+) -> tuple[Answers, Terminal]:
+    from torra.commands.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
+
+    channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
+    answers = replace(answers, channel=channel)
+    if answers.needs_folder:
+        common = common_files(environment) if answers.needs_key else None
+        usual = str(common / "Torra" / channel) if common else ""
+        folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
+        answers = replace(answers, folder=folder)
+    terminal = look(answers, environment.get(KEY_VARIABLE, ""))
+    account = ask("account", "Account number", str(terminal.account or ""), account_number)
+    live = bool(ask.flags.get("live"))
+    if ask.asks and not live and answers.bridge != "paper":
+        live = click.confirm("May orders go to an account with real money", err=True)
+    given = ask.flags.get("server_clock")
+    clock = ""
+    if ask.asks or given:
+        clock = ask(
+            "server_clock",
+            "Wall clock of the broker's server",
+            "" if given else server_clock("", terminal, []),
+            lambda text: server_clock(text, terminal, []),
+        )
+    return replace(answers, account=account, live=live, server_clock=clock), terminal
+
+
+def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a reader that knows these words."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise ConfigError(f"{text!r} is none of {', '.join(names)}")
+        return text
+
+    return read
+
+
+def amount(text: str) -> float:
+    """Read a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError(f"{text!r} is not a number above 0")
+    return value
+
+
+def shared_folder(text: str) -> str:
+    """Read a folder; it becomes absolute, for a desk may start elsewhere."""
+    if not text.strip():
+        raise ConfigError("name a folder")
+    return str(Path(text).expanduser().absolute())
+
+
+def account_number(text: str) -> int:
+    """Read an account's number."""
+    if not re.fullmatch(r"[1-9]\d{0,17}", text):
+        raise ConfigError(f"{text!r} is not an account number")
+    return int(text)
+
+
+def plain_name(text: str) -> str:
+    """Read the name of a channel or a profile."""
+    from torra.config import NAME  # noqa: PLC0415
+
+    if not NAME.fullmatch(text):
+        raise ConfigError(f"{text!r}: use letters, digits, dot, dash and underscore, 32 at most")
+    return text
+
+
+def read_timeframes(text: str) -> tuple[str, ...]:
+    """Read timeframes between commas; the shortest comes first."""
+    names = {name.strip().upper() for name in text.split(",")}
+    if unknown := sorted(names - set(TIMEFRAMES)):
+        raise ConfigError(f"{unknown[0]!r} is no timeframe; known: {', '.join(TIMEFRAMES)}")
+    return tuple(name for name in TIMEFRAMES if name in names)
+
+
+def read_symbols(text: str, terminal: Terminal) -> tuple[tuple[str, str], ...]:
+    """Read CANONICAL or CANONICAL=BROKER between commas; the broker's list must have each."""
+    from torra.commands.broker_symbols import lookup  # noqa: PLC0415
+    from torra.config import BROKER_SYMBOL  # noqa: PLC0415
+
+    pairs = []
+    for part in text.split(","):
+        symbol, equals, broker = (word.strip() for word in part.partition("="))
+        symbol = plain_name(symbol).upper()
+        broker = broker if equals else symbol
+        if not BROKER_SYMBOL.fullmatch(broker):
+            raise ConfigError(f"{broker!r} is no broker's symbol; write {symbol}=NAME")
+        if terminal.terms is not None:
+            lookup(symbol, broker, terminal.terms)
+        pairs.append((symbol, broker))
+    return tuple(pairs)
+
+
+def common_files(environment: Mapping[str, str]) -> Path | None:
+    """Return MetaTrader's common folder on Windows or in a Wine prefix; None where it is not."""
+    if environment.get("APPDATA"):
+        places = [Path(environment["APPDATA"])]
+    else:
+        wine = environment.get("WINEPREFIX") or Path(environment.get("HOME", "")) / ".wine"
+        places = sorted(Path(wine).glob("drive_c/users/*/AppData/Roaming"))
+    found = (place.joinpath(*COMMON) for place in places)
+    return next((path for path in found if path.is_dir()), None)

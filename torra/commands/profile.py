@@ -1,0 +1,386 @@
+"""`torra profile`: show, compare, check, set and undo a profile from the command line.
+
+The same book as the pages' (torra.profiles.book), without their limits: whoever sits at the desk's
+own machine may loosen what guards the account. That is asked about on a terminal, needs --yes
+elsewhere, and goes on record with the actor "command line". A running desk takes a change at its
+next start, or when an administrator tells it to on the page of the profile. Every command has
+--json; a mistake is one line and exit code 2.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torra.profiles.book import Checked, ProfileBook, Saved
+    from torra.profiles.guard import Change
+
+ACTOR: Final = "command line"
+LATER: Final = (
+    "A desk that runs takes it at its next start, or by the button on the profile's page."
+)
+
+
+class Plain(click.Group):
+    """A group whose commands end in one line where something is wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command of the group."""
+        return plainly(super().invoke)(ctx)
+
+
+@click.group("profile", cls=Plain)
+def profile() -> None:
+    """Show and change the settings of an instance."""
+
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before loosening.")
+
+
+@profile.command()
+@click.argument("name", required=False)
+@as_json_option
+@click.pass_obj
+def show(home: Path, /, name: str | None, as_json: bool) -> None:
+    """Show every profile, or every setting of one."""
+    with _book(home) as book:
+        document = _one(book, name) if name else _every(book)
+    _answer(document, as_json)
+
+
+@profile.command()
+@click.argument("name")
+@click.argument("other", required=False)
+@as_json_option
+@click.pass_obj
+def diff(home: Path, /, name: str, other: str | None, as_json: bool) -> None:
+    """Show how a profile differs from the default, another one, or an entry of its history."""
+    from torra.profiles.fields import DEFAULT  # noqa: PLC0415
+    from torra.profiles.guard import compare  # noqa: PLC0415
+
+    with _book(home) as book:
+        values = _values(book, name)
+        base: Mapping[str, Any] = DEFAULT
+        if other is not None and other.isdigit():
+            entry = book.entry(name, int(other))
+            if entry is None:
+                raise ConfigError(f"the history of {name} has no entry {other}")
+            base = entry.values
+        elif other is not None:
+            base = _values(book, other)
+    changes = compare(base, values)
+    document = {
+        "profile": name,
+        "against": other or "the default",
+        "changes": [item.told() for item in changes],
+        "table": _change_lines(changes) or ["nothing differs"],
+    }
+    _answer(document, as_json)
+
+
+@profile.command("set", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("pairs", nargs=-1, metavar="PLACE VALUE [PLACE VALUE]...")
+@click.option("--unset", multiple=True, metavar="PLACE", help="Take an entry out.")
+@yes_option
+@as_json_option
+@click.pass_obj
+def set_values(
+    home: Path, /, name: str, pairs: tuple[str, ...], unset: tuple[str, ...], yes: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Change settings, such as risk.max_positions 2; a list or an object is JSON."""
+    if len(pairs) % 2 or not (pairs or unset):
+        raise ConfigError("give places with their values in pairs: risk.max_positions 2")
+    wanted = list(zip(pairs[::2], pairs[1::2], strict=True))
+    with _book(home) as book:
+        propose = _proposal(wanted, unset)
+        now = book.read(name)
+        checked = book.check(name, propose(_values(book, name)))
+        _ask(checked.changes, yes=yes, as_json=as_json)
+        saved = book.save(name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set")
+    _finish(home, name, "profile.set", saved, as_json)
+
+
+@profile.command()
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@as_json_option
+@click.pass_obj
+def check(home: Path, /, name: str, file: Path | None, as_json: bool) -> None:
+    """Check a profile, or a FILE that is to become it; exit 1 when it has faults."""
+    from torra.config import Profile, read  # noqa: PLC0415
+    from torra.profiles.fields import canonical  # noqa: PLC0415
+
+    with _book(home) as book:
+        values = canonical(read(Profile, file)) if file else _values(book, name)
+        checked = book.check(name, values)
+    _answer(_checked(name, checked), as_json)
+    sys.exit(0 if checked.profile else 1)
+
+
+@profile.command()
+@click.argument("name")
+@as_json_option
+@click.pass_obj
+def history(home: Path, /, name: str, as_json: bool) -> None:
+    """Show the newest 50 states of a profile, the newest first."""
+    from torra.profiles.guard import Change  # noqa: PLC0415
+
+    with _book(home) as book:
+        book.read(name)
+        entries = book.history(name)
+    lines = []
+    for entry in entries:
+        lines.append(
+            f"{entry.number:>4}  {entry.at}  {entry.actor:<24} {entry.action:<14} {entry.digest}"
+        )
+        known = [
+            Change(tuple(row["place"].split(".")), row["before"], row["after"], None, row["way"])
+            for row in entry.changes
+        ]
+        lines += [f"      {line}" for line in _change_lines(known)]
+    document = {
+        "profile": name,
+        "entries": [
+            {
+                "number": entry.number,
+                "at": entry.at,
+                "actor": entry.actor,
+                "action": entry.action,
+                "digest": entry.digest,
+                "changes": list(entry.changes),
+            }
+            for entry in entries
+        ],
+        "table": lines or [f"{name} was never saved by Torra"],
+    }
+    _answer(document, as_json)
+
+
+@profile.command()
+@click.argument("name")
+@click.argument("number", type=click.IntRange(1))
+@yes_option
+@as_json_option
+@click.pass_obj
+def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> None:
+    """Put an entry of the history back, as a new one."""
+    with _book(home) as book:
+        now = book.read(name)
+        entry = next((item for item in book.history(name) if item.number == number), None)
+        if entry is not None:
+            _ask(book.check(name, entry.values).changes, yes=yes, as_json=as_json)
+        saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
+    _finish(home, name, "profile.undo", saved, as_json)
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _book(home: Path) -> Iterator[ProfileBook]:
+    """Open the profiles of a home; its database is touched by a save only."""
+    from torra.clock import System  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.desk import wiring  # noqa: PLC0415
+    from torra.profiles.book import ProfileBook  # noqa: PLC0415
+
+    desk = load_desk(home)
+
+    @contextmanager
+    def exclusive() -> Iterator[None]:
+        database = wiring.open_database(home)
+        try:
+            with database.transaction():
+                yield
+        finally:
+            database.close()
+
+    yield ProfileBook(home, desk, now=System().real_now, exclusive=exclusive)
+
+
+def _values(book: ProfileBook, name: str) -> Mapping[str, Any]:
+    from torra.profiles.fields import canonical  # noqa: PLC0415
+
+    loaded = book.read(name)
+    if loaded.profile is None:
+        remedies = [
+            f"; `torra profile undo {name} {entry.number}` puts back what was saved last"
+            for entry in book.history(name, 1)
+        ]
+        raise ConfigError("".join([loaded.trouble, *remedies]))
+    return canonical(loaded.profile)
+
+
+def _proposal(wanted: Sequence[tuple[str, str]], unset: Sequence[str]) -> Any:
+    from torra.profiles.fields import ABSENT, changed, place_of, settings  # noqa: PLC0415
+
+    def propose(values: Mapping[str, Any]) -> dict[str, Any]:
+        known = {setting.name: setting for setting in settings(values)}
+        found: dict[tuple[str, ...], Any] = {}
+        for name, text in wanted:
+            setting = known.get(name)
+            place = setting.place if setting else place_of(values, name)
+            found[place] = _read(setting, text)
+        found |= {place_of(values, name): ABSENT for name in unset}
+        return changed(values, found)
+
+    return propose
+
+
+def _read(setting: Any, text: str) -> Any:
+    """Read a value as the form does; what no setting is known for is JSON, or else text."""
+    from torra.profiles.fields import read  # noqa: PLC0415
+
+    if setting is not None and not text.startswith(("[", "{")):
+        return read(setting, text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
+    """Have a person agree to what loosens; raises ConfigError where nobody does."""
+    from torra.profiles.guard import loosening  # noqa: PLC0415
+
+    loose = loosening(changes)
+    if not loose or yes:
+        return
+    lines = "\n".join(_change_lines(loose))
+    if as_json or not on_terminal():
+        names = ", ".join(item.name for item in loose)
+        raise ConfigError(f"this loosens {names}: add --yes if you mean it")
+    click.echo(f"This loosens what guards the account:\n{lines}")
+    if not click.confirm("Go on?"):
+        raise ConfigError("nothing was changed")
+
+
+def _finish(home: Path, name: str, action: str, saved: Saved, as_json: bool) -> None:
+    """Put a change on record and tell it; raises ConfigError for one that was not made."""
+    from torra.desk import wiring  # noqa: PLC0415
+
+    done = saved.outcome in ("saved", "unchanged")
+    outcome = "done" if done else "failed"
+    database = wiring.open_database(home)
+    try:
+        database.audit(
+            actor=ACTOR,
+            action=action,
+            target=name,
+            outcome=outcome if saved.outcome == "saved" else f"{outcome}: {saved.reason}"[:300],
+            before={"digest": saved.before, **{item.name: item.before for item in saved.changes}},
+            after={"digest": saved.digest, **{item.name: item.after for item in saved.changes}},
+        )
+    finally:
+        database.close()
+    if not done:
+        raise ConfigError(saved.reason)
+    told = [f"{name} is saved as entry {saved.number}, digest {saved.digest}.", LATER]
+    document = {
+        "profile": name,
+        "outcome": saved.outcome,
+        "digest": saved.digest,
+        "before": saved.before,
+        "entry": saved.number or None,
+        "changes": [item.told() for item in saved.changes],
+        "warnings": list(saved.warnings),
+        "table": [
+            *_change_lines(saved.changes),
+            *(f"note: {text}" for text in saved.warnings),
+            *(told if saved.outcome == "saved" else [saved.reason]),
+        ],
+    }
+    _answer(document, as_json)
+
+
+def on_terminal() -> bool:
+    """Return whether a person could answer."""
+    return sys.stdin.isatty()
+
+
+def _every(book: ProfileBook) -> dict[str, Any]:
+    from torra.profiles.fields import DEFAULT, canonical  # noqa: PLC0415
+    from torra.profiles.guard import compare  # noqa: PLC0415
+
+    rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
+    for name in book.names():
+        loaded = book.read(name)
+        users = [item.id for item in book.users(name)]
+        differs = len(compare(DEFAULT, canonical(loaded.profile))) if loaded.profile else None
+        rows.append(
+            {
+                "profile": name,
+                "digest": loaded.digest,
+                "differences": differs,
+                "users": users,
+                "path": str(loaded.path.absolute()),
+                "shipped": loaded.shipped,
+                "trouble": loaded.trouble,
+            }
+        )
+        count = "broken" if differs is None else str(differs)
+        lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
+    return {"profiles": rows, "table": lines}
+
+
+def _one(book: ProfileBook, name: str) -> dict[str, Any]:
+    from torra.profiles.fields import ABSENT, flat, settings, shown  # noqa: PLC0415
+
+    values = _values(book, name)
+    here = flat(values)
+    lines = []
+    for setting in settings(values):
+        value = here.get(setting.place, ABSENT)
+        if value is ABSENT:
+            continue
+        differs = "" if value == setting.default else f"   (default {shown(setting.default)})"
+        lines.append(f"{setting.name:<40}{shown(value)}{differs}")
+    digest = book.read(name).digest
+    return {"profile": name, "digest": digest, "values": values, "table": lines}
+
+
+def _checked(name: str, checked: Checked) -> dict[str, Any]:
+    good = f"{name} is in order"
+    return {
+        "profile": name,
+        "ok": checked.profile is not None,
+        "faults": [{"setting": item.name, "text": item.text} for item in checked.faults],
+        "warnings": list(checked.warnings),
+        "changes": [item.told() for item in checked.changes],
+        "table": [
+            *(item.text for item in checked.faults),
+            *(f"note: {text}" for text in checked.warnings),
+            *([good] if checked.profile else []),
+        ],
+    }
+
+
+def _change_lines(changes: Sequence[Change]) -> list[str]:
+    from torra.profiles.fields import shown  # noqa: PLC0415
+
+    return [
+        f"{item.name}: {shown(item.before)} -> {shown(item.after)}"
+        + (f"   ({item.way})" if item.way in ("loosens", "tightens") else "")
+        for item in changes
+    ]
+
+
+def _answer(document: dict[str, Any], as_json: bool) -> None:
+    lines = document.pop("table")
+    if as_json:
+        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        click.echo("\n".join(lines))

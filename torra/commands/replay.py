@@ -1,0 +1,211 @@
+"""The command `torra replay`: arms over a history, and the scorecard that tells them apart.
+
+Long work says beforehand how long it will take and shows where it is, on standard error; what it
+found goes to standard output as a table or, with --json, as one document, to the page Replays and,
+with --report, into one HTML file. An interrupted replay that is started again goes on where it was;
+whoever interrupts is told so, and the exit code is 130.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.errors import ConfigError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+USUAL_ARMS: Final = "l1,budget,full,placebo"
+
+REDRAWN: Final = 500
+"""Times at most that a bar is drawn: oftener nobody sees, and a log would hold every one."""
+
+INTERRUPTED: Final = 130
+"""Exit code of a command that Ctrl-C ended."""
+
+GOES_ON: Final = "Stopped; the same command goes on from where it was."
+BEGINS: Final = "Stopped; the same command begins again."
+
+
+def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command several options, which help shows in this order."""
+
+    def given(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return given
+
+
+TOLD: Final = (
+    click.option(
+        "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+)
+"""Where a result goes."""
+
+RUN: Final = (
+    click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
+    click.option("--to", "end", help="Last close that is run, UTC."),
+    click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together."),
+    click.option("--clock", default="utc", show_default=True, help="Clock of the files' times."),
+    click.option("--profile", help="Use this profile: a name or a file."),
+    click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
+    click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True),
+    click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT."),
+    click.option("--name", help="What the result is called; default: made of symbol and settings."),
+    *TOLD,
+)
+"""What is run of a history, on what terms, where, and under which name."""
+
+
+@click.command("replay")
+@click.argument("symbol")
+@click.option(
+    "--bars",
+    "bars",
+    multiple=True,
+    help="A file of bars (CSV, also .gz), once for each timeframe; or store: the desk's own.",
+)
+@click.option("--arms", "wanted", default=USUAL_ARMS, show_default=True, help="What is compared.")
+@click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
+@click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
+@click.option("--seed", type=click.IntRange(0), help="Of the placebos and the resampling.")
+@click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replaying.md).")
+@_with(RUN)
+@click.pass_obj
+@plainly
+def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+    """Run a symbol's history through every arm and say what it shows."""
+    from torra.exhibits.report import put  # noqa: PLC0415
+    from torra.replay import reporting  # noqa: PLC0415
+
+    with _told_when_stopped(GOES_ON):
+        found = reporting.replayed(home, symbol.upper(), say=_say, progress=progress, **asked)
+    if report is not None:
+        put(report, found.html())
+        _say(f"report: {report}")
+    if as_json:
+        click.echo(found.json())
+    else:
+        click.echo(found.text())
+
+
+@click.command("recompose")
+@click.argument("name")
+@click.option("--arm", default="full", show_default=True, help="Which recorded arm.")
+@click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
+@click.option("--drop", default="", help="Analysts that are left out.")
+@click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
+@click.option(
+    "--gate",
+    type=click.Choice(["recorded", "rules", "off"]),
+    default="recorded",
+    show_default=True,
+    help="Which gate: as recorded, without the model's word, or none.",
+)
+@click.option("--bound", type=click.FloatRange(0, 0.3), help="Largest adjustment; recorded: 0.3.")
+@click.option("--blend", type=click.FloatRange(0, 0.2), help="Share of the agents; recorded: 0.2.")
+@click.option("--buy", type=float, help="Threshold of BUY.")
+@click.option("--sell", type=float, help="Threshold of SELL.")
+@click.option("--weights", default="", help="Five weights of the composite, ATH last.")
+@_with(TOLD)
+@click.pass_obj
+@plainly
+def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+    """Judge a replay as if its desk had been another, without asking a model."""
+    from torra.exhibits.report import put  # noqa: PLC0415
+    from torra.replay import recomposing  # noqa: PLC0415
+
+    with _told_when_stopped(BEGINS):
+        found = recomposing.recomposed(home, name, progress=progress, **asked)
+    if report is not None:
+        put(report, found.html())
+        _say(f"report: {report}")
+    if as_json:
+        click.echo(found.json())
+    else:
+        click.echo(found.text())
+
+
+@click.command("sweep")
+@click.argument("symbols", nargs=-1, required=True)
+@click.option(
+    "--bars",
+    "bars",
+    multiple=True,
+    help="A file of bars, SYMBOL=FILE where there are several symbols; or store.",
+)
+@click.option("--thresholds", default="", help="Of BUY and SELL alike, as .3:.7:.05 or .4,.5.")
+@click.option(
+    "--weights",
+    multiple=True,
+    help="NAME=AXIS: a vector, ath or a timeframe, as momentum=0:.5:.25.",
+)
+@click.option("--folds", type=click.IntRange(1, 50), default=4, show_default=True)
+@click.option("--purge", type=click.IntRange(0), default=100, show_default=True, help="Bars.")
+@click.option("--embargo", type=click.IntRange(0), default=20, show_default=True, help="Bars.")
+@click.option("--seed", type=click.IntRange(0), help="Of the resampling.")
+@_with(RUN)
+@click.pass_obj
+@plainly
+def sweep(
+    home: Path, /, symbols: tuple[str, ...], as_json: bool, report: Path | None, **asked: Any
+) -> None:
+    """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
+    from torra.exhibits.report import put  # noqa: PLC0415
+    from torra.replay import sweep_jobs  # noqa: PLC0415
+
+    names = list(dict.fromkeys(symbol.upper() for symbol in symbols))
+    if report is not None and len(names) > 1:
+        raise ConfigError("--report is for one symbol; of several each has its page")
+    with _told_when_stopped(GOES_ON if asked["address"] else BEGINS):
+        found = sweep_jobs.swept(home, names, say=_say, **asked)
+    if report is not None:
+        put(report, found[0].html())
+        _say(f"report: {report}")
+    if as_json:
+        told = [dict(one.found) for one in found]
+        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
+    else:
+        click.echo("\n\n".join(one.text() for one in found))
+
+
+@contextmanager
+def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while its body runs; yield what moves it on."""
+    with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
+        held = 0
+
+        def forward(number: int) -> None:
+            nonlocal held
+            held += number
+            if held * REDRAWN >= total:
+                bar.update(held)
+                held = 0
+
+        yield forward
+        bar.update(held)
+
+
+@contextmanager
+def _told_when_stopped(said: str) -> Iterator[None]:
+    """Say what an interruption leaves behind, and end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(said)
+        sys.exit(INTERRUPTED)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,199 @@
+"""`torra run`: warm the database, start the desk, serve its pages until a person ends it.
+
+What a desk must not trade on is looked for first: it refuses the start, or halts it
+(torra.desk.start_check). The port is tried before the lease and before anything long, so that a
+taken one ends in a single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running
+tick has a second to finish, the lease is given back. A crash needs no other path: the next start
+picks up where the database stands.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from torra.backup.restore import command
+from torra.clock import System, duration, floor
+from torra.commands import access as access_commands
+from torra.config import DeskSettings
+from torra.dashboard import broadcasts as tidings
+from torra.dashboard import server
+from torra.dashboard.app import create_app
+from torra.dashboard.doors.access import Access
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import start_check, wiring
+from torra.desk.schedule import Desk
+from torra.feeds.protocol import stream_state
+
+STANDING_BY: Final = (
+    "Another desk holds the lease of this database, or was killed a moment ago: this one stands by "
+    "and takes over when the lease runs out."
+)
+ENDING: Final = "Ctrl-C ends it."
+
+
+LOOK_EVERY: Final = 0.2
+"""Seconds after which the main thread looks whether it was told to end."""
+
+
+class Stop:
+    """Whether a person, or the system, has told the program to end.
+
+    The main thread may not wait for that without end: Python runs a handler when the main thread
+    comes to itself, which a signal that the system hands to another thread (as after SIGSTOP and
+    SIGCONT), or any on Windows, does not make it do. Nor may the two share a lock, which a handler
+    that comes while the main thread holds it would never get: so this is a flag, and no Event.
+    """
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def tell(self, *_: object) -> None:
+        """Be told, as the handler of a signal."""
+        self.told = True
+
+    def wait(self) -> None:
+        """Return once it was told."""
+        clock = System()
+        while not self.told:
+            clock.sleep(LOOK_EVERY)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the pages are served, and by which names other machines may open them."""
+
+    host: str
+    port: int
+    allow_remote: bool = False
+    names: Sequence[str] = ()
+
+
+def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]) -> None:
+    """Run the desk of a home until it is told to stop; raises ConfigError."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop.tell)
+    told: list[str] = []
+    halted = start_check.check(home, told.append)
+    desk, settings = wiring.open_desk(home)
+    try:
+        listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
+        if halted:  # also where the desk stands by at first: it may have the lease a moment later
+            desk.kill_switch.fault(halted)
+            say(f"Trading is HALTED: {halted}")
+        if desk.open():
+            warm_up(desk, say, stop)
+        else:
+            say(STANDING_BY)
+        if stop.told:
+            return
+        desk.start()
+        for note in (*told, *notes(desk)):
+            say(note)
+        if not halted and (why := _halted(desk)):
+            say(f"Trading is HALTED: {why}. It goes on after: {command(home, 'resume')}")
+        if listener:
+            threading.Thread(target=listener.run, name="pages", daemon=True).start()
+            say(f"The pages: {shown}")
+        state = "is running" if desk.active else "stands by"
+        say(f"The desk {state} on {home.absolute()}. {ENDING}")
+        stop.wait()
+        say("Stopping.")
+    finally:
+        if not desk.close():
+            os._exit(0)  # a tick still waits for somebody: the next start takes its claim over
+
+
+def _halted(desk: Desk) -> str:
+    """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
+    why = desk.kill_switch.engaged()
+    newest = desk.database.trading_states(1) if why else []
+    told = next((str(row["reason"]) for row in newest if row["state"] == "HALTED"), "")
+    return told or why
+
+
+def notes(desk: Desk) -> Iterator[str]:
+    """Say which streams have no bars, or none that are fresh enough for a tick."""
+    for name, station in desk.stations.items():
+        for timeframe in station.instance.timeframes:
+            state = stream_state(station.feed, station.instance.symbol, timeframe, desk.clock.now())
+            if state:
+                yield f"{name} {timeframe}: {state}"
+
+
+def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
+    """Bring the history of every stream that has no tick yet to life, with a progress bar."""
+    shortest = min(
+        (name for item in desk.stations.values() for name in item.instance.timeframes),
+        key=duration,
+    )
+    steps = desk.warm_up(floor(desk.clock.now(), shortest))
+    first = next(steps, None)
+    if first is None:
+        return
+    say("Warming up on the bars before the start of the desk:")
+    with click.progressbar(length=first[1], label="ticks", show_pos=True) as bar:
+        bar.update(1)
+        for _ in steps:
+            bar.update(1)
+            if stop.told:
+                return
+
+
+def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) -> tuple[Any, str]:
+    """Hold the port before anything long begins, so that a taken one is known at once.
+
+    Returns the server and the address to open: at the first start with the link that logs in.
+    """
+    names = server.trusted_names(address.names, allow_remote=address.allow_remote)
+    access, new = Access.of_home(home)
+    app = create_app(
+        DatabaseView(desk.database, settings, desk),
+        access=access,
+        backing=Backing(
+            home,
+            desk.database,
+            settings,
+            desk,
+            adopt=desk.adopt,
+            events=desk.events,
+            kill_switch=desk.kill_switch,
+        ),
+        trusted_hosts=names,
+        remote=bool(names),
+    )
+    if desk.events is not None:
+        tidings.send_from(desk.events)
+    listener = server.open_server(
+        app, address.host, address.port, allow_remote=address.allow_remote
+    )
+    shown = _told(listener, address, names, home)
+    if new:
+        return listener, f"{shown}/login#token={access.tokens['admin']}"
+    return listener, f"{shown} (torra token shows the link to log in)"
+
+
+def _told(listener: Any, address: Address, names: Sequence[str], home: Path) -> str:
+    """Return where the pages are opened, and put it down for `torra token`.
+
+    A home that cannot be written keeps no desk from running: the command then names the default.
+    """
+    named = address.host if server.is_local(address.host) else names[0]
+    port = getattr(listener, "effective_port", address.port)
+    shown = f"http://{f'[{named}]' if ':' in named else named}:{port}"
+    try:
+        access_commands.tell_address(home, shown)
+    except OSError as error:
+        logging.getLogger(__name__).warning("torra token will not know the pages' port: %s", error)
+    return shown

@@ -1,0 +1,166 @@
+"""The commands `torra scorecard` and `torra standing`: what a desk's own agents are worth, so far.
+
+The scorecard is built from the desk's own ticks and goes to the page Replays too; standing tells
+which agents have a say, by the rule of torra.evaluation.promotion_rule, and why. Neither asks a
+model, takes a look or changes a trade. A home without a database stays without one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torra.commands.cli_errors import plainly
+
+if TYPE_CHECKING:
+    from torra.desk.promotion import Account
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.command("scorecard")
+@click.argument("symbol", required=False)
+@click.option("--from", "begin", help="First close that counts, UTC, as 2026-05-01.")
+@click.option("--to", "end", help="Last close that counts, UTC.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
+@as_json_option
+@click.pass_obj
+@plainly
+def scorecard(
+    home: Path, /, symbol: str | None, begin: str | None, end: str | None, report: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Say what the agents of this desk were worth on its own ticks, without a replay."""
+    from torra.exhibits import pages  # noqa: PLC0415
+    from torra.exhibits import report as reports  # noqa: PLC0415
+    from torra.replay import live  # noqa: PLC0415
+
+    found = live.scored(home, symbol and symbol.upper(), begin, end)
+    if report is not None and found.document is not None:
+        reports.put(report, pages.html(found.document))
+        click.echo(f"report: {report}", err=True)
+    if as_json:
+        _print(found.as_json())
+    elif found.document is None:
+        click.echo(found.says)
+    else:
+        click.echo(reports.text(found.document, where=reports.on_the_page(found.document)))
+
+
+@click.command("standing")
+@as_json_option
+@click.pass_obj
+@plainly
+def standing(home: Path, /, as_json: bool) -> None:
+    """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
+    found = [told(one) for one in accounts(home)]
+    if as_json:
+        _print({"rule": rule(), "profiles": found})
+    else:
+        click.echo(table(found))
+
+
+def accounts(home: Path) -> list[Account]:
+    """Return how the agents of every profile of a desk stand; raises ConfigError."""
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.desk import promotion, wiring  # noqa: PLC0415
+    from torra.replay import live  # noqa: PLC0415
+
+    subjects = live.subjects(home, load_desk(home))
+    if not (home / wiring.DATABASE).exists():
+        return [promotion.nothing_yet(subject) for subject in subjects]
+    database = wiring.open_database(home)
+    try:
+        return [promotion.account(database, subject) for subject in subjects]
+    finally:
+        database.close()
+
+
+def rule() -> dict[str, Any]:
+    """Return the numbers of the rule."""
+    from torra.evaluation import promotion_evidence as evidence  # noqa: PLC0415
+    from torra.evaluation import promotion_rule  # noqa: PLC0415
+
+    return {
+        "looks": list(promotion_rule.LOOKS),
+        "then_every": promotion_rule.LATER,
+        "alpha": promotion_rule.ALPHA,
+        "demotion_level": promotion_rule.DEMOTION_LEVEL,
+        "shuffles_beaten": promotion_rule.BEATEN,
+        "shuffles": evidence.SHUFFLES,
+        "horizon_bars": evidence.HORIZON,
+    }
+
+
+def told(one: Account) -> dict[str, Any]:
+    """Return how a profile's agents stand, as plain JSON.
+
+    The number of its setting and its next look are None where its influence is not earned.
+    """
+    influence = one.subject.profile.agents.influence
+    earned = influence == "earned"
+    return {
+        "profile": one.subject.name,
+        "instances": [instance.id for instance in one.subject.instances],
+        "influence": influence,
+        "counts": one.counts,
+        "promoted": one.standing.promoted,
+        "setting": one.subject.fingerprint,
+        "setting_number": one.trial if earned else None,
+        "ticks": one.ticks,
+        "waiting": one.waiting,
+        "look": one.standing.look,
+        "next_look": one.next_look if earned else None,
+        "why": one.standing.reason,
+        "looks": [dict(row) for row in one.looks],
+    }
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return `torra standing` for a terminal."""
+    numbers = rule()
+    looks = ", ".join(f"{count:,}" for count in numbers["looks"])
+    lines = [
+        f"Looks at {looks} pooled ticks with agents, then every {numbers['then_every']:,}.",
+        "Promoted when the residual IC is above 0 with its whole interval and changed verdicts pay "
+        "more than the placebos;",
+        "demoted when, on the ticks since the look before, neither holds.",
+        "Ticks and looks belong to a setting, whatever its profile is called and whoever ran it.",
+    ]
+    for row in found:
+        lines += ["", *_profile(row)]
+    return "\n".join(lines)
+
+
+def _profile(row: Mapping[str, Any]) -> list[str]:
+    from torra.evaluation.wording import count  # noqa: PLC0415
+
+    say = "have a say" if row["counts"] else "look on: recorded, not counted"
+    earned = row["influence"] == "earned"
+    number = f", number {row['setting_number']}" if earned else ""
+    wanted = row["next_look"]
+    ahead = f", next look at {wanted:,}" if wanted else ", no look is left" if earned else ""
+    late = f", {row['waiting']:,} more wait for their outcome" if row["waiting"] else ""
+    head = f"profile {row['profile']} ({', '.join(row['instances'])})"
+    lines = [
+        f"{head}: influence {row['influence']}, its agents {say}",
+        f"  setting {row['setting']}{number}: {count(row['ticks'], 'tick')} with agents{late}"
+        f"{ahead}",
+        f"  {row['why']}",
+    ]
+    if not earned:
+        lines[-1] = "  The rule decides where agents.influence is earned."
+    return [*lines, *(_look(each, row["profile"]) for each in row["looks"][:-1])]
+
+
+def _look(each: Mapping[str, Any], name: str) -> str:
+    then = "" if each["profile"] == name else f" as profile {each['profile']}"
+    return f"  look {each['look']} on {each['at']}{then}: {each['reason']}"
+
+
+def _print(document: object) -> None:
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))

@@ -1,0 +1,141 @@
+"""States over time as lanes: one lane for each value, equal neighbours merged, gaps where none is.
+
+A value has its own lane, glyph and colour whatever else is shown, so that a picture can be read
+without its colours and looks the same tomorrow. A gap (closes without a tick) is a narrow mark,
+however long it was; the table beside the picture tells how long. The picture is made of paths whose
+`d` the page's live module can replace. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final
+
+from torra import clock
+from torra.dashboard.cells.common import Cells, words
+from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.exhibits import text as figures
+
+WIDTH: Final = 1000.0
+LANE: Final = 10
+"""Height of a lane; its block leaves one unit free above and below."""
+
+GAP: Final = 3
+"""Ticks that a gap is as wide as at most."""
+
+ROWS: Final = 60
+"""Newest merged runs that the table lists."""
+
+STATES: Final = ("STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH")
+VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "skipped")
+"""Lanes from above."""
+
+VETO: Final = "GATE_VETO"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Equal values of neighbouring closes; `value` is None for closes without a tick."""
+
+    value: str | None
+    first: datetime
+    last: datetime
+    count: int
+
+
+def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[Run]:
+    """Return the events (close time and value, oldest first) merged, with the gaps between."""
+    found: list[Run] = []
+    for close, value in events:
+        last = found[-1] if found else None
+        if last is not None and close - last.last > step:
+            missing = (close - last.last) // step - 1
+            found.append(Run(None, last.last + step, close - step, missing))
+            last = None
+        if last is not None and last.value == value:
+            found[-1] = Run(value, last.first, close, last.count + 1)
+        else:
+            found.append(Run(value, close, close, 1))
+    return found
+
+
+def timeline(
+    key: str, events: Sequence[tuple[datetime, str]], step: timedelta, lanes: Sequence[str]
+) -> Row:
+    """Return {"cells", "lanes", "height", "rows"}; the cells are KEY.LANE, KEY.gap, from and to."""
+    merged = runs(events, step)
+    cells: Cells = {f"{key}.{lane}": _path("") for lane in lanes}
+    cells[f"{key}.gap"] = _path("")
+    drawn: dict[str, list[str]] = {}
+    height = LANE * len(lanes)
+    for run, (x, width) in zip(merged, _places(merged), strict=True):
+        if run.value is None:
+            drawn.setdefault("gap", []).append(_block(x, width, 0, height))
+        elif run.value in lanes:
+            top = lanes.index(run.value) * LANE + 1
+            drawn.setdefault(run.value, []).append(_block(x, width, top, LANE - 2))
+    for name, parts in drawn.items():
+        cells[f"{key}.{name}"] = _path("".join(parts))
+    ends = (events[0][0], events[-1][0]) if events else (None, None)
+    for name, moment in zip(("from", "to"), ends, strict=True):
+        told = figures.moment(clock.iso(moment)) if moment else figures.DASH
+        cells[f"{key}.{name}"] = words(told)
+    return {
+        "cells": cells,
+        "lanes": [{"key": f"{key}.{lane}", "value": lane, "mark": figures.mark(lane)}
+                  for lane in lanes],
+        "height": height,
+        "rows": [_row(run, step) for run in merged[::-1][:ROWS]],
+    }  # fmt: skip
+
+
+def state_events(markov: Any) -> list[tuple[datetime, str]]:
+    """Return the states of a stream's history by their closes, oldest first."""
+    rows = map(mapping, sequence(mapping(markov).get("history")))
+    return [(clock.parse(str(row["close_time"])), str(row["state"])) for row in rows]
+
+
+def verdict_events(data: Mapping[str, Any]) -> list[tuple[datetime, str]]:
+    """Return what became of every close of a symbol page, oldest first."""
+    step = clock.duration(data["timeframe"])
+    ticks = {str(tick["bar_time"]): _decided(tick) for tick in data.get("ticks", ())}
+    skips = {str(skip["bar_time"]): "skipped" for skip in data.get("skipped", ())}
+    return [(clock.parse(time) + step, value) for time, value in sorted({**skips, **ticks}.items())]
+
+
+def _decided(tick: Mapping[str, Any]) -> str:
+    if VETO in (tick.get("reason"), *sequence(tick.get("denied"))):
+        return "VETO"
+    return str(tick.get("verdict"))
+
+
+def _places(merged: Sequence[Run]) -> list[tuple[float, float]]:
+    """Return x and width of every run, the whole as wide as the picture."""
+    widths = [min(run.count, GAP) if run.value is None else run.count for run in merged]
+    unit = WIDTH / max(1, sum(widths))
+    ends = [0.0]
+    for width in widths:
+        ends.append(ends[-1] + width * unit)
+    return [(start, end - start) for start, end in pairwise(ends)]
+
+
+def _block(x: float, width: float, y: int, height: int) -> str:
+    return f"M{x:.1f} {y}h{width:.1f}v{height}h-{width:.1f}z"
+
+
+def _path(d: str) -> Row:
+    return {"text": "", "tone": "", "title": "", "set": {"d": d}}
+
+
+def _row(run: Run, step: timedelta) -> Row:
+    known = figures.mark(run.value) if run.value else figures.Mark("", "no tick", "flat")
+    return {
+        "mark": known,
+        "first": figures.moment(clock.iso(run.first)),
+        "last": figures.moment(clock.iso(run.last)),
+        "count": figures.plain(run.count, 0),
+        "long": figures.span((run.count * step).total_seconds()),
+    }

@@ -1,0 +1,59 @@
+"""The one table of routes: what each address answers, who may ask it and how often.
+
+Every screen module has its own part of the table, `ROUTES`; `every_route` joins them. The
+blueprint, the access checks, the OpenAPI description and the tests are all made from it, so an
+address cannot be served without a scope. Nothing here answers a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, Literal
+
+SCREENS: Final = (
+    "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.views",
+    "trade.approvals", "trade.signals", "screens.costs", "settings.profiles", "screens.replays",
+    "screens.health", "screens.audit_log", "screens.streaming", "description",
+)  # fmt: skip
+"""The modules of torra.dashboard with routes. `views` ends with the one that catches the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address. `scope` is who may ask: read, approve, admin, None for anybody.
+
+    `reply` tells the kind of answer; `per_minute` is how often one visitor may ask, None without a
+    limit; `query` and `body` describe parameters and JSON body for the API's description
+    (name -> JSON schema).
+    """
+
+    rule: str
+    name: str
+    view: Callable[..., Any]
+    methods: tuple[str, ...] = ("GET",)
+    scope: Literal["read", "approve", "admin"] | None = "read"
+    reply: Literal["html", "json", "events", "csv", "picture"] = "html"
+    per_minute: int | None = None
+    query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """What it does: the first line of the view's docstring."""
+        return (self.view.__doc__ or "").strip().partition("\n")[0]
+
+
+@cache
+def every_route() -> tuple[Route, ...]:
+    """Return the whole table."""
+    modules = [import_module(f"torra.dashboard.{name}") for name in SCREENS]
+    return tuple(route for module in modules for route in module.ROUTES)
+
+
+@cache
+def by_name() -> Mapping[str, Route]:
+    """Return the table by the name of the endpoint."""
+    return {route.name: route for route in every_route()}

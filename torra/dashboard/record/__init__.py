@@ -1,0 +1,1 @@
+"""One tick's record, read for a page: reasons, arithmetic, citations, differences."""

@@ -1,0 +1,215 @@
+"""The evidence of one tick beside what was cited of it: who was shown a feature, and who cites it.
+
+A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, or not, or of
+something that is not there. The evidence is the record's, with what a sitting adds to it: the four
+scores, and for the gate the ruling of its rules. Every feature has an anchor that a citation leads
+to, so that a page needs no script for it. Pure functions over plain dicts; nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from agent_config import GROUNDING_TOLERANCE
+from agents import risk_gate
+from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
+from agents.evidence import grounded
+from agents.registry import AGENTS, SCORER
+from scoring_rubric import shown_features
+from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.exhibits import text as figures
+
+TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
+"""How far a citation may lie from the evidence, in words."""
+
+EQUAL, OFF, ABSENT = "equal", "off", "absent"
+"""How a citation stands to the evidence."""
+
+JUDGED: Final = {
+    EQUAL: ("✓", "as in the evidence"),
+    OFF: ("≠", f"off by more than {TOLERANCE}: ungrounded"),
+    ABSENT: ("✕", "not in the evidence: ungrounded"),
+}
+"""Glyph and words of each way to stand."""
+
+NONCE: Final = "0123456789abcdef"
+"""Stands for the random word of a prompt: whether there was one decides what an agent was shown."""
+
+CODE_LETTERS: Final = 2
+
+
+def evidence(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> dict[str, Feature]:
+    """Return every feature that an agent of the sitting may have been shown, by id."""
+    scores = mapping(record.get("l1"))
+    found = {
+        f"scores.{vector}": Feature(f"scores.{vector}", figures.number(scores.get(vector)))
+        for vector in VECTORS
+        if vector in scores
+    }
+    for item in map(mapping, sequence(record.get("features"))):
+        name, value = item.get("id"), item.get("value")
+        if isinstance(name, str) and name:
+            known = value if isinstance(value, str) else figures.number(value)
+            found[name] = Feature(name, known, str(item.get("unit") or ""))
+    if any(is_gate(report) for report in reports(deliberation)):
+        found |= _of_the_gate(deliberation)
+    return found
+
+
+def judge(name: str, value: Any, features: Mapping[str, Feature]) -> str:
+    """Return how a citation stands to the evidence: equal, off or absent."""
+    feature = features.get(name)
+    if feature is None or feature.value is None:
+        return ABSENT
+    known = value if isinstance(value, str) else figures.number(value)
+    return EQUAL if grounded([Evidence(name, known)], features) else OFF
+
+
+class Anchors:
+    """The anchors of one page's features: readable where the id allows it, and never twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """Return the anchor of a feature, whatever its id is made of."""
+        if name not in self._known:
+            base = "feature-" + re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:60]
+            free = base
+            while free in self._used:
+                free = f"{base}-{len(self._used)}"
+            self._used.add(free)
+            self._known[name] = free
+        return self._known[name]
+
+
+def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anchors) -> list[Row]:
+    """Return what a report cites, each with its anchor and how it stands to the evidence."""
+    return [_chip(item, features, anchors) for item in sequence(told.get("evidence"))]
+
+
+def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
+    """Return the features that somebody cites, by id, each with who does and how that stands.
+
+    What is cited and not there has its row too; one that cites the same in several rounds is told
+    once, with the last. `entries` are those of the transcript.
+    """
+    found: dict[str, Row] = {}
+    for entry in entries:
+        for chip in entry["evidence"]:
+            row = found.setdefault(chip["key"], _row(chip, features))
+            value = chip["value"] if chip["state"] != EQUAL else ""
+            who = entry["who"].removesuffix(" researcher")
+            row["by"][who, value] = {
+                "who": who,
+                "anchor": entry["anchor"],
+                "glyph": chip["glyph"],
+                "value": value,
+            }
+    for row in found.values():
+        row["by"] = list(row["by"].values())
+    return [found[name] for name in sorted(found)]
+
+
+def uncited(
+    features: Mapping[str, Feature],
+    rows: Sequence[Row],
+    shown: Mapping[str, Mapping[str, Feature]],
+) -> list[Row]:
+    """Return the features that nobody cites, each with the codes of those who were shown it."""
+    told = {row["key"] for row in rows}
+    short = codes(list(shown))
+    return [
+        {
+            "id": figures.clean(name, 80),
+            "value": figures.loose(feature.value),
+            "unit": figures.clean(feature.unit, 40),
+            "to": " ".join(short[one] for one, seen in shown.items() if name in seen),
+        }
+        for name, feature in features.items()
+        if name not in told
+    ]
+
+
+def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
+    """Return the features that the prompt of a role lists (scoring_rubric.shown_features).
+
+    A profile may hide the Markov state or the history from all of them; the prompt tells.
+    """
+    role = role_of(name)
+    if role is None:
+        return {}
+    context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
+    shown = shown_features(context, None if role is SCORER else role)
+    return shown if name == GATE else {k: v for k, v in shown.items() if v.block != "gate"}
+
+
+def role_of(name: str) -> Role | None:
+    """Return the role of an agent by its id, None for one that a host brought."""
+    if name == SCORER.id:
+        return SCORER
+    seat = AGENTS.get(name)
+    return None if seat is None else seat.role
+
+
+def codes(names: Sequence[str]) -> dict[str, str]:
+    """Return a short code for each agent, as short as tells them apart."""
+    found: dict[str, str] = {}
+    for name in names:
+        title, letters = figures.title(name), CODE_LETTERS
+        while title[:letters] in found.values() and letters < len(title):
+            letters += 1
+        found[name] = title[:letters]
+    return found
+
+
+def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
+    """Return what the gate's agent is told of its rules, from what they ruled."""
+    told = mapping(deliberation.get("rule_ruling"))
+    multiplier = figures.number(told.get("multiplier"))
+    if multiplier is None:
+        return {}
+    spreads = mapping(mapping(deliberation.get("panel")).get("spread"))
+    known = [value for value in map(figures.number, spreads.values()) if value is not None]
+    reasons = tuple(str(reason) for reason in sequence(told.get("reasons")))
+    ruling = GateRuling(multiplier, bool(told.get("veto")), reasons)
+    found = risk_gate.as_features(ruling, max(known, default=0.0), "")
+    if not known:
+        del found["gate.analyst_spread"]
+    return found
+
+
+def _chip(item: Any, features: Mapping[str, Feature], anchors: Anchors) -> Row:
+    pair = item if isinstance(item, (list, tuple)) else ()
+    told = mapping(item) or dict(zip(("id", "value"), pair, strict=False))
+    name, value = str(told.get("id")), told.get("value")
+    state = judge(name, value, features)
+    glyph, words = JUDGED[state]
+    there = features.get(name)
+    stands = there is not None and there.value is not None
+    return {
+        "key": name,
+        "id": figures.clean(name, 80),
+        "anchor": anchors.of(name),
+        "value": figures.loose(value),
+        "state": state,
+        "glyph": glyph,
+        "words": words,
+        "there": figures.loose(there.value) if there is not None and stands else figures.DASH,
+    }
+
+
+def _row(chip: Row, features: Mapping[str, Feature]) -> Row:
+    feature = features.get(chip["key"])
+    return {
+        "key": chip["key"],
+        "id": chip["id"],
+        "anchor": chip["anchor"],
+        "value": chip["there"],
+        "unit": figures.clean(feature.unit, 40) if feature is not None else "",
+        "there": chip["state"] != ABSENT,
+        "by": {},
+    }

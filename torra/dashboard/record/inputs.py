@@ -1,0 +1,242 @@
+"""What each agent of one sitting was given to read, and the calls by which it was asked.
+
+By agent: the features that its prompt listed, what it was shown of other agents (numbers always,
+prose only fenced and cut, never a word of the news agent's), whether it saw headlines, memory or a
+picture, and every request with what it brought and cost. What is shown is reckoned by the overlay's
+own rules of what may enter a prompt (scoring_rubric); the prompt as it was sent stands beside it as
+long as it is kept. Pure functions over plain dicts; nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from os.path import commonprefix
+from typing import Any, Final
+
+from agents.contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature
+from agents.registry import AGENTS, SCORER
+from scoring_rubric import NUMBERS_ONLY, visible
+from torra.dashboard.record import arithmetic, citations
+from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.exhibits import text as figures
+
+TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
+"""Longest prompt and reply on the page, in characters: the first of these with which all of them
+together keep to `PAGE_CHARS`. The record as JSON has the rest.
+"""
+
+PAGE_CHARS: Final = 34_000
+USUAL_CALLS: Final = 8
+CALL_CHARS: Final = 1_500
+"""Each call beyond the usual leaves so much less for texts: the page tells of it elsewhere too."""
+
+TEXTS: Final = ("system", "user", "added", "reply")
+LEAST_COMMON: Final = 200
+"""Characters from which it is worth saying once what all instructions begin with."""
+
+LONGEST: Final = 70_000
+"""Characters of a text that are looked at."""
+
+HASH: Final = re.compile(r"[0-9a-f]{64}")
+READS: Final = {"research": ("analysts",), "gate": ("analysts", "research")}
+"""Of which stages each stage is shown the reports."""
+
+
+def by_agent(
+    record: Mapping[str, Any],
+    stages: Sequence[Row],
+    quoted: Sequence[Row],
+    calls: Sequence[Row],
+    shown: Mapping[str, Mapping[str, Feature]],
+) -> list[Row]:
+    """Return what each agent of the transcript was given, in the order in which they were asked.
+
+    `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
+    each agent's prompt lists.
+    """
+    names = dict.fromkeys(entry["name"] for stage in stages for entry in stage["entries"])
+    return [_one(name, record, quoted, calls, shown.get(name, {})) for name in names]
+
+
+def call_rows(calls: Any) -> tuple[list[Row], str]:
+    """Return every call with what was asked, answered and used, and how all instructions begin.
+
+    A text that repeats one of the same agent's earlier calls, or only adds to its end, is told as
+    that: `added` is what came new, and `user` is then empty; `as` names the earlier call.
+    """
+    rows: list[Row] = []
+    before: dict[str, Row] = {}
+    for told in map(mapping, sequence(calls)):
+        row = _call(told)
+        earlier = before.setdefault(row["name"], dict(row))
+        if earlier["try"] != row["try"]:
+            _told_once(row, earlier)
+        rows.append(row)
+    common = _common([row["system"] for row in rows if row["system"]])
+    for row in rows:
+        row["system"] = row["system"][len(common) :]
+    _cut(rows)
+    return rows, common
+
+
+def _told_once(row: Row, earlier: Row) -> None:
+    """Leave out of a call what an earlier one of the same agent says already."""
+    if earlier["user"] and row["user"].startswith(earlier["user"]):
+        row["added"] = row["user"][len(earlier["user"]) :].strip()
+        row["user"], row["as"] = "", earlier["try"]
+    if earlier["system"] and row["system"] == earlier["system"]:
+        row["system"], row["as"] = "", earlier["try"]
+
+
+def _common(texts: Sequence[str]) -> str:
+    """Return the whole lines that all of several texts begin with, if they are worth it."""
+    if len(texts) < 2:
+        return ""
+    shared = commonprefix(list(texts))  # noqa: RUF071  texts, no paths
+    lines = shared[: shared.rfind("\n") + 1]
+    return lines if len(lines) >= LEAST_COMMON else ""
+
+
+def _cut(rows: Sequence[Row]) -> None:
+    lengths = [len(row[name]) for row in rows for name in TEXTS]
+    room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
+    fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
+    longest = next(fits, TEXT_CHARS[-1])
+    for row in rows:
+        row["cut"] = any(len(row[name]) > longest for name in TEXTS)
+        row.update({name: figures.clean(row[name], longest) for name in TEXTS})
+
+
+def picture(record: Mapping[str, Any]) -> Row | None:
+    """Return the hash of the chart that was shown, and whom to; None where there was none."""
+    name = record.get("picture")
+    if not isinstance(name, str) or not HASH.fullmatch(name):
+        return None
+    roles = [seat.role for seat in AGENTS.values() if seat.role.picture]
+    return {"hash": name, "short": name[:12], "to": [role.id for role in (*roles, SCORER)]}
+
+
+def quotations(
+    record: Mapping[str, Any], stages: Sequence[Row], features: Mapping[str, Feature]
+) -> list[Row]:
+    """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
+    deliberation = mapping(record.get("deliberation"))
+    spoke = {e["name"]: stage["name"] for stage in stages for e in stage["entries"]}
+    asked = {e["name"] for stage in stages for e in stage["entries"] if e["tries"]}
+    rows = []
+    for told in map(mapping, sequence(deliberation.get("reports"))):
+        author = str(told.get("agent_id"))
+        rows.append(_seen(told, features) | {"to": _readers(author, spoke, asked)})
+    for told in map(mapping, sequence(deliberation.get("earlier"))):
+        author = str(told.get("agent_id"))
+        others = [n for n, name in spoke.items() if name == "research" and n != author]
+        rows.append(_seen(told, features) | {"to": others, "round": True})
+    return [row for row in rows if row["to"]]
+
+
+def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> list[str]:
+    """Return who was shown the report that counts of an agent."""
+    own = spoke.get(author, "")
+    return [name for name, stage in spoke.items() if name in asked and own in READS.get(stage, ())]
+
+
+def _one(
+    name: str,
+    record: Mapping[str, Any],
+    quoted: Sequence[Row],
+    calls: Sequence[Row],
+    shown: Mapping[str, Feature],
+) -> Row:
+    role = citations.role_of(name)
+    own = [call for call in calls if call["name"] == name]
+    seen = picture(record)
+    return {
+        "who": figures.title(name),
+        "name": name,
+        "count": len(shown),
+        "blocks": _blocks(shown.values()),
+        "memory": role is SCORER or (role is not None and "memory." in role.evidence),
+        "news": name in NUMBERS_ONLY,
+        "picture": seen if seen is not None and name in seen["to"] and own else None,
+        "others": list(dict.fromkeys(row["who"] for row in quoted if name in row["to"])),
+        "calls": own,
+        "known": role is not None,
+    }
+
+
+def _blocks(shown: Iterable[Feature]) -> str:
+    """Count the features of each block: technical 47, scores 4."""
+    counts: dict[str, int] = {}
+    for feature in shown:
+        counts[feature.block] = counts.get(feature.block, 0) + 1
+    return ", ".join(f"{figures.clean(block, 30)} {count}" for block, count in counts.items())
+
+
+def _seen(told: Row, features: Mapping[str, Feature]) -> Row:
+    """Return a report as the others are shown it."""
+    author = str(told.get("agent_id"))
+    report = arithmetic.as_report(told)
+    if report is None:
+        return {"who": figures.title(author), "numbers": figures.DASH, "quoted": "", "round": False}
+    whole = AgentReport(
+        author,
+        report.adjustments,
+        report.confidence,
+        figures.clean(told.get("reasoning")),
+        tuple(str(point) for point in sequence(told.get("key_points"))),
+        tuple(_cited(told)),
+        abstained=report.abstained,
+    )
+    context = DebateContext("", "", "", "", {}, features=features, nonce=citations.NONCE)
+    shown = visible(whole, context)
+    numbers = [
+        f"{figures.title(v).lower()} {figures.signed(value, 2)}"
+        for v in VECTORS
+        if (value := shown.adjustments.get(v)) is not None
+    ]
+    return {
+        "who": figures.title(author),
+        "numbers": "abstained" if report.abstained else ", ".join(numbers) or "no score",
+        "confidence": report.confidence,
+        "quoted": "" if report.abstained else " · ".join(filter(None, _prose(shown))),
+        "round": False,
+    }
+
+
+def _prose(shown: AgentReport) -> tuple[str, ...]:
+    return tuple(figures.clean(text, 300) for text in (shown.reasoning, *shown.key_points))
+
+
+def _cited(told: Row) -> Iterable[Evidence]:
+    for item in map(mapping, sequence(told.get("evidence"))):
+        value = item.get("value")
+        known = value if isinstance(value, str) else figures.number(value)
+        yield Evidence(str(item.get("id")), known)
+
+
+def _call(call: Mapping[str, Any]) -> Row:
+    cached = figures.number(call.get("cached_tokens"))
+    return {
+        "name": figures.clean(call.get("role_id"), 40),
+        "role": figures.title(str(call.get("role_id"))),
+        "stage": figures.clean(call.get("stage"), 40),
+        "try": f"{call.get('round', figures.DASH)}.{call.get('attempt', figures.DASH)}",
+        "status": figures.clean(call.get("status"), 40),
+        "good": call.get("status") == "ok",
+        "detail": figures.clean(call.get("detail"), 400),
+        "model": figures.clean(call.get("model"), 60),
+        "vendor": figures.clean(call.get("provider"), 40),
+        "stop": figures.clean(call.get("stop_reason"), 40),
+        "ms": figures.plain(call.get("elapsed_ms"), 0),
+        "tokens": f"{figures.plain(call.get('input_tokens'), 0)} / "
+        f"{figures.plain(call.get('output_tokens'), 0)}",
+        "cached": figures.plain(cached, 0) if cached else "",
+        "cost": figures.money(call.get("cost_usd")),
+        "system": figures.clean(call.get("system"), LONGEST),
+        "user": figures.clean(call.get("user"), LONGEST),
+        "reply": figures.clean(call.get("reply"), LONGEST),
+        "hash": figures.clean(call.get("request_hash"), 16),
+        "added": "",
+        "as": "",
+    }

@@ -1,0 +1,1 @@
+"""The other pages, a file each."""

@@ -1,0 +1,214 @@
+"""The audit log as a page, as JSON and as a file: who did what to the desk, newest first.
+
+Whoever may read the pages may read all of it: it holds no secret, and people who share a desk
+should see what the others did. The page checks the chain of the entries that it shows, which costs
+nothing; the whole chain is checked when a person asks for it. Cells of the exported file cannot
+start a formula in a spreadsheet. Without a database there is no log, and the page says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from flask import Response, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.exhibits import text as figures
+from torra.store.audit import Break, first_break
+
+SHOWN: Final = 50
+MOST: Final = 500
+"""Entries that a page shows, and that the API gives at most."""
+
+LONGEST: Final = 200
+"""Characters of a value of strangers in a row."""
+
+COLUMNS: Final = (
+    "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
+    "hash",
+)  # fmt: skip
+
+
+def audit_page() -> str:
+    """Show who did what, newest first."""
+    return _shown(None)
+
+
+def audit_check() -> str:
+    """Check the whole chain, then show who did what."""
+    return _shown(_told_of_all())
+
+
+def audit_file() -> ResponseReturnValue:
+    """Give every entry as a CSV file, oldest first."""
+    pages = backing().database.every_audit_entry()
+    first = next(pages, [])  # a database that cannot be read is a 503, not half a file
+    lines = _lines(itertools.chain([first], pages))
+    answer = Response(lines, mimetype="text/csv")
+    answer.headers["Content-Disposition"] = 'attachment; filename="torra-audit.csv"'
+    return answer
+
+
+def api_audit() -> ResponseReturnValue:
+    """Answer entries of the audit log, newest first; `next` is what to ask as `before` after."""
+    limit = _number("limit", SHOWN)
+    before = _number("before", None)
+    if limit is None or not 1 <= limit <= MOST or before == 0:
+        return jsonify(error=f"limit is 1 to {MOST}, before a number above 0", status=400), 400
+    rows, more = _entries(before, limit)
+    broken = _break_in(rows)
+    return jsonify(
+        entries=[{**row, "before": _json(row["before"]), "after": _json(row["after"])}
+                 for row in rows],
+        next=rows[-1]["seq"] if more else None,
+        broken=None if broken is None else {"seq": broken.seq, "why": broken.why},
+    )  # fmt: skip
+
+
+def _shown(chain: Mapping[str, Any] | None) -> str:
+    desk = desk_view().desk()
+    known = {"action": _word("action"), "actor": _word("actor")}
+    rows, more = _entries(_number("before", None), SHOWN) if state().backing else ([], False)
+    return page(
+        "audit.html",
+        desk,
+        live=url_for(".api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+        rows=[_row(row) for row in rows],
+        known=known,
+        filtered=any(known.values()),
+        older=url_for(".audit", before=rows[-1]["seq"], **_set(known)) if more else None,
+        newest=url_for(".audit", **_set(known)) if request.args.get("before") else None,
+        chain=chain or _told_of(rows, filtered=any(known.values())),
+        stored=state().backing is not None,
+    )
+
+
+def _entries(before: int | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Return entries as the request filters them, and whether there are more."""
+    found = backing().database.audit_entries(
+        before=before, limit=limit + 1, action=_word("action"), actor=_word("actor")
+    )
+    return found[:limit], len(found) > limit
+
+
+def _told_of(rows: Sequence[Mapping[str, Any]], *, filtered: bool) -> dict[str, Any]:
+    """Return what a page's own entries say of the chain."""
+    if filtered or not rows:
+        return {"tone": "flat", "glyph": "○", "text": "not checked here"}
+    return _chain(_break_in(rows), f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold")
+
+
+def _told_of_all() -> dict[str, Any]:
+    behind = state().backing
+    if behind is None:
+        return {"tone": "flat", "glyph": "○", "text": "there is none"}
+    return _chain(behind.database.broken_entry(), "every entry holds, from the first to the last")
+
+
+def _chain(broken: Break | None, whole: str) -> dict[str, Any]:
+    if broken is None:
+        return {"tone": "note", "glyph": "✓", "text": whole}
+    return {"tone": "alert", "glyph": "✗", "text": f"broken at {broken.seq}: {broken.why}"}
+
+
+def _break_in(rows: Sequence[Mapping[str, Any]]) -> Break | None:
+    """Return the first break within entries, newest first, that the oldest of them begins."""
+    oldest_first = list(reversed(rows))
+    if not oldest_first or _word("action") or _word("actor"):
+        return None
+    oldest = oldest_first[0]
+    return first_break(oldest_first, {"seq": oldest["seq"] - 1, "hash": oldest["previous"]})
+
+
+def _row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry as its line on the page."""
+    before, after = _json(entry["before"]), _json(entry["after"])
+    names = sorted({*before, *after})
+    return {
+        **{name: figures.clean(entry[name], LONGEST) for name in ("address", "target", "outcome")},
+        "seq": entry["seq"],
+        "when": figures.moment(entry["at"], seconds=True),
+        "actor": figures.clean(entry["actor"], LONGEST),
+        "action": figures.clean(entry["action"], LONGEST),
+        "by_actor": url_for(".audit", actor=entry["actor"]),
+        "by_action": url_for(".audit", action=entry["action"]),
+        "hash": entry["hash"],
+        "failed": str(entry["outcome"]).startswith("failed"),
+        "changes": [
+            (figures.clean(name, LONGEST), _value(before, name), _value(after, name))
+            for name in names
+            if before.get(name) != after.get(name)
+        ],
+    }
+
+
+def _value(told: Mapping[str, Any], name: str) -> str:
+    if name not in told:
+        return figures.DASH
+    value = told[name]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return figures.clean(text, LONGEST)
+
+
+def _json(text: str) -> dict[str, Any]:
+    """Return what an entry was before or after; an entry that somebody broke has nothing."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _lines(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
+    yield _csv([COLUMNS])
+    for rows in pages:
+        yield _csv([[figures.guarded(str(row[name])) for name in COLUMNS] for row in rows])
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
+def _word(name: str) -> str:
+    return request.args.get(name, "")[:LONGEST].strip()
+
+
+def _number(name: str, otherwise: int | None) -> int | None:
+    """Return a number of the address; 0 for what is none."""
+    text = request.args.get(name)
+    if not text:
+        return otherwise
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def _set(known: Mapping[str, str]) -> dict[str, Any]:
+    return {name: value for name, value in known.items() if value}
+
+
+FILTERS: Final = {
+    "action": {"type": "string", "description": "Only entries of this action."},
+    "actor": {"type": "string", "description": "Only entries of this actor."},
+}
+CURSOR: Final = {
+    "before": {"type": "integer", "minimum": 1, "description": "Only entries below this number."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+}
+
+ROUTES = (
+    Route("/audit", "audit", audit_page),
+    Route("/audit/check", "audit_check", audit_check, per_minute=6),
+    Route("/audit.csv", "audit_csv", audit_file, reply="csv", per_minute=6),
+    Route("/api/v1/audit", "api_audit", api_audit, reply="json", query={**CURSOR, **FILTERS}),
+)

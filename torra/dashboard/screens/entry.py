@@ -1,0 +1,138 @@
+"""Login and logout: the only pages that anybody may ask.
+
+A right token is let in at any time: behind a proxy, and for the programs of one machine, everybody
+has the same address, so what others got wrong there must not keep its owner out. Wrong ones wait:
+five a minute from an address, and after some of them a pause that doubles. A login ends the session
+that the browser had before. A login and a logout go on record where there is a database; one that
+cannot be written keeps nobody out, for the pages that then come say what is broken.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from flask import Response, jsonify, make_response, redirect, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.doors.access import (
+    CHALLENGE,
+    Visitor,
+    counted,
+    own_path,
+    too_often,
+    trustworthy,
+    visitor,
+)
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.view.rendering import page, state
+from torra.errors import StoreUnavailable
+
+LOG: Final = logging.getLogger("torra.dashboard")
+WRONG_A_MINUTE: Final = 5
+"""Wrong tokens from one address."""
+
+LOGINS_A_MINUTE: Final = 60
+"""With one token, from anywhere; only who has it can use them up."""
+
+
+def login_page() -> str:
+    """Ask for a token; a link from `torra run` brings it in its fragment."""
+    return _form(request.args.get("next", ""))
+
+
+def login() -> ResponseReturnValue:
+    """Exchange a token for a session."""
+    given = _given()
+    scope = state().access.scope_of(given.get("token", "").strip())
+    if scope is None:
+        _count_wrong(request.remote_addr or "")
+        return _refused(given.get("next", ""))
+    _count_right(scope, request.remote_addr or "")
+    return _entered(scope, own_path(given.get("next", ""), root()))
+
+
+def logout() -> ResponseReturnValue:
+    """End the session."""
+    answer = make_response(redirect(url_for(".login_page"), 303))
+    who = visitor()
+    state().access.close_session(answer, root(), who.session)
+    _on_record(who, "logout")
+    return answer
+
+
+def root() -> str:
+    """Return the path below which everything of ours lies."""
+    return url_for(".overview")
+
+
+def _count_wrong(address: str) -> None:
+    """Note a wrong token; 429 for one that came too soon."""
+    known = counted(state().access)
+    seconds = known.failures.wait(address)
+    seconds = seconds or known.rates.wait(("wrong token", address), WRONG_A_MINUTE)
+    if seconds > 0.0:
+        too_often(seconds)
+    known.failures.failed(address)
+    LOG.warning("a login from %s failed", address)
+
+
+def _count_right(scope: str, address: str) -> None:
+    known = counted(state().access)
+    seconds = known.rates.wait(("login", scope), LOGINS_A_MINUTE)
+    if seconds > 0.0:
+        too_often(seconds)
+    known.failures.succeeded(address)
+
+
+def _given() -> dict[str, str]:
+    told = request.get_json(silent=True) if request.is_json else dict(request.form)
+    if not isinstance(told, dict):
+        return {}
+    return {str(name): value for name, value in told.items() if isinstance(value, str)}
+
+
+def _entered(scope: str, onward: str) -> Response:
+    answer = make_response(
+        jsonify(scope=scope, next=onward) if request.is_json else redirect(onward, 303)
+    )
+    access = state().access
+    before = access.session(request)
+    if before is not None:  # maybe not the visitor's own: somebody may have planted its cookie
+        access.end_session(before.id)
+    who = access.open_session(answer, scope, root())
+    _on_record(who, "login")
+    return answer
+
+
+def _refused(onward: str) -> ResponseReturnValue:
+    shown = jsonify(error="not a token of this desk", status=401)
+    return (
+        shown if request.is_json else _form(onward, wrong=True),
+        401,
+        {"WWW-Authenticate": CHALLENGE},
+    )
+
+
+def _form(onward: str, *, wrong: bool = False) -> str:
+    inside = own_path(onward, root())
+    return page("login.html", None, onward=inside, wrong=wrong, in_the_clear=not trustworthy())
+
+
+def _on_record(who: Visitor, action: str) -> None:
+    behind = state().backing
+    if behind is None:
+        return
+    try:
+        behind.database.audit(
+            actor=who.actor, address=request.remote_addr or "", action=action, target=who.scope
+        )
+    except StoreUnavailable as error:
+        LOG.error("a %s is not on record: %s", action, error)
+
+
+ROUTES = (
+    Route("/login", "login_page", login_page, scope=None),
+    Route("/login", "login", login, methods=("POST",), scope=None),
+    Route("/logout", "logout", logout, methods=("POST",)),
+)

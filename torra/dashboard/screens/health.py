@@ -1,0 +1,259 @@
+"""The screen Health: what is well, what wants a look and what to do about it, the worst first.
+
+The signs are torra.dashboard.screens.health_checks; what `torra doctor` finds without reading the
+whole database is looked for once a minute at most. The database is read through on demand, by a
+thread of its own, and its answer stays until the next. Nothing else is changed here; no key is
+shown.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from flask import jsonify, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import iso
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record.stored import Row
+from torra.dashboard.screens import health_checks as signs
+from torra.dashboard.screens.health_checks import LEVELS, Sign
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.commanding import Told, command
+from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.desk.promotion import Subject, subjects_of
+from torra.desk.self_check import Finding, glance
+from torra.exhibits import text as figures
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+CHECKED_FOR: Final = timedelta(seconds=60)
+"""How long the findings of a look at machine and settings are shown before the next."""
+
+CHECKS_A_MINUTE: Final = 4
+LONGEST: Final = 600
+"""Characters of a sign's text."""
+
+MARKS: Final = {
+    "alert": ("✕ mend", "alert"),
+    "warn": ("! look", "warn"),
+    "unknown": ("? not known", "warn"),
+    "note": ("◦ note", "flat"),
+    "ok": ("● well", "note"),
+}
+"""Word and tone of each level."""
+
+GROUPS: Final = (
+    ("trading", "Trading"),
+    ("streams", "Feeds and streams"),
+    ("scheduler", "Scheduler"),
+    ("bridges", "Bridges and Expert Advisors"),
+    ("providers", "Providers"),
+    ("news", "News and calendar"),
+    ("database", "Database"),
+    ("events", "Event streams"),
+    ("access", "Access"),
+    ("versions", "Versions"),
+    ("checklist", "Checklist of torra doctor"),
+)
+
+Signs = dict[str, list[Sign]]
+
+
+class Checkup:
+    """What is remembered between two looks at one database."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._findings: tuple[datetime, list[Finding]] | None = None
+        self._thread: threading.Thread | None = None
+        self._answer: tuple[datetime, str] | None = None
+
+    def findings(self, behind: Backing, now: datetime) -> list[Finding]:
+        """Return what was found within CHECKED_FOR, or look again."""
+        with self._lock:
+            held = self._findings
+            if held is None or abs(now - held[0]) >= CHECKED_FOR:
+                held = self._findings = (now, glance(behind.home, behind.environment))
+            return held[1]
+
+    def start(self, behind: Backing) -> bool:
+        """Begin to read the database through; False while that is under way already."""
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return False
+            self._thread = threading.Thread(
+                target=self._read, args=(behind,), name="quick-check", daemon=True
+            )
+            self._thread.start()
+            return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a check that is under way; return whether none is any more."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return thread is None or not thread.is_alive()
+
+    def told(self) -> Row:
+        """Return how it stands with the check: state (never, running, done), answer, at."""
+        thread, answer = self._thread, self._answer
+        if thread is not None and thread.is_alive():
+            return {"state": "running", "answer": "", "at": None}
+        if answer is None:
+            return {"state": "never", "answer": "", "at": None}
+        return {"state": "done", "answer": answer[1], "at": iso(answer[0])}
+
+    def _read(self, behind: Backing) -> None:
+        answer = behind.database.quick_check()
+        self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
+
+
+_CHECKUPS: WeakKeyDictionary[Database, Checkup] = WeakKeyDictionary()
+
+
+def checkup(behind: Backing) -> Checkup:
+    """Return what is remembered of a database."""
+    return _CHECKUPS.setdefault(behind.database, Checkup())
+
+
+def health() -> str:
+    """Show what is well and what wants a look, the worst first."""
+    desk, told, checked = look()
+    return page("health.html", desk, live=url_for(".api_health"), **shown(desk, told, checked))
+
+
+def api_health() -> ResponseReturnValue:
+    """Answer every sign of health, and the cells of the screen."""
+    desk, told, checked = look()
+    arranged = shown(desk, told, checked)
+    return jsonify(
+        shape=arranged["shape"],
+        cells=arranged["cells"],
+        status=worst(told),
+        check=checked,
+        signs={name: [asdict(sign) for sign in found] for name, found in told.items()},
+    )
+
+
+def check_database() -> ResponseReturnValue:
+    """Read the database through, in the background."""
+    behind = backing()
+
+    def run() -> Told:
+        if checkup(behind).start(behind):
+            return Told("accepted", "the database is being read through; this page tells the end")
+        return Told("running", "it is being read through already")
+
+    return command("health.check", "database", run, back=url_for(".health"))
+
+
+def look() -> tuple[Row, Signs, Row]:
+    """Return the desk's strip, every sign by its group, and how the check of the database stands.
+
+    The findings of a look at machine and settings are up to CHECKED_FOR old.
+    """
+    behind, overview = backing(), desk_view().overview()
+    desk, now = overview["desk"], behind.desk.clock.real_now()
+    memory = checkup(behind)
+    checked = memory.told()
+    found: Signs = {
+        "trading": [*signs.trading(desk), *signs.agents(behind.database, _subjects(behind))],
+        "streams": list(signs.streams(overview, behind.settings)),
+        "scheduler": list(signs.scheduler(behind, now)),
+        "bridges": list(signs.bridges(behind, now)),
+        "providers": list(signs.providers(behind)),
+        "news": list(signs.news(behind, overview)),
+        "database": [*signs.database(behind), _sound(checked)],
+        "events": list(signs.event_streams(behind)),
+        "access": list(signs.access(behind, state().remote)),
+        "versions": list(signs.versions(behind.database.bridges())),
+        "checklist": list(signs.checklist(memory.findings(behind, now))),
+    }
+    return desk, found, checked
+
+
+def _subjects(behind: Backing) -> tuple[Subject, ...]:
+    """Return the profiles that run here."""
+    stations = behind.desk.stations.values()
+    return subjects_of((station.instance, station.profile) for station in stations)
+
+
+def _sound(checked: Mapping[str, Any]) -> Sign:
+    """Return the sign of the last check of the database."""
+    if checked["state"] == "running":
+        return Sign("sound", "note", "being read through now")
+    if checked["state"] == "never":
+        return Sign("sound", "unknown", "not read through since this process began", "check it now")
+    when = figures.moment(checked["at"])
+    if checked["answer"] == "ok":
+        return Sign("sound", "ok", f"read through {when} (real time): nothing is damaged")
+    return Sign("sound", "alert", f"{when}: {checked['answer']}", "stop the desk, restore a backup")
+
+
+def worst(found: Signs) -> str:
+    """Return the worst level of all signs but what is only not known."""
+    levels = {sign.level for group in found.values() for sign in group} - {"unknown"}
+    return next((level for level in LEVELS if level in levels), "ok")
+
+
+# --- arranging ------------------------------------------------------------------------------------
+
+
+def shown(desk: Mapping[str, Any], found: Signs, checked: Mapping[str, Any]) -> Row:
+    """Return {"cells", "shape", "groups", "urgent", "status", "checked"}."""
+    cells = screens.strip(desk)
+    groups: list[Row] = []
+    urgent: list[tuple[int, Row]] = []
+    for name, title in GROUPS:
+        rows = []
+        for number, sign in enumerate(found[name]):
+            key = f"{name}.{number}"
+            cells |= _cells(key, sign)
+            row: Row = {
+                "key": key,
+                "name": figures.clean(sign.name, 80),
+                "facts": [(figures.clean(n, 40), figures.clean(v, 200)) for n, v in sign.facts],
+            }
+            rows.append(row)
+            urgent.append((LEVELS.index(sign.level), row))
+        groups.append({"key": name, "title": title, "rows": rows})
+    bad = worst(found) in ("alert", "warn")
+    cells["all.well"] = {"text": "", "hidden": bad}
+    shape = "|".join(row["name"] for group in groups for row in group["rows"])
+    return {
+        "cells": cells,
+        "shape": figures.clean(shape, 4000),
+        "groups": groups,
+        "urgent": [row for _, row in sorted(urgent, key=lambda pair: pair[0])],
+        "checked": checked,
+    }
+
+
+def _cells(key: str, sign: Sign) -> dict[str, Row]:
+    word, tone = MARKS[sign.level]
+    wanted = sign.level in ("alert", "warn")
+    remedy = figures.clean(sign.remedy, LONGEST)
+    return {
+        f"{key}.urgent": {"text": "", "hidden": not wanted},
+        f"{key}.level": {"text": word, "tone": tone, "title": ""},
+        f"{key}.detail": {"text": figures.clean(sign.detail, LONGEST), "tone": "", "title": ""},
+        f"{key}.remedy": {"text": remedy, "tone": "", "title": "", "hidden": not remedy},
+    }
+
+
+ROUTES = (
+    Route("/health", "health", health),
+    Route("/api/v1/health", "api_health", api_health, reply="json"),
+    Route(
+        "/api/v1/health/check", "check_database", check_database, methods=("POST",),
+        scope="approve", reply="json", per_minute=CHECKS_A_MINUTE,
+    ),
+)  # fmt: skip

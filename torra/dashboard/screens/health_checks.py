@@ -1,0 +1,426 @@
+"""Signs of health: what is well, what wants a look, and what a person can do about it.
+
+Each function looks at one part of the desk and returns its signs, from what the database, the files
+and the running desk tell; nothing is changed and no market or vendor is asked. What a desk does not
+tell is `unknown`, never well. No key is shown, only whether one is set. How signs look is left to
+the screen Health.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import stat
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import VENDORS
+from instance_database import Database
+from torra.clock import parse
+from torra.config import DeskSettings
+from torra.dashboard.cells import sources
+from torra.dashboard.record.stored import NOT_COUNTED, Row, mapping
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import version
+from torra.desk.promotion import EARNED, Subject, next_look, standing_of
+from torra.desk.self_check import Finding
+from torra.errors import ConfigError
+from torra.exhibits import text as figures
+from torra.providers.vendors.addresses import address
+from torra.store.connection import BACKUP_FOLDER
+from torra.store.migrations import STEPS, schema
+
+LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
+"""From what must be mended to what is well."""
+
+SKEW: Final = timedelta(seconds=30)
+"""A lease renewed this far in the future was renewed by another clock than this one."""
+
+OLD_NOTE: Final = timedelta(minutes=3)
+"""A bridge is noted every minute (trading.courier); an older note is of a desk that is gone."""
+
+LARGE_WAL: Final = 64_000_000
+LITTLE_ROOM: Final = 200_000_000
+"""Bytes."""
+
+CALLS: Final = 200
+"""Newest calls by which a provider is judged."""
+
+FAILING: Final = 0.5
+"""Share of failed calls from which a provider wants a look."""
+
+FEEDS: Final = {
+    "sample": "the shipped bars come by themselves while the desk runs: see Scheduler",
+    "store": "bring bars: torra import FILE, or give the instance a live feed in desk.json",
+    "mt5_files": "start the terminal and its Expert Advisor (docs/mt5.md)",
+    "mt5_direct": "start the terminal and log it in (docs/mt5.md)",
+}
+"""What to do when a stream is stale, by its feed."""
+
+NEWS: Final = {
+    "available": "ok", "empty": "ok", "off": "note", "not_yet": "note", "rate_limited": "warn",
+    "unreachable": "warn", "broken": "warn", "no_file": "warn", "no_key": "warn", "refused": "warn",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """How it stands with one thing. `facts` are (name, text); all text may be of strangers."""
+
+    name: str
+    level: str
+    detail: str
+    remedy: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+def streams(overview: Mapping[str, Any], settings: DeskSettings) -> Iterator[Sign]:
+    """Tell each stream's newest tick, and whether bars still come."""
+    feeds = {item.id: item.feed for item in settings.instances}
+    for one in overview["instances"]:
+        for row in one["streams"]:
+            yield _stream(f"{one['instance']} {row['timeframe']}", row, feeds.get(one["instance"]))
+
+
+def _stream(name: str, row: Mapping[str, Any], feed: str | None) -> Sign:
+    age = f"the newest tick closed {figures.span(row.get('age_seconds'))} ago"
+    then = f"next close in {figures.countdown(row.get('next_in_seconds'))}"
+    skip = mapping(row.get("skipped"))
+    if skip:
+        then += f"; skipped since: {skip.get('reason')}, {skip.get('detail')}"
+    if row.get("age_seconds") is None:
+        return Sign(name, "note", f"no tick yet; {then}", "wait for the close of the next bar")
+    if row.get("quiet"):
+        quiet = mapping(row["quiet"])
+        told = f"no bars for {quiet.get('count')} closes: the market is closed, or there is a hole"
+        return Sign(name, "note", f"{age}; {told}")
+    if row.get("stale"):
+        told = f"stale: {age}, more than one and a half bars"
+        return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
+    return Sign(name, "ok", f"{age}; {then}")
+
+
+def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
+    """Tell the trading state and the alarms that stand."""
+    state, why = desk.get("trading_state"), desk.get("trading_reason") or "no reason was given"
+    if state == "HALTED":
+        remedy = "see Signals and positions, then resume there or with torra resume"
+        yield Sign("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
+    elif state == "REDUCING":
+        remedy = "resume on Signals and positions, or with torra resume"
+        yield Sign("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
+    else:
+        yield Sign("trading", "ok", "ACTIVE: signals may be sent")
+    for row in desk.get("alarms") or ():
+        remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
+        told = f"{row['detail']} (since {figures.moment(row['at'])})"
+        yield Sign(f"alarm {row['kind']}", "alert", told, remedy)
+
+
+def agents(database: Database, subjects: Iterable[Subject]) -> Iterator[Sign]:
+    """Tell of the profiles whose agents do not simply count: in shadow, or with a say to earn."""
+    for subject in subjects:
+        influence = subject.profile.agents.influence
+        if influence == "shadow":
+            yield Sign(f"agents of {subject.name}", "note", NOT_COUNTED)
+        elif influence == EARNED:
+            standing, _ = standing_of(database, subject.fingerprint)
+            wanted = next_look(standing)
+            ahead = "no look is left" if wanted is None else f"next look at {wanted:,} ticks"
+            level = "ok" if standing.promoted else "note"
+            say = "promoted, they count" if standing.promoted else NOT_COUNTED
+            yield Sign(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
+
+
+def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
+    """Tell who holds the lease, whether the clocks agree and when each instance wakes."""
+    lease = behind.database.lease()
+    yield _lease(behind, lease, now)
+    ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
+    jumped = bool(getattr(behind.desk, "settling", False))
+    if ahead > SKEW:
+        told = f"the lease was renewed {figures.span(ahead.total_seconds())} in the future"
+        yield Sign(
+            "clock", "warn", told, "set the clock of this machine, then start the desk again"
+        )
+    elif jumped:
+        told = "the clock jumped a while ago; no bar is written off until it has settled"
+        yield Sign("clock", "warn", told, "look whether this machine's time service runs")
+    else:
+        told = f"desk time {figures.moment(behind.now().isoformat(), seconds=True)}"
+        yield Sign("clock", "ok", f"{told}, real time {figures.moment(now.isoformat())}")
+    yield from _wakes(behind, now)
+
+
+def _lease(behind: Backing, lease: Mapping[str, Any] | None, now: datetime) -> Sign:
+    start = "start the desk: torra run"
+    if lease is None:
+        return Sign("lease", "warn", "no desk has worked on this database yet", start)
+    epoch = f"epoch {lease['epoch']}"
+    since = f"renewed {figures.span((now - parse(lease['renewed_at'])).total_seconds())} ago"
+    if not lease["owner"]:
+        return Sign("lease", "alert", f"given back ({epoch}): no desk runs", start)
+    if parse(lease["expires_at"]) <= now:
+        return Sign("lease", "alert", f"run out ({epoch}, {since}): no desk runs", start)
+    if getattr(behind.desk, "epoch", None) == lease["epoch"]:
+        return Sign("lease", "ok", f"this process works, {epoch}, {since}")
+    return Sign("lease", "note", f"another process works, {epoch}, {since}; this one looks on")
+
+
+def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
+    """Tell the timers of a desk that runs here; one that does not tell them has no sign."""
+    tell = getattr(behind.desk, "timers", None)
+    for name, (following, last) in (tell() if callable(tell) else {}).items():
+        before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
+        if following is None:
+            stands = behind.desk.active
+            yield Sign(
+                f"wakes {name}", "alert" if stands else "note", f"no timer is set; {before}",
+                "start the desk again: torra run" if stands else "",
+            )  # fmt: skip
+            continue
+        wait = figures.countdown((following - now).total_seconds())
+        yield Sign(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
+
+
+def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
+    """Tell each bridge as it was noted last: what keeps it from sending, and its facts."""
+    rows = behind.database.bridges()
+    noted = {row["name"] for row in rows}
+    for row in rows:
+        yield _bridge(row, now)
+    ways = {item.way: item for item in behind.settings.instances}
+    for way, item in ways.items():
+        if way != "paper" and not noted & {way, item.channel, f"{item.bridge}:{item.channel}"}:
+            remedy = "start the desk and the Expert Advisor (docs/mt5.md)"
+            yield Sign(way, "unknown", "nothing was heard of it yet", remedy)
+    if "paper" in ways:
+        yield Sign("paper", "ok", "fills are made here, on paper: no order leaves this machine")
+
+
+def _bridge(row: Mapping[str, Any], now: datetime) -> Sign:
+    age = now - parse(row["at"])
+    compared = figures.moment(row["reconciled_at"]) if row["reconciled_at"] else "never"
+    facts = (("noted", figures.moment(row["at"])), ("books compared", compared), *_facts(row))
+    if row["deny"]:
+        told = f"{row['deny']}: {row['detail']}"
+        return Sign(row["name"], "alert", told, "mend what it names; see docs/guards.md", facts)
+    if age > OLD_NOTE:
+        told = f"noted {figures.span(age.total_seconds())} ago: no desk looks after it"
+        return Sign(row["name"], "warn", told, "start the desk: torra run", facts)
+    if not row["reconciled_at"]:
+        told = "its books were never compared: nothing is sent before that"
+        return Sign(row["name"], "warn", told, "wait a minute; then see docs/mt5.md", facts)
+    return Sign(row["name"], "ok", "may send", "", facts)
+
+
+def _facts(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    try:
+        told = json.loads(row["facts"])
+    except ValueError:
+        return []
+    plain = (str, int, float, bool)
+    return [
+        (str(name).replace("_", " "), _worded(value))
+        for name, value in mapping(told).items()
+        if isinstance(value, plain) and value != ""
+    ]
+
+
+def _worded(value: str | float) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def providers(behind: Backing) -> Iterator[Sign]:
+    """Tell of each vendor whether a key is set, whether it is asked, and how it answered."""
+    used = _vendors_of(behind)
+    blocks = {row["provider"]: row for row in behind.database.provider_blocks()}
+    calls: dict[str, list[Row]] = {}
+    for row in behind.database.newest_calls(CALLS):
+        calls.setdefault(str(row["provider"]), []).append(row)
+    for name in (*VENDORS, *sorted({*used, *calls} - {*VENDORS, "none", ""})):
+        yield _provider(name, name in used, blocks.get(name), calls.get(name, []), behind)
+
+
+def _vendors_of(behind: Backing) -> set[str]:
+    found = (station.profile.agents.vendors() for station in behind.desk.stations.values())
+    return {vendor for vendors in found for vendor in vendors}
+
+
+def _provider(
+    name: str, used: bool, block: Row | None, calls: Sequence[Row], behind: Backing
+) -> Sign:
+    key, remedy = _key(name, behind.environment)
+    facts = (("key", key), ("used", "yes" if used else "no"), *_answers(calls))
+    if block:
+        told = f"not asked until {figures.moment(block['until'])}: {block['reason']}"
+        mend = "mend its key or its account, then start the desk again"
+        return Sign(name, "warn", told, mend, facts)
+    if used and remedy:
+        return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
+    bad = [row for row in calls if row["status"] != "ok"]
+    if used and calls and len(bad) >= FAILING * len(calls):
+        told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0]['status']}"
+        return Sign(name, "warn", told, "open a tick of now: its calls say why", facts)
+    return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
+
+
+def _key(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return whether a vendor's key is set, and the remedy if it is needed; never the key."""
+    if name not in VENDORS:
+        return "not needed", ""
+    try:
+        place = address(name, environment)
+    except ConfigError as error:
+        return "not set", str(error)
+    return ("set" if place.official else "a server of yours"), ""
+
+
+def _answers(calls: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    good = [row for row in calls if row["status"] == "ok"]
+    bad = [row for row in calls if row["status"] != "ok"]
+    if good:
+        yield "last answer", figures.moment(good[0]["at"])
+        times = [float(row["elapsed_ms"]) for row in good]
+        yield "median answer", f"{statistics.median(times):,.0f} ms of {len(times)}"
+    if bad:
+        yield "last failure", f"{figures.moment(bad[0]['at'])}, {bad[0]['status']}"
+
+
+def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
+    """Tell the collector's topics where this process has one, and what newest ticks say."""
+    collector = getattr(getattr(behind.desk, "outlook", None), "collector", None)
+    states = collector.status() if collector is not None else ()
+    for state in states:
+        level = NEWS.get(str(state.status), "warn")
+        told = f"{state.status}: {state.detail}" if state.detail else str(state.status)
+        asked = figures.moment(state.asked.isoformat()) if state.asked else "not yet"
+        facts = (
+            ("asked", asked), ("items", str(state.items)), ("dropped", str(state.dropped)),
+            ("failures", str(state.failures)), ("next", figures.span(state.due)),
+        )  # fmt: skip
+        mend = "torra doctor names what to mend" if level == "warn" else ""
+        yield Sign(f"news {state.source} {state.topic}", level, told, mend, facts)
+    instances = overview["instances"]
+    wanted = any(station.profile.agents.include_news for station in behind.desk.stations.values())
+    if told := sources.news_warning(instances):
+        yield Sign("news", "warn", told, "torra doctor names what to mend")
+    elif not wanted:
+        yield Sign("news", "note", "no profile reads headlines (agents.include_news)")
+    elif not states:
+        yield Sign("news", "unknown", "this process collects none: a desk that runs tells more")
+    calendars = {s.profile.events.calendar for s in behind.desk.stations.values()} - {""}
+    if told := sources.calendar_warning(instances):
+        yield Sign("calendar", "warn", told, "put a whole and newer file in its place")
+    elif calendars:
+        yield Sign("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
+    else:
+        yield Sign("calendar", "note", "no profile names one (events.calendar)")
+
+
+def database(behind: Backing) -> Iterator[Sign]:
+    """Tell size, log, room, schema and backups of the database."""
+    path = behind.database.path
+    size, log = _size(path), _size(path.with_name(path.name + "-wal"))
+    free = shutil.disk_usage(path.parent).free
+    facts = (("size", _bytes(size)), ("write-ahead log", _bytes(log)), ("free", _bytes(free)))
+    if free < LITTLE_ROOM:
+        yield Sign("disk", "alert", f"{_bytes(free)} are free", "make room on its volume", facts)
+    else:
+        yield Sign("disk", "ok", f"{_bytes(free)} are free", "", facts)
+    if log > LARGE_WAL:
+        remedy = "a reader holds it open: end programs that look into the database for long"
+        yield Sign("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
+    found, newest = schema(behind.database.connection()), len(STEPS)
+    yield Sign("schema", "ok" if found == newest else "warn", f"{found} of {newest}")
+    yield _backups(path.parent / BACKUP_FOLDER)
+
+
+def _backups(folder: Path) -> Sign:
+    kept = sorted(folder.glob("*.db")) if folder.is_dir() else []
+    if not kept:
+        return Sign(
+            "backups", "note", "none: torra backup makes one, and so does each change of the schema"
+        )
+    newest = max(kept, key=lambda path: path.stat().st_mtime)
+    return Sign("backups", "ok", f"{len(kept)}, the newest {newest.name}")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.1f} MB"
+
+
+def event_streams(behind: Backing) -> Iterator[Sign]:
+    """Tell whether pages hear of changes at once."""
+    events = getattr(behind, "events", None)
+    if events is None:
+        yield Sign("streams", "note", "this process sends none: pages ask every few seconds")
+        return
+    told = getattr(events, "status", None)
+    facts = tuple((str(n), str(v)) for n, v in (told() if callable(told) else {}).items())
+    closed = bool(getattr(events, "closed", False))
+    if closed:
+        yield Sign("streams", "warn", "closed: pages ask every few seconds", "", facts)
+    else:
+        yield Sign("streams", "ok", "pages hear of changes at once", "", facts)
+
+
+def access(behind: Backing, remote: bool) -> Iterator[Sign]:
+    """Tell who can reach the pages, and whether the tokens are the owner's alone."""
+    if remote:
+        remedy = "use a tunnel (SSH, WireGuard) instead where you can"
+        yield Sign("reach", "warn", "the pages are served to other machines", remedy)
+    else:
+        yield Sign("reach", "ok", "this machine only")
+    path = behind.home / "access.json"
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        yield Sign("tokens", "note", "no access.json: this process was given its tokens")
+        return
+    if os.name == "posix" and mode & 0o077:
+        remedy = f"chmod 600 {path}; if others may have read it: torra token --new"
+        yield Sign("tokens", "alert", f"access.json can be read by others ({mode:o})", remedy)
+    else:
+        yield Sign("tokens", "ok", "access.json is its owner's alone")
+
+
+def versions(noted: Iterable[Row]) -> Iterator[Sign]:
+    """Tell what runs: Torra, Python, SQLite and the Expert Advisors."""
+    facts = [
+        ("Torra", version() or "not installed as a package"),
+        ("Python", platform.python_version()),
+        ("SQLite", sqlite3.sqlite_version),
+    ]
+    for row in noted:
+        told = dict(_facts(row)).get("ea version")
+        if told:
+            facts.append((f"Expert Advisor {row['name']}", told))
+    yield Sign("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
+
+
+def checklist(findings: Iterable[Finding]) -> Iterator[Sign]:
+    """Tell what `torra doctor` finds, without what it reads the whole database for."""
+    levels = {"ok": "ok", "warning": "warn", "error": "alert"}
+    there = []
+    for item in findings:
+        if item.name == "package" and item.level == "ok":
+            there.append(item.detail)
+        else:
+            yield Sign(item.name, levels[item.level], item.detail, item.remedy)
+    if there:
+        yield Sign("packages", "ok", ", ".join(there))

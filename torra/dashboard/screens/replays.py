@@ -1,0 +1,152 @@
+"""The screens Replays and scorecards: what was run again or judged, as it arrives in the home.
+
+A file becomes a page with its tables, sentences and plots as they stand in it
+(torra.exhibits.documents says what it holds and what is refused, torra.exhibits.pages arranges
+it), and the same as a report on paper. Every word of a file is a stranger's and is cleaned. Files
+are read only; nothing is run from here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flask import Response, abort, jsonify, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import iso
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record.stored import Row
+from torra.dashboard.view.rendering import backing, desk_view, page
+from torra.exhibits import pages
+from torra.exhibits import text as figures
+from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, Shelf
+
+_SHELVES: dict[Path, Shelf] = {}
+
+
+def shelf() -> Shelf:
+    """Return the shelf of the home that answers this request."""
+    home = backing().home
+    return _SHELVES.setdefault(home, Shelf(home))
+
+
+def replays() -> str:
+    """Show every replay and scorecard of the home."""
+    desk = desk_view().desk()
+    found, older = shelf().listed()
+    return page(
+        "replays.html",
+        desk,
+        live=url_for(".api_replays"),
+        cells=screens.strip(desk),
+        shape=_shape(found),
+        rows=[_row(item) for item in found],
+        older=older,
+        folder=str(shelf().folder),
+        largest=LARGEST // 1_000_000,
+        most=MOST,
+    )
+
+
+def api_replays() -> ResponseReturnValue:
+    """Answer the list of replays and scorecards, broken files with the reason."""
+    found, older = shelf().listed()
+    return jsonify(
+        shape=_shape(found),
+        cells=screens.strip(desk_view().desk()),
+        replays=[_told(item) for item in found],
+        left_out=older,
+    )
+
+
+def replay(name: str) -> str:
+    """Show one replay or scorecard: its tables and its lines."""
+    found = shelf().document(name) or abort(404)
+    desk = desk_view().desk()
+    if isinstance(found, Listed):
+        one, paper = {"problem": figures.clean(found.problem, 300)}, ""
+    else:
+        one, paper = pages.arranged(found), url_for(".replay_report", name=name)
+    return page(
+        "replay.html",
+        desk,
+        live=url_for(".api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+        name=name,
+        one=one,
+        raw=url_for(".api_replay", name=name),
+        paper=paper,
+    )
+
+
+def replay_report(name: str) -> Response:
+    """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
+    found = shelf().document(name) or abort(404)
+    if isinstance(found, Listed):
+        abort(404)
+    answer = Response(pages.html(found), mimetype="text/html")
+    answer.headers["Content-Security-Policy"] = pages.policy()
+    answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
+    return answer
+
+
+def api_replay(name: str) -> ResponseReturnValue:
+    """Answer one replay or scorecard as its file holds it."""
+    found = shelf().document(name) or abort(404)
+    if isinstance(found, Listed):
+        return jsonify(_told(found)), 422
+    return jsonify(found.model_dump(mode="json", by_alias=True))
+
+
+# --- arranging ------------------------------------------------------------------------------------
+
+
+def _shape(found: list[Listed]) -> str:
+    return figures.clean(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
+
+
+def _told(item: Listed) -> Row:
+    created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
+    return {
+        "name": item.name,
+        "problem": item.problem or None,
+        "kind": item.kind or None,
+        "title": item.title or None,
+        "summary": item.summary or None,
+        "created_at": created,
+        "warnings": item.warnings,
+    }
+
+
+def _row(item: Listed) -> Row:
+    return {
+        "name": figures.clean(item.name, 60),
+        "address": url_for(".replay", name=item.name) if not item.problem else "",
+        "problem": figures.clean(item.problem, 300),
+        "kind": pages.KINDS.get(item.kind, ""),
+        "title": figures.clean(item.title, 200),
+        "summary": figures.clean(item.summary, 600),
+        "created": pages.moment(item.created_at),
+        "warnings": item.warnings,
+        "over": _over(item),
+    }
+
+
+def _over(item: Listed) -> str:
+    """Say which time a file is about and how many arms it compares."""
+    if item.period is None:
+        return ""
+    begin, end = (figures.moment(iso(at))[:10] for at in (item.period.start, item.period.end))
+    compared = f", {item.arms} compared" if item.arms else ""
+    return f"{begin} to {end}{compared}"
+
+
+ROUTES = (
+    Route("/replays", "replays", replays),
+    Route("/replays/<name>", "replay", replay),
+    Route("/replays/<name>/report.html", "replay_report", replay_report, per_minute=60),
+    Route("/api/v1/replays", "api_replays", api_replays, reply="json"),
+    Route("/api/v1/replays/<name>", "api_replay", api_replay, reply="json"),
+)

@@ -1,0 +1,274 @@
+"""Streams of events to the browser: what ticks tell, as server-sent events from the database.
+
+Whoever follows reads the table, from the start of a tick's stream or after the event seen last
+(Last-Event-ID, or `after` in the address), so that a reload, a second tab and a replay are one
+path. In the desk's own process a reader is woken when something was written; elsewhere, and while
+that desk stands by, it looks twice a second. `/api/v1/events` is the one stream of a browser that
+tells what changed. A stream that is over answers 204, which ends an EventSource for good.
+Whoever is let in no more, after a logout or with new tokens, is told nothing more either.
+
+When something fails the stream just ends, and its reader comes again: a database that cannot be
+read, a server that ends, a reader that is gone. There are six streams at once, two to a session;
+more are told to come later. While it waits a stream holds no transaction and no request.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from weakref import finalize
+
+from flask import Response, abort, jsonify, request
+from flask.typing import ResponseReturnValue
+
+from instance_database import Database
+from torra.clock import Clock, System
+from torra.dashboard.doors.access import visitor
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.view.rendering import backing, state
+from torra.dashboard.view.stream_slots import LIFE_SECONDS
+from torra.desk.event_stream import EventStream
+from torra.errors import StoreUnavailable
+from torra.exhibits import text as figures
+from torra.store.envelopes import DESK_STREAM, PAYLOAD_BYTES, envelope
+
+BEAT_SECONDS: Final = 10.0
+"""A stream without events says this often that it lives; so a reader that is gone is found."""
+
+POLL_SECONDS: Final = 0.5
+"""How often a reader looks where nobody wakes it."""
+
+LOOK_SECONDS: Final = 1.0
+"""How often a reader that is woken looks all the same, and whether its own reader is there and in.
+"""
+
+AT_ONCE: Final = 100
+"""Events that are read at once."""
+
+RETRY_MS: Final = 2000
+"""How long a browser waits before it comes again."""
+
+RETRY_AFTER: Final = "10"
+"""Seconds after which one that found no slot should come again."""
+
+LONGEST_KEY: Final = 200
+NEWEST: Final = 2**53
+"""A greater number of an event than there can be."""
+
+HEADERS: Final = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+CLOCK: Final = System()
+
+BUSY: Final = "Six streams are open at once, two to a session; the pages ask for figures meanwhile"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Follower:
+    """What a stream needs while it lasts, and nothing of the request it answers.
+
+    `after` is the number of the event seen last; `reset` says that what came between is not there,
+    and `after` where the stream stands instead. `left` tells that the reader is gone, `still_in`
+    that whoever opened the stream would still be let in.
+    """
+
+    database: Database
+    stream_id: str
+    kind: str
+    after: int
+    reset: bool = False
+    events: EventStream | None = None
+    clock: Clock = CLOCK
+    left: Callable[[], bool] = lambda: False
+    still_in: Callable[[], bool] = lambda: True
+
+    def frames(self, release: Callable[[], None]) -> Iterator[bytes]:
+        """Yield the bytes of the stream until it ends; `release` is called then in any case."""
+        try:
+            yield b": open\n\n"
+            yield f"retry: {RETRY_MS}\n\n".encode()
+            if self.reset:
+                yield self._reset(self.after)
+            yield from self._follow()
+        except StoreUnavailable:
+            return
+        finally:
+            release()
+
+    def _follow(self) -> Iterator[bytes]:
+        seq, began = self.after, self.clock.monotonic()
+        beat = -math.inf if self.reset else began
+        while True:
+            mark = self.events.written if self.events else 0
+            rows = self.database.events_after(self.stream_id, seq, AT_ONCE)
+            if not self.still_in():  # asked before anything is told
+                return
+            if rows and rows[0]["seq"] != seq + 1:  # a slow reader of a stream that is kept short
+                seq = self._newest()
+                yield self._reset(seq)
+                continue
+            for row in rows:
+                yield self._frame(row)
+                seq = row["seq"]
+                if row["terminal"]:
+                    return
+            now = self.clock.monotonic()
+            beat = now if rows else beat
+            if now - began >= LIFE_SECONDS or self._over():
+                return
+            if now - beat >= BEAT_SECONDS:
+                beat = now
+                yield b": hb\n\n"
+                if self._finished(seq):
+                    return
+            self._pause(mark)
+
+    def _over(self) -> bool:
+        return self.left() or (self.events is not None and self.events.closed)
+
+    def _pause(self, mark: int) -> None:
+        if self.events is None:
+            self.clock.sleep(POLL_SECONDS)
+        else:
+            self.events.wait(mark, LOOK_SECONDS if self.events.active else POLL_SECONDS)
+
+    def _newest(self) -> int:
+        row = self.database.stream(self.stream_id)
+        return int(row["seq"]) if row else 0
+
+    def _finished(self, seq: int) -> bool:
+        """Whether nothing comes after `seq`: the stream has gone, or ended before we came."""
+        if self.kind == DESK_STREAM:
+            return False
+        row = self.database.stream(self.stream_id)
+        return row is None or bool(row["ended"] and row["seq"] <= seq)
+
+    def _frame(self, row: Row) -> bytes:
+        payload = cleaned(json.loads(row["payload"]))
+        return frame(
+            envelope(
+                self.stream_id, self.kind, row["seq"], row["event"], payload,
+                terminal=bool(row["terminal"]),
+            )
+        )  # fmt: skip
+
+    def _reset(self, seq: int) -> bytes:
+        return frame(envelope(self.stream_id, self.kind, seq, "reset", {"seq": seq}))
+
+
+def frame(told: Row) -> bytes:
+    """Return an envelope as one server-sent event."""
+    line = json.dumps(told, allow_nan=False, separators=(",", ":"))
+    return f"id: {told['seq']}\nevent: {told['event']}\ndata: {line}\n\n".encode()
+
+
+def cleaned(value: Any) -> Any:
+    """Return what strangers said without hostile characters."""
+    if isinstance(value, str):
+        return figures.clean(value, PAYLOAD_BYTES)
+    if isinstance(value, list):
+        return [cleaned(one) for one in value]
+    if isinstance(value, dict):
+        return {figures.clean(name): cleaned(one) for name, one in value.items()}
+    return value
+
+
+# --- the routes -----------------------------------------------------------------------------------
+
+
+def streams() -> ResponseReturnValue:
+    """List the streams of a tick, one for each attempt, newest first; without a tick the newest."""
+    key = request.args.get("torra_key", "")[:LONGEST_KEY]
+    rows = backing().database.streams(key or None)
+    return jsonify(
+        [
+            {
+                "stream_id": row["stream_id"],
+                "stream_kind": row["kind"],
+                "torra_key": row["torra_key"],
+                "at": row["at"],
+                "ended": bool(row["ended"]),
+                "seq": row["seq"],
+            }
+            for row in rows
+        ]
+    )
+
+
+def stream(stream_id: str) -> ResponseReturnValue:
+    """Follow one stream of events."""
+    row = backing().database.stream(stream_id) or abort(404)
+    seen = _seen() or 0
+    if row["kind"] == DESK_STREAM:
+        return events()
+    if row["ended"] and seen >= row["seq"]:
+        return Response(status=204)
+    if seen > row["seq"] or seen < row["first"] - 1:
+        return _answer(stream_id, row["kind"], row["seq"], reset=True)
+    return _answer(stream_id, row["kind"], seen)
+
+
+def events() -> ResponseReturnValue:
+    """Follow what changes on the desk, from now on or after the event seen last."""
+    if state().backing is None:
+        return Response(status=204)  # only a view stands behind the pages: nothing will come
+    row = backing().database.stream(DESK_STREAM) or {"seq": 0, "first": 0}
+    seen = _seen()
+    missed = seen is None or not row["first"] - 1 <= seen <= row["seq"]
+    return _answer(DESK_STREAM, DESK_STREAM, row["seq"] if missed else seen or 0, reset=missed)
+
+
+def _seen() -> int | None:
+    """Return the number of the event seen last; a browser that comes again tells it itself."""
+    for text in (request.headers.get("Last-Event-ID"), request.args.get("after")):
+        if text and text.isascii() and text.isdigit():
+            return min(int(text[:20]), NEWEST)
+    return None
+
+
+def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> ResponseReturnValue:
+    behind, who = backing(), visitor()
+    if request.method == "HEAD":
+        return Response(headers=HEADERS)
+    left = request.environ.get("waitress.client_disconnected") or (lambda: False)
+    still_in = state().access.still_in(request)
+    follower = Follower(
+        behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left, still_in
+    )  # fmt: skip
+    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic)
+    if slot is None:
+        told = jsonify(error="Too many streams", advice=BUSY, status=503)
+        return told, 503, {"Retry-After": RETRY_AFTER}
+    return _held(follower, partial(behind.slots.release, slot))
+
+
+def _held(follower: Follower, release: Callable[[], None]) -> Response:
+    """Return the answer that holds a slot; `release` is called whatever becomes of it."""
+    try:
+        body = follower.frames(release)
+        finalize(body, release)  # an answer that is dropped on its way, as by a host's own fault
+        response = Response(body, headers=HEADERS)
+        response.call_on_close(release)  # a body that was never begun has no end of its own
+    except BaseException:
+        release()
+        raise
+    return response
+
+
+AFTER: Final = {"after": {"type": "integer", "minimum": 0}}
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "/api/v1/streams", "api_streams", streams, reply="json",
+        query={"torra_key": {"type": "string", "maxLength": LONGEST_KEY}},
+    ),
+    Route("/api/v1/streams/<stream_id>", "api_stream", stream, reply="events", query=AFTER),
+    Route("/api/v1/events", "api_events", events, reply="events", query=AFTER),
+)  # fmt: skip

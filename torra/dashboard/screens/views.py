@@ -1,0 +1,249 @@
+"""The routes of the pages: each asks the desk's view, arranges the answer and renders it.
+
+Read-only: every route here answers GET (and HEAD) and changes nothing. What is not there is a 404;
+an error becomes one of our own pages by the handlers of `app`. Formatting is left to `screens` and
+`reasoning`, headers and the Host check to `app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final
+from urllib.parse import quote
+
+from flask import abort, current_app, g, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from agent_config import OPPOSITION_COST, SIDE_FROM
+from torra import clock
+from torra.dashboard.cells import chart_data, state_odds
+from torra.dashboard.cells import overview as glance
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells.common import limits
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record import surroundings
+from torra.dashboard.record.stored import Row
+from torra.dashboard.screens.tick import tick_page
+from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.rendering import EXTENSION, desk_view, page
+from torra.exhibits import text as figures
+
+CHART_BARS: Final = 300
+"""Bars and ticks that a symbol page shows."""
+
+PIECES: Final[Kept[str]] = Kept(1024)
+"""Rows of the overview, each known by everything that it shows."""
+
+HOLE: Final = "HOLE"
+"""Stands in an address for a part that is filled in; no address of ours has the word."""
+
+PLAIN: Final = "!$&'()*+,:;=@"
+"""Characters that an address of ours shows as they are."""
+
+SORT_QUERY: Final = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
+
+LINE_NAMES: Final = {**screens.SHORT, "ath": "ATH"}
+"""Scores that the chart's lower pane draws when asked."""
+
+FALLBACK_CHART: Final = (600.0, 200.0)
+"""Coordinates of the price line that stands in for the chart without scripts."""
+
+
+def overview() -> str:
+    """Show every symbol of the desk."""
+    data, sort = desk_view().overview(), sort_asked()
+    return page(
+        "overview.html",
+        data["desk"],
+        live=url_for(".api_overview", sort=sort if "sort" in request.args else None),
+        sort=sort,
+        sorts=glance.SORTS,
+        timeframes=glance.timeframes_of(data),
+        watched=range(glance.WATCHED),
+        kept=kept,
+        **overview_cells(data, sort),
+    )
+
+
+def overview_cells(data: Row, sort: glance.Sort) -> Row:
+    """Return the cells of the overview."""
+    links = Links()
+    return glance.overview(data, links.tick, watch_link, links.instance, sort)
+
+
+def kept(shown: Hashable, caller: Callable[[], str]) -> str:
+    """Return a piece of a page; one that showed the same before is not written again."""
+    return PIECES.get(shown, caller)
+
+
+class Links:
+    """Addresses of many instances and ticks: the pattern of each is asked for once."""
+
+    def __init__(self) -> None:
+        self._instance = url_for(f"{EXTENSION}.instance", instance=HOLE)
+        self._tick = url_for(f"{EXTENSION}.tick", instance=HOLE, timeframe=HOLE, bar_time=HOLE)
+
+    def instance(self, name: str) -> str:
+        """Return the address of an instance's page."""
+        return _filled(self._instance, name)
+
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> str:
+        """Return the address of a tick's page."""
+        return _filled(self._tick, instance, timeframe, bar_time)
+
+
+def _filled(pattern: str, *parts: str) -> str:
+    first, *rest = pattern.split(HOLE)
+    quoted = (quote(part, safe=PLAIN) for part in parts)
+    return first + "".join(part + after for part, after in zip(quoted, rest, strict=True))
+
+
+def sort_asked() -> glance.Sort:
+    """Return the order of the overview that was asked for; what wants a look first otherwise."""
+    asked = request.args.get("sort", "")
+    return next((name for name in glance.SORTS if name == asked), "attention")
+
+
+def watch_link(stream_id: str) -> str:
+    """Return the address where a debate can be watched; empty where no page shows it."""
+    if f"{EXTENSION}.watch" not in current_app.view_functions:
+        return ""
+    return url_for(f"{EXTENSION}.watch", stream_id=stream_id)
+
+
+def instance_page(instance: str) -> ResponseReturnValue:
+    """Show the shortest timeframe of an instance."""
+    known = {one["instance"]: one["timeframes"] for one in desk_view().overview()["instances"]}
+    return symbol_page(instance, known[instance][0]) if known.get(instance) else abort(404)
+
+
+def symbol_page(instance: str, timeframe: str) -> str:
+    """Show the chart and the ticks of one stream."""
+    data = known_symbol(instance, timeframe)
+    closes = [bar.get("close") for bar in data["bars"]]
+    return page(
+        "symbol.html",
+        data["desk"],
+        live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
+        data=data,
+        limits=limits(data.get("thresholds")),
+        trades=screens.trade_rows(data),
+        bars=screens.bar_rows(data),
+        fallback=figures.line(closes, *FALLBACK_CHART),
+        odds=state_odds.rows(),
+        lines=LINE_NAMES,
+        **symbol_cells(data),
+    )
+
+
+def symbol_cells(data: Row) -> Row:
+    """Return the cells of a symbol page."""
+    first = "" if data.get("latest") else glance.first_tick([data], data["desk"], data.get("feed"))
+    return screens.symbol(data, Links().tick, first)
+
+
+def help_page() -> str:
+    """Explain how to read the numbers."""
+    desk = desk_view().desk()
+    return page(
+        "help.html",
+        desk,
+        live=url_for(".api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+        sources=figures.SOURCES,
+        marks=figures.MARKS,
+        regimes=surroundings.REGIMES,
+        triage=surroundings.TRIAGE,
+        cost=OPPOSITION_COST,
+        side=SIDE_FROM,
+    )
+
+
+def missing_page(missing: str) -> ResponseReturnValue:  # noqa: ARG001  the rule names it
+    """Answer an address below our prefix that has no page."""
+    abort(404)
+
+
+def healthz() -> ResponseReturnValue:
+    """Answer a monitor: what runs, how old each stream is."""
+    data = desk_view().overview()
+    desk = data["desk"]
+    streams = [
+        {
+            "instance": one["instance"],
+            "timeframe": stream["timeframe"],
+            "close_time": (stream.get("tick") or {}).get("as_of"),
+            "age_seconds": stream.get("age_seconds"),
+            "stale": bool(stream.get("stale")),
+            "no_bars": bool(stream.get("quiet")),
+        }
+        for one in data["instances"]
+        for stream in one["streams"]
+    ]
+    healthy = desk.get("trading_state") != "HALTED" and not any(s["stale"] for s in streams)
+    status = "ok" if healthy else "attention"
+    if g.get("torra_visitor") is None:
+        return jsonify(status=status)
+    names = ("version", "role", "trading_state", "demo")
+    return jsonify(
+        status=status,
+        desk_time=desk.get("now"),
+        streams=streams,
+        **{name: desk.get(name) for name in names},
+    )
+
+
+def api_desk() -> ResponseReturnValue:
+    """Answer the cells of the state strip."""
+    return jsonify(shape="desk", cells=screens.strip(desk_view().desk()))
+
+
+def api_overview() -> ResponseReturnValue:
+    """Answer the desk as it is stored, and the overview's cells."""
+    data = desk_view().overview()
+    shown = overview_cells(data, sort_asked())
+    told = {name: shown[name] for name in ("shape", "order", "cells")}
+    return jsonify(**told, desk=data["desk"])
+
+
+def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
+    """Answer the cells and the chart of a symbol page."""
+    data = known_symbol(instance, timeframe)
+    shown = symbol_cells(data)
+    told = {name: shown[name] for name in ("shape", "rows", "cells")}
+    return jsonify(**told, chart=chart_data.chart(data))
+
+
+def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
+    """Answer one tick's record as it is stored."""
+    return jsonify(known_tick(instance, timeframe, bar_time))
+
+
+def known_symbol(instance: str, timeframe: str) -> Row:
+    """Return a stream's data or end the request with 404."""
+    return desk_view().symbol(instance, timeframe, CHART_BARS) or abort(404)
+
+
+def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
+    """Return a tick's record or end the request with 404."""
+    try:
+        moment = clock.iso(clock.parse(bar_time))
+    except (ValueError, OverflowError):
+        abort(404)
+    return desk_view().tick(instance, timeframe, moment) or abort(404)
+
+
+ROUTES = (
+    Route("/", "overview", overview, query=SORT_QUERY),
+    Route("/symbol/<instance>", "instance", instance_page),
+    Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
+    Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
+    Route("/help", "help", help_page),
+    Route("/healthz", "healthz", healthz, scope=None, reply="json"),
+    Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
+    Route("/api/v1/overview", "api_overview", api_overview, reply="json", query=SORT_QUERY),
+    Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
+    Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
+    Route("/<path:missing>", "missing", missing_page),
+)

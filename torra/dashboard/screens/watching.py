@@ -1,0 +1,193 @@
+"""Watching debates while they run: the list of them, the page of one, and its figures as JSON.
+
+Everything is read from the stored events, so that a reload, a second visitor and a debate that has
+ended show the same; the page's script follows the stream only to know when to ask for the figures
+again. `running` tells other pages which debate of a tick is under way. A dashboard without a
+database has no streams and answers 404. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from flask import abort, jsonify, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record.stored import Row, mapping
+from torra.dashboard.screens import watched
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.exhibits import text as figures
+from torra.providers.rules import provider as rules
+
+LISTED: Final = 30
+"""Newest debates that are listed."""
+
+MOST_EVENTS: Final = 1000
+"""Events of a debate that are read: a debate of eight agents and three rounds has some forty."""
+
+REFRESH_MS: Final = 3000
+"""How often the page asks when no stream tells it to."""
+
+
+def watching() -> str:
+    """Show which debates run, and the newest that have ended."""
+    data = desk_view().desk()
+    listed = debates()
+    return page(
+        "watching.html",
+        data,
+        live=url_for(".api_desk"),
+        cells=screens.strip(data),
+        shape="desk",
+        running=[one for one in listed if not one["ended"]],
+        ended=[one for one in listed if one["ended"]],
+        backed=state().backing is not None,
+        brief=asks_rules_only(state().backing),
+    )
+
+
+def asks_rules_only(behind: Backing | None) -> bool:
+    """Return whether no profile of the desk asks a model: its debates are over in a blink."""
+    stations = behind.desk.stations.values() if behind is not None else ()
+    asked = {vendor for station in stations for vendor in station.profile.agents.vendors()}
+    return bool(stations) and asked <= {rules.NAME}
+
+
+def watch(stream_id: str) -> str:
+    """Show one debate: who is at work, what was said, and what came of it."""
+    row = known_stream(stream_id)
+    data = desk_view().desk()
+    return page(
+        "watch.html",
+        data,
+        live=url_for(".api_desk"),
+        cells=screens.strip(data),
+        shape="desk",
+        stream=row,
+        now=picture(row),
+        follow=url_for(".api_stream", stream_id=row["stream_id"]),
+        source=url_for(".api_watch", stream_id=row["stream_id"]),
+        every=REFRESH_MS,
+    )
+
+
+def api_watching() -> ResponseReturnValue:
+    """Answer the newest debates, running ones among them."""
+    return jsonify(debates=debates())
+
+
+def api_watch(stream_id: str) -> ResponseReturnValue:
+    """Answer how far one debate is."""
+    return jsonify(picture(known_stream(stream_id)))
+
+
+def running(torra_key: str) -> Row | None:
+    """Return the newest debate of a tick if it has not ended; None without one or a database."""
+    behind = state().backing
+    rows = behind.database.streams(torra_key, limit=1) if behind else []
+    return listed(rows[0]) if rows and not rows[0]["ended"] else None
+
+
+def running_now() -> dict[tuple[str, str], Row]:
+    """Return the debates that run, by instance and timeframe; empty without a database."""
+    return {(one["instance"], one["timeframe"]): one for one in debates() if not one["ended"]}
+
+
+def address(debate: Mapping[str, Any]) -> str:
+    """Return where a debate is shown."""
+    return url_for(".watch", stream_id=debate["stream_id"])
+
+
+def debates(limit: int = LISTED) -> list[Row]:
+    """Return the newest debates, newest first; empty without a database."""
+    behind = state().backing
+    if behind is None:
+        return []
+    return [listed(row, behind) for row in behind.database.streams(limit=limit)]
+
+
+def listed(row: Mapping[str, Any], behind: Backing | None = None) -> Row:
+    """Return a stream as a row of a list; with a database what it ended with."""
+    instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
+    told = {
+        "stream_id": str(row["stream_id"]),
+        "instance": figures.clean(instance, 40),
+        "timeframe": figures.clean(timeframe, 8),
+        "bar_time": figures.clean(bar_time, 40),
+        "bar": figures.moment(bar_time),
+        "at": figures.moment(row["at"], seconds=True),
+        "ended": bool(row["ended"]),
+        "events": int(row["seq"]),
+        "end": "",
+        "tone": "flat",
+    }
+    return told | _end(row, behind) if behind is not None and row["ended"] else told
+
+
+def picture(row: Mapping[str, Any]) -> Row:
+    """Return how far a debate is, with the address of its tick's page once there is one."""
+    behind = backing()
+    told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
+    key = str(row["torra_key"]).split("|")
+    decided = told["over"] and mapping(told["end"]).get("kind") == "decision"
+    skipped = told["over"] and str(mapping(told["end"]).get("code", "")).startswith("skipped")
+    told["tick"] = tick_link(*key) if len(key) == 3 and (decided or skipped) else ""
+    told["next"] = _again(behind, row, told)
+    return told
+
+
+def known_stream(stream_id: str) -> Row:
+    """Return the stream of a tick, or end the request with 404."""
+    row = backing().database.stream(stream_id)
+    if row is None or row["kind"] != "tick":
+        abort(404)
+    return row
+
+
+def _again(behind: Backing, row: Mapping[str, Any], told: Row) -> str:
+    """Return the address of a newer attempt at the same tick, where one came to nothing."""
+    if mapping(told["end"]).get("kind") != "error":
+        return ""
+    newest = behind.database.streams(str(row["torra_key"]), limit=1)
+    other = newest and newest[0]["stream_id"] != row["stream_id"]
+    return url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
+
+
+def _events(behind: Backing, row: Mapping[str, Any]) -> Iterable[Row]:
+    for event in behind.database.events_after(str(row["stream_id"]), 0, MOST_EVENTS):
+        yield {**event, "payload": json.loads(event["payload"])}
+
+
+def _end(row: Mapping[str, Any], behind: Backing) -> Row:
+    last = behind.database.events_after(str(row["stream_id"]), int(row["seq"]) - 1, 1)
+    payload = mapping(json.loads(last[0]["payload"])) if last else {}
+    if last and last[0]["event"] == "decision":
+        mark = figures.mark(payload.get("verdict"))
+        return {"end": mark.text, "tone": mark.tone, "kind": "decision"}
+    code = figures.clean(payload.get("code"), 80) or "no end is told"
+    return {"end": f"✕ {code}", "tone": "warn", "kind": "error"}
+
+
+def _seats(behind: Backing, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the agents of the instance's desk in asking order, as its profile seats them now."""
+    instance = str(row["torra_key"]).partition("|")[0]
+    station = behind.desk.stations.get(instance)
+    return tuple(station.profile.agents.desk()) if station is not None else ()
+
+
+def _now(behind: Backing) -> datetime:
+    return behind.desk.clock.real_now()
+
+
+ROUTES = (
+    Route("/watch", "watching", watching),
+    Route("/watch/<stream_id>", "watch", watch),
+    Route("/api/v1/watch", "api_watching", api_watching, reply="json"),
+    Route("/api/v1/watch/<stream_id>", "api_watch", api_watch, reply="json"),
+)

@@ -1,0 +1,1 @@
+"""The pages of profiles: form, trial run, handing over to a running desk."""

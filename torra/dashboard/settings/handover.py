@@ -1,0 +1,110 @@
+"""Handing a profile to the running desk: what of it may come into force by whose word.
+
+A save changes a file, and the desk takes the whole file. What lies between what runs and the file
+may be more than what was saved: somebody else's change for the next start. So the two are compared,
+and nothing is handed over that this visitor may not change; the record says what ran and what the
+file says instead. A desk that cannot take it, or stands by, goes on as it is and the answer says
+when the file takes effect.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torra.config import Profile
+from torra.dashboard.view.backing import Backing
+from torra.errors import ConfigError, StoreUnavailable
+from torra.profiles.book import May, ProfileBook
+from torra.profiles.fields import canonical
+from torra.profiles.guard import Change, compare, loosening
+
+_adopting = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What became of a profile that was handed to the desk.
+
+    `gaps` are by instance: what the file changes against what ran before.
+    """
+
+    status: Literal["accepted", "running", "done"]
+    reason: str
+    gaps: Mapping[str, Sequence[Change]] = field(default_factory=dict)
+
+    def before(self) -> dict[str, Any]:
+        """Return for the record what ran."""
+        return {"running": self._values("before")} if self.gaps else {}
+
+    def after(self) -> dict[str, Any]:
+        """Return for the record what the file says instead."""
+        return {"file": self._values("after")} if self.gaps else {}
+
+    def _values(self, side: str) -> dict[str, Any]:
+        return {
+            name: {item.name: getattr(item, side) for item in changes}
+            for name, changes in self.gaps.items()
+        }
+
+
+def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change, ...]:
+    """Return what a profile changes against the one that an instance runs with."""
+    station = known.desk.stations.get(instance)
+    if station is None or profile is None or station.profile.digest() == profile.digest():
+        return ()
+    return compare(canonical(station.profile), canonical(profile))
+
+
+def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopted:
+    """Let the running desk take the file as it is now, as far as somebody may let it."""
+    users = [item.id for item in shelf.users(name)]
+    if not users:
+        return Adopted("done", "no instance uses it")
+    with _adopting:
+        newest = shelf.read(name).profile
+        if newest is None:
+            return Adopted("accepted", "the file was changed again and is broken now")
+        gaps = {user: found for user in users if (found := gap(known, user, newest))}
+        if known.adopt is None:
+            return Adopted("accepted", "it takes effect at the next start of the desk", gaps)
+        if stop := _stopped(known, gaps, may):
+            return Adopted("accepted", stop, gaps)
+        try:
+            known.adopt(name, newest)
+        except (ConfigError, StoreUnavailable) as error:
+            told = f"it takes effect at the next start of the desk: {error}"
+            return Adopted("accepted", told, gaps)
+        return _taken(known, users, newest, gaps)
+
+
+def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
+    """Say why the desk does not take it now; "" when it does."""
+    if not known.desk.active:
+        later = "when this desk takes over, or at the next start of the one that works"
+        return f"it takes effect {later}"
+    return _withheld(gaps, may)
+
+
+def _taken(
+    known: Backing, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
+) -> Adopted:
+    behind = [user for user in users if gap(known, user, newest)]
+    told = [f"{user} takes it when its tick has ended" for user in behind]
+    if ahead := [user for user in users if user not in behind]:
+        told.append(f"{', '.join(ahead)} runs with it from the next tick on")
+    return Adopted("running" if behind else "done", "; ".join(told), gaps)
+
+
+def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:
+    """Say what would come into force that a save by this visitor may not change; "" for nothing."""
+    changes = [item for found in gaps.values() for item in found]
+    held = loosening(changes) if may == "guarded" else [item for item in changes if item.guarded]
+    if may == "loosen" or not held:
+        return ""
+    names = ", ".join(dict.fromkeys(item.name for item in held))
+    if may == "guarded":
+        return f"against what runs the file loosens {names}: let the desk take it by its own button"
+    return f"an administrator must let the desk take it: the file changes {names} against what runs"

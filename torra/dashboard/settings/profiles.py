@@ -1,0 +1,502 @@
+"""The screens Profiles and one profile: every setting, its check, its difference, its history.
+
+A page shows the file as it is on the disk and which profile each instance runs with. A save names
+the digest that the page was made from; what may not be saved, and what is typed instead, comes back
+with what was entered. A change that guards the account needs the scope admin; one that loosens
+needs the command line, whoever asks. What is saved is handed to the running desk only if nothing
+comes into force with it that this visitor may not change: the file may hold what somebody saved for
+the next start, and the page shows where it differs from what runs. What the running desk cannot
+take at once waits for its next start, and the answer says so. Without a desk's home behind the
+pages they say that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from flask import abort, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.config import Profile
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.access import visitor
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.settings import handover, profile_form
+from torra.dashboard.settings.trials import Trials, bounded, rerun
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.commanding import Told, command, given, wants_json
+from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.errors import ConfigError
+from torra.exhibits import text as figures
+from torra.profiles.book import (
+    Checked,
+    Entry,
+    Loaded,
+    May,
+    ProfileBook,
+    Saved,
+    desk_rows,
+)
+from torra.profiles.fields import DEFAULT, canonical
+from torra.profiles.guard import compare, loosening
+
+CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
+"""HTTP codes of what may not be saved."""
+
+
+_trials = Trials()
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def profiles() -> str:
+    """Show every profile and who uses it."""
+    known = state().backing
+    shown = listed(known) if known else None
+    return _page("profiles.html", shown=shown)
+
+
+def api_profiles() -> ResponseReturnValue:
+    """List every profile with its users, digest and difference to the default."""
+    return jsonify(listed(backing()))
+
+
+def profile(name: str) -> ResponseReturnValue:
+    """Show one profile as a form, with its history."""
+    loaded = _loaded(name)
+    trial = request.args.get("trial", "")
+    return _profile_page(loaded, trial=_trials.told(backing().home, trial) if trial else None)
+
+
+def api_profile(name: str) -> ResponseReturnValue:
+    """Return one profile: values, difference to the default, users, history."""
+    loaded = _loaded(name)
+    values = canonical(loaded.profile) if loaded.profile else None
+    entries = book().history(name)
+    return jsonify(
+        {
+            **summary(backing(), loaded),
+            "values": values,
+            "differs": [item.told() for item in compare(DEFAULT, values)] if values else [],
+            "history": [_entry_told(entry) for entry in entries],
+        }
+    )
+
+
+def listed(known: Backing) -> dict[str, Any]:
+    """Return every profile, and what desk.json says of the instances."""
+    shelf = book()
+    rows = [summary(known, shelf.read(name)) for name in shelf.names()]
+    return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
+
+
+def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
+    """Return what a list tells of a profile."""
+    differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
+    users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
+    entries = book().history(loaded.name, 1)
+    return {
+        "profile": loaded.name,
+        "digest": loaded.digest,
+        "path": str(loaded.path.absolute()),
+        "shipped": loaded.shipped,
+        "broken": loaded.profile is None,
+        "trouble": figures.clean(loaded.trouble, 600),
+        "users": users,
+        "waiting": [row["instance"] for row in users if not row["runs_this"]],
+        "pending": len({item["place"] for row in users for item in row["changes"]}),
+        "pending_guarded": any(item["guarded"] for row in users for item in row["changes"]),
+        "differences": len(differs) if loaded.profile else None,
+        "saved_at": entries[0].at if entries else None,
+        "saved_by": figures.clean(entries[0].actor, 80) if entries else None,
+    }
+
+
+def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
+    """Return what an instance runs with, since when, and what the file changes against it."""
+    station = known.desk.stations.get(instance)
+    running = station.profile.digest() if station else None
+    applied = known.database.applied_profile(instance) or {}
+    since = applied.get("applied_at") if applied.get("digest") == running else None
+    return {
+        "instance": instance,
+        "running": running,
+        "runs_this": running == loaded.digest,
+        "applied_at": since,
+        "changes": profile_form.changes_shown(handover.gap(known, instance, loaded.profile)),
+    }
+
+
+def _profile_page(
+    loaded: Loaded,
+    *,
+    values: Mapping[str, Any] | None = None,
+    checked: Checked | None = None,
+    saved: Saved | None = None,
+    trial: Mapping[str, Any] | None = None,
+) -> str:
+    """Render a profile; `values` are what was entered, else what is saved."""
+    known, shelf = backing(), book()
+    entries = shelf.history(loaded.name)
+    usual = canonical(loaded.profile) if loaded.profile else None
+    here = values if values is not None else usual
+    seats = profile_form.voices(loaded.profile) if loaded.profile else ([], "")
+    users = shelf.users(loaded.name)
+    faults = checked.faults if checked else saved.faults if saved else ()
+    return _page(
+        "profile.html",
+        name=loaded.name,
+        about=summary(known, loaded),
+        sections=profile_form.sections(here, usual or here, faults) if here else [],
+        voices=seats[0],
+        voices_fault=seats[1],
+        vendors=profile_form.vendors(loaded.profile) if loaded.profile else [],
+        instances=[item.id for item in users],
+        history=[_entry_told(entry) for entry in entries],
+        newest=entries[0].number if entries else None,
+        checked=_check_told(loaded.name, checked) if checked else None,
+        saved=_saved_told(saved) if saved else None,
+        trial=trial,
+        may_save=visitor().may("approve"),
+        admin=visitor().may("admin"),
+    )
+
+
+def _page(template: str, **context: Any) -> str:
+    desk = desk_view().desk()
+    return page(
+        template,
+        desk,
+        live=url_for("torra_agents.api_desk"),
+        cells=screens.strip(desk),
+        shape="desk",
+        **context,
+    )
+
+
+def _entry_told(entry: Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "actor": figures.clean(entry.actor, 80),
+        "action": figures.clean(entry.action, 80),
+        "digest": entry.digest,
+        "changes": profile_form.changes_kept(entry.changes),
+    }
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def profile_check(name: str) -> ResponseReturnValue:
+    """Check settings without storing anything: faults by field, the difference, warnings."""
+    loaded = _loaded(name)
+    try:
+        values = profile_form.proposal(given(), _base(loaded))
+    except ConfigError as error:
+        return jsonify(status="failed", reason=str(error)), 400
+    checked = book().check(name, values)
+    if not wants_json():
+        return _profile_page(loaded, values=values, checked=checked)
+    return jsonify({"status": "done", "digest": loaded.digest, **_check_told(name, checked)})
+
+
+def profile_save(name: str) -> ResponseReturnValue:
+    """Save changed settings and let the desk take them; needs the digest they were made from."""
+    loaded = _loaded(name)
+    held: list[Saved] = []
+
+    def run() -> Told:
+        said = given()
+        digest = str(said.get("digest") or "")
+        if not digest:
+            raise ConfigError("name the digest of the profile that was changed")
+        found = book().save(
+            name,
+            lambda values: profile_form.proposal(said, values),
+            digest=digest,
+            may=_may(),
+            actor=visitor().actor,
+        )
+        held.append(found)
+        return _told(name, found)
+
+    return _answered(command("profile.save", name, run, back=_back(name)), held, loaded)
+
+
+def profile_undo(name: str) -> ResponseReturnValue:
+    """Put an earlier state of a profile back, as a new one."""
+    loaded = _loaded(name)
+    held: list[Saved] = []
+
+    def run() -> Told:
+        said = given()
+        number = str(said.get("number", ""))
+        if not number.isascii() or not number.isdigit() or len(number) > 9:
+            raise ConfigError("name the number of the entry to go back to")
+        digest = str(said.get("digest") or "") or None
+        found = book().undo(name, int(number), digest=digest, may=_may(), actor=visitor().actor)
+        held.append(found)
+        return _told(name, found)
+
+    return _answered(command("profile.undo", name, run, back=_back(name)), held, loaded)
+
+
+def profile_adopt(name: str) -> ResponseReturnValue:
+    """Let the running desk take a profile as it is on the disk."""
+    loaded = _loaded(name)
+
+    def run() -> Told:
+        if loaded.profile is None:
+            raise ConfigError(loaded.trouble)
+        # whoever loosened it sat at the desk's own machine
+        found = handover.hand_over(backing(), book(), name, "loosen")
+        return Told(
+            found.status, found.reason, found.before(), {"digest": loaded.digest, **found.after()}
+        )
+
+    return command("profile.adopt", name, run, back=_back(name))
+
+
+def profile_trial(name: str) -> ResponseReturnValue:
+    """Run the last tick of an instance once more with settings that are not saved."""
+    loaded = _loaded(name)
+    begun: list[str] = []
+
+    def run() -> Told:
+        told = _begin_trial(loaded, given())
+        begun.append(str(told.more["id"]))
+        return told
+
+    reply = command("profile.trial", name, run, back=_back(name))
+    if wants_json() or not begun:
+        return reply
+    return _profile_page(loaded, trial=_trials.told(backing().home, begun[0])), 202
+
+
+def api_trial(trial_id: str) -> ResponseReturnValue:
+    """Return a trial: running, done with both ticks side by side, or failed with the reason."""
+    told = _trials.told(backing().home, trial_id)
+    return jsonify(told) if told else abort(404)
+
+
+def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
+    known = backing()
+    checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
+    if checked.profile is None:
+        raise ConfigError("; ".join(fault.text for fault in checked.faults))
+    leads_out = [item.name for item in loosening(checked.changes) if _is_path(item.name)]
+    if leads_out:
+        raise ConfigError(f"{', '.join(leads_out)}: a path is tried from the command line only")
+    instance = next(
+        (one for one in book().users(loaded.name) if one.id == said.get("instance")), None
+    )
+    if instance is None:
+        raise ConfigError("name an instance that uses this profile")
+    known_good = _known_good(known, loaded, instance.id)
+    _refuse_guarded(known_good[0], checked.profile)
+    if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
+        raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
+    ticks = [known.database.latest_tick(instance.id, frame) for frame in instance.timeframes]
+    then = max((tick for tick in ticks if tick), key=lambda tick: str(tick["as_of"]), default=None)
+    if then is None:
+        raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
+    ceilings = [float(values["agents"]["max_api_cost_per_hour"]) for values in known_good]
+    profile = bounded(checked.profile, min(ceilings))
+    trial = _trials.begin(
+        known.home, loaded.name, instance.id, str(then["timeframe"]),
+        lambda: rerun(known.home, instance, then, profile),
+    )  # fmt: skip
+    url = url_for("torra_agents.api_trial", trial_id=trial.id)
+    reason = f"the last tick of {instance.id} {trial.timeframe} runs once more"
+    return Told("accepted", reason, more={"id": trial.id, "url": url})
+
+
+def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mapping[str, Any]]:
+    """Return the values that stand for an instance: what runs, what is saved, or was saved last.
+
+    Raises ConfigError where nothing is known: then nobody has set a ceiling.
+    """
+    found: list[Mapping[str, Any]] = []
+    if station := known.desk.stations.get(instance):
+        found.append(canonical(station.profile))
+    if loaded.profile:
+        found.append(canonical(loaded.profile))
+    else:
+        found += [entry.values for entry in book().history(loaded.name, 1)]
+    if not found:
+        raise ConfigError(f"{loaded.name} is broken and has no history: mend the file first")
+    return found
+
+
+def _refuse_guarded(base: Mapping[str, Any], wanted: Profile) -> None:
+    """Raise ConfigError for a trial that this visitor could not save: it may cost money."""
+    guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
+    if guarded and _may() == "harmless":
+        raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
+
+
+def _is_path(name: str) -> bool:
+    return name in ("agents.picture_file", "news.file", "events.calendar")
+
+
+def _costs(wanted: Profile) -> str:
+    """Say what a trial may cost at most; "" when nobody has to be paid."""
+    asked = profile_form.vendors(wanted)
+    if not asked:
+        return ""
+    from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
+    from torra.providers.prices import PriceList  # noqa: PLC0415
+    from torra.tick.spending import tick_worst_case  # noqa: PLC0415
+
+    prices = PriceList.read(backing().home / wiring.PRICES)
+    worst = tick_worst_case(prices, wanted.agents, lambda _: False)
+    return f"this asks {', '.join(asked)} and may cost up to {figures.money(worst, 2)}"
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def book() -> ProfileBook:
+    """Return the profiles of the home behind the pages."""
+    known = backing()
+    return ProfileBook(
+        known.home,
+        known.settings,
+        now=known.desk.clock.real_now,
+        exclusive=known.database.transaction,
+        environment=known.environment,
+        desk_here=known.adopt is not None,
+    )
+
+
+def _loaded(name: str) -> Loaded:
+    try:
+        return book().read(name)
+    except ConfigError:
+        abort(404)
+
+
+def _base(loaded: Loaded) -> Mapping[str, Any]:
+    if loaded.profile:
+        return canonical(loaded.profile)
+    newest = book().history(loaded.name, 1)
+    return newest[0].values if newest else DEFAULT
+
+
+def _may() -> May:
+    return "guarded" if visitor().may("admin") else "harmless"
+
+
+def _back(name: str) -> str:
+    return url_for("torra_agents.profile", name=name)
+
+
+def _check_told(name: str, checked: Checked) -> dict[str, Any]:
+    """Return a check for the page, with what this visitor may do about it."""
+    wish = Saved("invalid", "", "", changes=checked.changes)
+    stop = book().refusal(name, wish, _may()) if checked.profile else None
+    return {
+        **profile_form.checked_shown(checked),
+        "refused": figures.clean(stop.reason, 600) if stop else "",
+        "command": figures.clean(stop.command, 2000) if stop else "",
+        "costs": _costs(checked.profile) if checked.profile else "",
+    }
+
+
+def _saved_told(saved: Saved) -> dict[str, Any]:
+    return {
+        "outcome": saved.outcome,
+        "reason": figures.clean(saved.reason, 600),
+        "command": figures.clean(saved.command, 2000),
+        "digest": saved.digest,
+        "changes": profile_form.changes_shown(saved.changes),
+        "faults": [
+            {"name": figures.clean(item.name, 120), "text": figures.clean(item.text, 300)}
+            for item in saved.faults
+        ],
+        "warnings": [figures.clean(text, 300) for text in saved.warnings],
+    }
+
+
+def _told(name: str, saved: Saved) -> Told:
+    """Say what became of a save; what was saved goes to the desk."""
+    more = {key: value for key, value in _saved_told(saved).items() if key != "reason"}
+    before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
+    after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}
+    if saved.outcome == "unchanged":
+        return Told("done", saved.reason, more=more)
+    if saved.outcome != "saved":
+        wish = {item.name: item.after for item in saved.changes}
+        return Told("failed", _with_command(saved), after={"wish": wish}, more=more)
+    found = handover.hand_over(backing(), book(), name, _may())
+    return Told(
+        found.status, f"saved; {found.reason}", {**before, **found.before()},
+        {**after, **found.after()}, {**more, "number": saved.number},
+    )  # fmt: skip
+
+
+def _with_command(saved: Saved) -> str:
+    said = figures.clean(saved.reason, 600)
+    return f"{said}: {figures.clean(saved.command, 2000)}" if saved.command else said
+
+
+def _answered(reply: ResponseReturnValue, held: list[Saved], loaded: Loaded) -> ResponseReturnValue:
+    """Give a refusal its code; a form without scripts gets back what was entered."""
+    if not held or held[0].outcome not in CODES:
+        return reply
+    saved = held[0]
+    code = CODES[saved.outcome]
+    if wants_json():
+        return (reply[0], code) if isinstance(reply, tuple) else reply
+    try:
+        values: Mapping[str, Any] | None = profile_form.proposal(given(), _base(loaded))
+    except ConfigError:
+        values = None
+    known = loaded if saved.outcome != "conflict" else book().read(loaded.name)
+    return _profile_page(known, values=values, saved=saved), code
+
+
+FIELDS: Final = {
+    "digest": {"type": "string", "description": "digest of the profile that was changed"},
+    "settings": {
+        "type": "object",
+        "description": "value by place, such as risk.max_positions; null takes an entry out",
+    },
+}
+NUMBER: Final = {"number": {"type": "integer", "description": "entry of the history"}}
+TRIAL: Final = {
+    **FIELDS,
+    "instance": {"type": "string", "description": "instance whose last tick is run again"},
+    "cost": {"type": "string", "description": "accepted: a vendor may be paid"},
+}
+
+ROUTES = (
+    Route("/profiles", "profiles", profiles),
+    Route("/profiles/<name>", "profile", profile),
+    Route("/api/v1/profiles", "api_profiles", api_profiles, reply="json"),
+    Route("/api/v1/profiles/<name>", "api_profile", api_profile, reply="json"),
+    Route("/api/v1/trials/<trial_id>", "api_trial", api_trial, reply="json"),
+    Route(
+        "/api/v1/profiles/<name>/check", "profile_check", profile_check, methods=("POST",),
+        reply="json", per_minute=240, body=FIELDS,
+    ),
+    Route(
+        "/api/v1/profiles/<name>/save", "profile_save", profile_save, methods=("POST",),
+        scope="approve", reply="json", per_minute=30, body=FIELDS,
+    ),
+    Route(
+        "/api/v1/profiles/<name>/undo", "profile_undo", profile_undo, methods=("POST",),
+        scope="approve", reply="json", per_minute=30, body=NUMBER,
+    ),
+    Route(
+        "/api/v1/profiles/<name>/adopt", "profile_adopt", profile_adopt, methods=("POST",),
+        scope="admin", reply="json", per_minute=30,
+    ),
+    Route(
+        "/api/v1/profiles/<name>/trial", "profile_trial", profile_trial, methods=("POST",),
+        scope="approve", reply="json", per_minute=10, body=TRIAL,
+    ),
+)  # fmt: skip

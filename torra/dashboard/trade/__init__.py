@@ -1,0 +1,1 @@
+"""The pages of approvals, orders and trades."""

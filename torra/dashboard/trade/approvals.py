@@ -1,0 +1,266 @@
+"""The queue of proposals that wait for a person, and one proposal as the thirty-second screen.
+
+Everything is asked anew for each look: the price of now, the drift, every check, as a yes would
+meet them at this moment; nothing is changed. `version` names what a page looks like as a whole, so
+that its script loads it anew when a proposal has expired or was decided elsewhere. Without a desk
+behind the pages the screen says so. Deciding is left to `orders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import abort, jsonify, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import duration, parse
+from torra.config import Instance, Profile, SymbolSpec
+from torra.dashboard.cells import symbol as screens
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record import summary
+from torra.dashboard.record.stored import Row
+from torra.dashboard.trade import orders, proposals
+from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.errors import ConfigError, DataUnavailable
+from torra.exhibits import text as figures
+
+if TYPE_CHECKING:
+    from torra.tick.approval import Preview
+
+WAITING_SHOWN: Final = 50
+DECIDED_SHOWN: Final = 20
+DECIDED_READ: Final = 200
+"""Decided proposals that are read for the page, before equal neighbours are folded."""
+
+DIGITS: Final = 5
+"""Decimals of a price whose symbol the desk does not know any more."""
+
+
+def approvals() -> str:
+    """Show the proposals that wait for a person, and how the newest others ended."""
+    desk = desk_view().desk()
+    if state().backing is None:
+        cells = screens.strip(desk)
+        live = url_for(".api_desk")
+        return page("approvals.html", desk, live=live, cells=cells, shape="desk", queue=None)
+    found = _queue(desk)
+    return page("approvals.html", desk, live=url_for(".api_approvals"), **found)
+
+
+def api_approvals() -> ResponseReturnValue:
+    """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
+    database, now = backing().database, backing().now()
+    found = _queue(desk_view().desk())
+    return jsonify(
+        shape=found["shape"],
+        cells=found["cells"],
+        version=found["version"],
+        waiting=[proposals.told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
+        decided=[proposals.told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
+    )
+
+
+def approval(sid: str) -> str:
+    """Show one proposal so that a person can decide within thirty seconds."""
+    desk = desk_view().desk()
+    found = _proposal(sid, desk)
+    record, row = found.pop("record"), found["row"]
+    side = str(row["verdict"])
+    return page(
+        "approval.html",
+        desk,
+        live=url_for(".api_approval", sid=sid),
+        record=record,
+        conviction=proposals.conviction(record, side),
+        panel=proposals.panel(record),
+        case=proposals.case(record, side),
+        sums=proposals.sums(record, row["multiplier"]),
+        chips=list(proposals.GROUPS),
+        rungs=proposals.RUNGS,
+        reasons=orders.REJECTIONS,
+        tick=tick_link(row["instance"], row["timeframe"], row["bar_time"]),
+        **found,
+    )
+
+
+def api_approval(sid: str) -> ResponseReturnValue:
+    """Answer one proposal and how approving it would end now, with every check."""
+    found = _proposal(sid, desk_view().desk())
+    return jsonify(
+        shape=found["shape"],
+        cells=found["cells"],
+        version=found["version"],
+        proposal=proposals.told(found["row"], backing().now()),
+        now=proposals.foreseen(found["preview"], found["trouble"]),
+    )
+
+
+def of_tick(record: Mapping[str, Any]) -> Row | None:
+    """Return the proposal of a tick as it stands now, with its signal; None where it has none."""
+    known = state().backing
+    if known is None or not summary.proposed(record):
+        return None
+    from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
+
+    instance, symbol, timeframe = (
+        str(record.get(name)) for name in ("instance", "symbol", "timeframe")
+    )
+    moment = parse(str(record["bar_time"]))
+    for kind, side in product(("open", "close"), ("BUY", "SELL")):
+        sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
+        row = known.database.proposal(sid)
+        if row is not None:
+            return _ended(row)
+    return None
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _queue(desk: Mapping[str, Any]) -> Row:
+    database, now = backing().database, backing().now()
+    rows = database.proposals(limit=WAITING_SHOWN)
+    waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
+    over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
+    ended = _folded([*over, *database.decided_proposals(DECIDED_READ)], now)[:DECIDED_SHOWN]
+    queue = [proposals.listed(row, now, _digits(row)) for row in waiting]
+    decided = [{**_ended(run[0]), "folded": _more(run[1:])} for run in ended]
+    profiles = [station.profile for station in backing().desk.stations.values()]
+    return {
+        "cells": screens.strip(desk)
+        | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},
+        "shape": "approvals",
+        "version": " ".join(
+            f"{one['sid']}:{one['state'].word}:{len(one.get('folded', ()))}"
+            for one in (*queue, *decided)
+        ),
+        "queue": queue,
+        "decided": decided,
+        "lives": lives(backing().settings.instances, desk.get("rate")),
+        "asks": any(profile.execution == "approve" for profile in profiles),
+        "profiles": sorted({item.profile for item in backing().settings.instances}),
+    }
+
+
+def lives(instances: Iterable[Instance], rate: Any) -> str:
+    """Return how many real seconds a proposal lives in a desk that runs faster; "" in real time."""
+    fast = figures.number(rate)
+    if not fast or fast <= 1:
+        return ""
+    frames = sorted({name for item in instances for name in item.timeframes}, key=duration)
+    each = (f"one of {name} {duration(name).total_seconds() / fast:.3g} s" for name in frames)
+    return f"This demo runs {fast:g} times as fast, so a proposal lives briefly: {', '.join(each)}."
+
+
+def _folded(rows: Iterable[Row], now: datetime) -> list[list[Row]]:
+    """Return rows in runs: neighbours that expired alike are one, every other stands alone."""
+    runs: list[list[Row]] = []
+    for row in rows:
+        over = proposals.standing(row, now) == "EXPIRED"
+        if over and runs and proposals.standing(runs[-1][0], now) == "EXPIRED":
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def _more(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return of each proposal that is folded away what its link needs."""
+    return [
+        {
+            "sid": figures.clean(row["sid"], 40),
+            "name": figures.clean(f"{row['action']} {row['instance']} {row['timeframe']}", 80),
+            "created": figures.moment(row["created_at"]),
+        }
+        for row in rows
+    ]
+
+
+def _ended(row: Mapping[str, Any]) -> Row:
+    """Return a decided proposal, an approved one with its signal as it is now."""
+    shown = proposals.listed(row, backing().now(), _digits(row))
+    signal = backing().database.signal(row["sid"]) if row["state"] == "APPROVED" else None
+    return {**shown, "signal": signal}
+
+
+def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
+    """Return a proposal with everything that changes while a person looks at it; 404."""
+    known = backing()
+    row = known.database.proposal(sid) or abort(404)
+    waits = proposals.standing(row, known.now()) == "WAITING"
+    instance, profile, spec, trouble = _terms(row)
+    preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
+    typing = waits and instance is not None and orders.needs_typing(instance)
+    cells = screens.strip(desk) | proposals.ladder(row, preview, profile, spec)
+    if waits:
+        cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
+        cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
+    if typing:
+        cells |= proposals.typed(preview)
+    outcome = (preview.state, preview.reason) if preview else ("", trouble)
+    return {
+        "row": row,
+        "record": _record(row),
+        "shown": _ended(row),
+        "cells": cells,
+        "shape": "approval",
+        "version": " ".join(
+            (proposals.standing(row, known.now()), figures.clean(row["reason"], 100), *outcome)
+        ),
+        "preview": preview,
+        "trouble": trouble,
+        "checks": proposals.every_check(preview),
+        "typing": typing,
+        "channel": instance.channel if instance else "",
+    }
+
+
+def _terms(
+    row: Mapping[str, Any],
+) -> tuple[Instance | None, Profile | None, SymbolSpec | None, str]:
+    """Return what a proposal is weighed by, and what keeps it from being weighed."""
+    try:
+        instance = backing().settings.instance(row["instance"])
+        profile = orders.profile_of(instance)
+        return instance, profile, profile.symbol(instance.symbol), ""
+    except ConfigError as error:
+        return None, None, None, str(error)
+
+
+def _preview(sid: str) -> tuple[Preview | None, str]:
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415  a page alone must not load the desk
+
+    try:
+        return trading_commands.preview_proposal(orders.reach(), sid), ""
+    except (ConfigError, DataUnavailable) as error:
+        return None, str(error)
+
+
+def _record(row: Mapping[str, Any]) -> Row:
+    """Return the record of the tick that proposed it; empty when it is not stored."""
+    from torra.store.connection import TickKey  # noqa: PLC0415
+
+    key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
+    return backing().database.tick(key) or {}
+
+
+def _digits(row: Mapping[str, Any]) -> int:
+    spec = _terms(row)[2]
+    return DIGITS if spec is None else spec.digits
+
+
+def _seconds_left(row: Mapping[str, Any]) -> float:
+    """Return the real seconds until a proposal expires."""
+    clock = backing().desk.clock
+    return (clock.real_time_of(parse(row["expires"])) - clock.real_now()).total_seconds()
+
+
+ROUTES = (
+    Route("/approvals", "approvals", approvals),
+    Route("/approvals/<sid>", "approval", approval),
+    Route("/api/v1/approvals", "api_approvals", api_approvals, reply="json"),
+    Route("/api/v1/approvals/<sid>", "api_approval", api_approval, reply="json"),
+)

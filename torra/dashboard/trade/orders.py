@@ -1,0 +1,249 @@
+"""The commands that move money or stop it: approve, reject, halt, reduce, resume, settle.
+
+Each is the function of torra.trading.by_hand that the command line calls too, on the running
+desk's own database, time and profiles. What is refused answers 409 with the plain reason and has
+changed nothing; of two that decide at once one wins and the other hears who did. Halting asks for
+nothing and does not need the database: in the desk's own process it holds at once in memory, and
+what could not be written is named with what does hold. The others are one transaction with their
+entry in the audit log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.config import Instance, Profile
+from torra.dashboard.doors.access import visitor
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.trade.proposals import MEANINGS
+from torra.dashboard.view.commanding import Told, command, words
+from torra.dashboard.view.rendering import backing
+from torra.errors import ConfigError
+from torra.exhibits import text as figures
+
+if TYPE_CHECKING:
+    from torra.trading.by_hand import Done, Person, Reach
+
+LONGEST_REASON: Final = 300
+PER_MINUTE: Final = 30
+
+REJECTIONS: Final = ("price moved", "news ahead", "weak case", "too much risk")
+"""Reasons for a rejection that need no typing."""
+
+
+def reach() -> Reach:
+    """Return what a decision about a proposal can reach in this process."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415  a page alone must not load the desk
+
+    known = backing()
+    return trading_commands.Reach(
+        known.home,
+        known.database,
+        known.settings,
+        profile=profile_of,
+        now=known.now,
+        environment=known.environment,
+        kill_switch=known.kill_switch,
+    )
+
+
+def person() -> Person:
+    """Return who gives the command of this request, as the audit log names them."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    return trading_commands.Person(visitor().actor, request.remote_addr or "")
+
+
+def profile_of(instance: Instance) -> Profile:
+    """Return the profile that the running desk uses; raises ConfigError where there is none."""
+    station = backing().desk.stations.get(instance.id)
+    if station is None:
+        raise ConfigError(f"the desk has no instance {instance.id} any more")
+    profile: Profile = station.profile
+    return profile
+
+
+def typed_lots(instance: Instance, text: str) -> float | None:
+    """Return the size that a person typed, None where no size must be typed; ConfigError."""
+    if not needs_typing(instance):
+        return None
+    try:
+        lots = float(text.strip().replace(",", "."))
+    except ValueError:
+        lots = math.nan
+    if not math.isfinite(lots):
+        raise ConfigError(
+            f"{instance.id} trades real money on the channel {instance.channel}: type the size in "
+            "lots to approve it"
+        )
+    return lots
+
+
+def needs_typing(instance: Instance) -> bool:
+    """Return whether an instance's orders go to an account with real money."""
+    channel = backing().settings.channels.get(instance.channel)
+    return instance.bridge != "paper" and channel is not None and channel.live
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+def approve(sid: str) -> ResponseReturnValue:
+    """Send what a proposal holds, if every check still agrees at the price of now."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        row = backing().database.proposal(sid)
+        lots = None
+        if row is not None:
+            instance = backing().settings.instance(row["instance"])
+            lots = typed_lots(instance, words().get("lots", ""))
+        return _told(trading_commands.approve_proposal(reach(), sid, person(), lots), _sent)
+
+    return command("approve", sid, run, back=url_for("torra_agents.approvals"))
+
+
+def reject(sid: str) -> ResponseReturnValue:
+    """Take a proposal off the table."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        told = words()
+        parts = [told.get(name, "").strip() for name in ("reason", "words")]
+        reason = _line(": ".join(filter(None, parts)))
+        done = trading_commands.reject_proposal(backing().database, sid, reason, person())
+        return _told(done, lambda _: f"{sid} is rejected; nothing was sent")
+
+    return command("reject", sid, run, back=url_for("torra_agents.approvals"))
+
+
+def halt() -> ResponseReturnValue:
+    """Stop everything at once: nothing opens and nothing closes until a person resumes."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        try:
+            reason = _reason()
+        except ConfigError:
+            reason = ""  # whatever came with it, a halt is a halt
+        known = backing()
+        files = trading_commands.files_to_halt(known.home, lambda: known.settings)
+        done = trading_commands.halt_desk(known.database, files, reason, known.kill_switch)
+        told = _told(done, lambda _: "trading is HALTED; stops and targets stay at the broker")
+        return replace(told, on_record=False)  # it waits for no record: `command` writes one
+
+    return command("halt", "", run, back=url_for("torra_agents.signals"))
+
+
+def reduce() -> ResponseReturnValue:
+    """Stop every opening: positions are closed, none is opened, until a person resumes."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        done = trading_commands.reduce_desk(backing().database, _reason(), person())
+        return _told(done, lambda _: "trading is REDUCING: closes go out, nothing opens")
+
+    return command("reduce", "", run, back=url_for("torra_agents.signals"))
+
+
+def resume() -> ResponseReturnValue:
+    """Let trading go on and end the alarms that stand; asks for a reason."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        reason = _reason()
+        if not reason:
+            raise ConfigError("say why trading may go on: the reason goes on record")
+        known = reach()
+        done = trading_commands.resume_desk(
+            known.database, known.files, reason, person(), known.kill_switch
+        )
+        ended = len(done.document["alarms_ended"])
+        return _told(done, lambda _: f"trading is ACTIVE; {ended} alarms ended")
+
+    return command("resume", "", run, back=url_for("torra_agents.signals"))
+
+
+def settle(sid: str) -> ResponseReturnValue:
+    """Book, on a person's word, that an order without an answer never reached the market."""
+    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+
+    def run() -> Told:
+        reason = _reason()
+        if not reason:
+            raise ConfigError("say what you saw in the terminal: the reason goes on record")
+        done = trading_commands.settle_signal(backing().database, sid, reason, person())
+        return _told(done, lambda told: f"{sid} is {told['state']}")
+
+    return command("settle", sid, run, back=url_for("torra_agents.signals"))
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _told(done: Done, say: Callable[[Mapping[str, Any]], str]) -> Told:
+    more = {name: value for name, value in done.after.items() if name != "reason"}
+    if done.refused:
+        state, _, reason = done.refused.partition(": ")
+        explained = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
+        told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
+        return Told("failed", told, done.before, done.after, more, on_record=True)
+    return Told("done", say(done.document), done.before, done.after, more, on_record=True)
+
+
+def _sent(document: Mapping[str, Any]) -> str:
+    orders = ", ".join(
+        f"{row['kind']} {row['side']} {row['lots']:g} {row['symbol']}"
+        for row in document["signals"]
+    )
+    return f"approved: {orders}"
+
+
+def _reason() -> str:
+    return _line(words().get("reason", ""))
+
+
+def _line(text: str) -> str:
+    """Return a person's words as one line that is short enough to be kept."""
+    return " ".join(figures.clean(text, LONGEST_REASON).split())
+
+
+_WORDS: Final = {"type": "string", "maxLength": LONGEST_REASON}
+
+ROUTES = (
+    Route(
+        "/api/v1/proposals/<sid>/approve", "approve", approve,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"lots": {"type": "string", "description": "the size, where real money is traded"}},
+    ),
+    Route(
+        "/api/v1/proposals/<sid>/reject", "reject", reject,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"reason": _WORDS, "words": _WORDS},
+    ),
+    Route(
+        "/api/v1/halt", "halt", halt,
+        methods=("POST",), scope="approve", reply="json", body={"reason": _WORDS},
+    ),
+    Route(
+        "/api/v1/reduce", "reduce", reduce,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"reason": _WORDS},
+    ),
+    Route(
+        "/api/v1/resume", "resume", resume,
+        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
+        body={"reason": _WORDS},
+    ),
+    Route(
+        "/api/v1/signals/<sid>/settle", "settle", settle,
+        methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
+        body={"reason": _WORDS},
+    ),
+)  # fmt: skip

@@ -1,0 +1,455 @@
+"""One proposal as the thirty-second screen tells it: what, how risky, who says so, and why not.
+
+From the proposal's row, the record of its tick and the preview of its approval come the seven parts
+of the screen in reading order, figures that change as cells. A tick that is gone from the store, or
+a price that nobody knows, leaves its part empty with the reason. Pure functions over plain values;
+text of models passes through `figures.clean`. Sums and panel are left to `arithmetic` and
+`agreement`, deciding to torra.tick.approval.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from agents.contracts import ADJUSTMENT_BOUND
+from torra.clock import parse
+from torra.config import Profile, SymbolSpec
+from torra.dashboard.record import agreement, arithmetic, reasoning
+from torra.dashboard.record.stored import (
+    GATE,
+    NOT_COUNTED,
+    Row,
+    in_shadow,
+    is_gate,
+    mapping,
+    reports,
+    sequence,
+)
+from torra.exhibits import text as figures
+from torra.exhibits.text import DASH, Mark, cell
+from torra.verdict.deny_reasons import DENIALS, DenyReason
+from torra.verdict.order_levels import Levels
+from torra.verdict.position_size import loss_of_one
+
+if TYPE_CHECKING:
+    from torra.tick.approval import Preview
+
+Cells = dict[str, Row]
+
+STATES: Final = {
+    "WAITING": Mark("◔", "waiting", "warn"),
+    "APPROVED": Mark("✓", "approved", "note"),
+    "REJECTED": Mark("✕", "rejected", "flat"),
+    "EXPIRED": Mark("◷", "expired", "flat"),
+    "DENIED": Mark("⊘", "denied", "alert"),
+}
+"""How a proposal stands, each with a glyph of its own."""
+
+SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
+CHANGED: Final = "POSITION_CHANGED"
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Desk": ("TRADING_HALTED", "TRADING_REDUCING"),
+    "Gate": ("GATE_VETO", "GATE_CANNOT_OPEN"),
+    "Fresh": ("STALE_BAR", "STALE_SCORE", "DUPLICATE_SIGNAL", CHANGED),
+    "Market": ("CLOCK_SKEW", "MARKET_CLOSED", "SPREAD"),
+    "Price": ("PRICE_COLLAR",),
+    "Levels": (
+        "BAD_NUMBER", "STOP_WRONG_SIDE", "STOP_TOO_CLOSE", "STOP_TOO_FAR", "TARGET_WRONG_SIDE",
+    ),
+    "Size": (
+        "SIZE_ZERO", "LOT_BELOW_MIN", "LOT_ABOVE_MAX", "LOT_STEP", "RISK_PER_TRADE",
+        "MAX_NOTIONAL",
+    ),
+    "Account": ("EXPOSURE_CAP", "MARGIN", "MAX_POSITIONS", "DAILY_LOSS_CAP"),
+    "Pace": ("COOLDOWN", "MESSAGE_RATE", "REPEATED_EXECUTION"),
+    "Odds": ("NEGATIVE_EV",),
+}  # fmt: skip
+"""The chips of the risk strip, and which checks stand behind each."""
+
+MEANINGS: Final[Mapping[str, str]] = {
+    **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
+    CHANGED: "what was proposed no longer fits what the instance holds",
+    "POSITION_HELD": "the instance holds that side already",
+    "THRESHOLD": "the verdict asks for nothing",
+}
+"""What a reason means, besides a person's own words."""
+
+SMALL_DESK: Final = 4
+SENTENCE: Final = 90
+SHORT_SENTENCE: Final = 34
+"""Characters of an agent's sentence; the second where many sit at the desk."""
+
+EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
+"""A sentence that tells only who speaks and what was read, which the seat shows already."""
+
+BULLETS: Final = 3
+IDS: Final = 2
+SUMS: Final = (
+    "L1 score", "Debate", "Gate multiplier", "Adjustment", "Agent score", "Blended score",
+)  # fmt: skip
+"""Steps of the arithmetic that the screen shows; the tick's page has all of them."""
+
+RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
+OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
+TOWARDS: Final = {"BUY": 1, "SELL": -1}
+
+
+def standing(row: Mapping[str, Any], now: datetime) -> str:
+    """Return the state of a proposal now: one whose time is over has expired, booked or not."""
+    due = row["state"] == "WAITING" and now >= parse(row["expires"])
+    return "EXPIRED" if due else str(row["state"])
+
+
+def listed(row: Mapping[str, Any], now: datetime, digits: int) -> Row:
+    """Return a row of the queue."""
+    at, lots = _proposed(row)
+    state = standing(row, now)
+    return {
+        "sid": figures.clean(row["sid"], 40),
+        "name": figures.clean(f"{row['instance']} {row['timeframe']}", 60),
+        "instance": row["instance"],
+        "timeframe": row["timeframe"],
+        "bar_time": row["bar_time"],
+        "action": figures.mark(row["action"]),
+        "lots": figures.plain(lots, 2),
+        "price": figures.plain(row["price"], digits),
+        "stop": figures.plain(at.stop if at else None, digits),
+        "target": figures.plain(at.target if at else None, digits),
+        "created": figures.moment(row["created_at"]),
+        "expires": figures.moment(row["expires"]),
+        "state": STATES.get(state, figures.mark(state)),
+        "waits": state == "WAITING",
+        "reason": figures.clean(row["reason"] or _late(row, state), 300),
+        "meaning": MEANINGS.get(str(row["reason"] or _late(row, state)), ""),
+        "decided": figures.moment(row["decided_at"], seconds=True),
+    }
+
+
+def _late(row: Mapping[str, Any], state: str) -> str:
+    """Return why a proposal ends that nobody has booked yet."""
+    return DenyReason.SIGNAL_EXPIRED.value if state != row["state"] else ""
+
+
+def left(seconds: float) -> Row:
+    """Return the cell of a time to wait, counted down in real seconds by the browser."""
+    urgent = "alert" if seconds <= 30 else "warn"
+    return {
+        "text": figures.countdown(seconds),
+        "tone": urgent,
+        "title": "real time until it expires",
+        "set": {"data-countdown": round(max(0.0, seconds), 1)},
+    }
+
+
+# --- 1: the header line ---------------------------------------------------------------------------
+
+
+def conviction(record: Mapping[str, Any], side: str) -> Row:
+    """Return the calibrated conviction behind a side, the raw one and what was taken off."""
+    deliberation = mapping(record.get("deliberation"))
+    stored = mapping(deliberation.get("panel"))
+    kept, raw = agreement.conviction_for(stored, side), figures.number(stored.get("conviction_raw"))
+    if kept is None or raw is None:
+        return {"text": DASH, "note": "no panel is stored for this tick", "width": 0.0}
+    if in_shadow(deliberation):
+        return {"text": DASH, "note": f"{figures.plain(kept, 2)}, {NOT_COUNTED}", "width": 0.0}
+    off = 1 - kept / raw if raw else 0.0
+    split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
+    width = round(kept * figures.BAR_WIDTH, 1)
+    return {"text": figures.plain(kept, 2), "note": f"raw {raw:.2f}{split}", "width": width}
+
+
+def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
+    """Return price, drift and what a yes would do now."""
+    if preview is None:
+        why = figures.clean(trouble, 200)
+        missing, no = _text(DASH, "", why), _text(f"✗ cannot be approved: {why}", "alert")
+        return {"p.price": missing, "p.drift": missing, "p.verdict": no}
+    drift = figures.signed(preview.drift, 2)
+    text, tone = "✓ every check agrees", "note"
+    if not preview.passes:
+        text, tone = f"✗ {preview.state}: {figures.clean(preview.reason, 60)}", "alert"
+    return {
+        "p.price": _text(figures.plain(preview.price, digits)),
+        "p.drift": _text(f"{drift} ATR", "alert" if _gone(preview) else ""),
+        "p.verdict": _text(text, tone, MEANINGS.get(preview.reason, "")),
+    }
+
+
+def typed(preview: Preview | None) -> Cells:
+    """Return the size that a person must type where real money is traded."""
+    return {"l.typed": _text(f"{preview.lots:g}" if preview else DASH)}
+
+
+def _gone(preview: Preview) -> bool:
+    return preview.checks.get(DenyReason.PRICE_COLLAR.value) == "failed"
+
+
+# --- 2: the risk strip ----------------------------------------------------------------------------
+
+
+def chips(preview: Preview | None) -> Cells:
+    """Return a chip for each group of checks: agreed, objecting with its rules, or not asked."""
+    return {f"chip.{name}": _chip(name, rules, preview) for name, rules in GROUPS.items()}
+
+
+def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Row:
+    found = {rule: preview.checks.get(rule, "not asked") for rule in rules} if preview else {}
+    failed = [rule for rule, outcome in found.items() if outcome == "failed"]
+    outcome = "failed" if failed else "ok" if "ok" in found.values() else "not asked"
+    glyph, tone = SIGNS[outcome]
+    words = f"{glyph} {name}" + (f": {', '.join(failed)}" if failed else "")
+    meant = "; ".join(MEANINGS[rule] for rule in failed) or f"{outcome}: {', '.join(rules)}"
+    return _text(words, tone, meant)
+
+
+def every_check(preview: Preview | None) -> list[Row]:
+    """Return each check with its outcome and its meaning, for the disclosure."""
+    rows = []
+    for rule, outcome in (preview.checks if preview else {}).items():
+        glyph, tone = SIGNS[outcome]
+        mark = Mark(glyph, outcome, tone)
+        rows.append({"rule": rule, "mark": mark, "meaning": MEANINGS.get(rule, "")})
+    return rows
+
+
+# --- 3: the ladder --------------------------------------------------------------------------------
+
+RUNGS: Final = ("stop", "entry", "target")
+
+
+def ladder(
+    row: Mapping[str, Any],
+    preview: Preview | None,
+    profile: Profile | None,
+    spec: SymbolSpec | None,
+) -> Cells:
+    """Return prices, distances in ATR and R, money of each level, and what is risked at all.
+
+    They are those of now; without a preview, those that were proposed.
+    """
+    at, lots = (preview.levels, preview.lots) if preview else _proposed(row)
+    size = {"l.lots": _text(figures.plain(lots, 2))}
+    if at is None or profile is None or spec is None:
+        why = "this order only closes" if at is None else "the desk does not know the symbol"
+        names = [f"l.{rung}.{part}" for rung in RUNGS for part in ("price", "atr", "r", "cash")]
+        return size | {name: _text(DASH, "", why) for name in (*names, "l.cash")}
+    cells: Cells = {}
+    for rung in RUNGS:
+        cells |= _rung(rung, at, lots, spec)
+    lost = float(loss_of_one(at, spec)) * lots
+    share = f"{lost / profile.risk.capital:.2%} of capital"
+    return cells | size | {"l.cash": _text(f"{figures.plain(lost, 2)} ({share})")}
+
+
+def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
+    price: float = getattr(at, name)
+    moved = (price - at.entry) * (1 if at.target > at.entry else -1)
+    told = {"price": figures.plain(price, spec.digits), "atr": DASH, "r": DASH, "cash": DASH}
+    if name != "entry":
+        told["atr"] = figures.signed(moved / at.atr, 2)
+        told["r"] = figures.signed(moved / abs(at.entry - at.stop), 2)
+        told["cash"] = figures.signed(moved / spec.tick_size * spec.tick_value * lots, 2)
+    return {f"l.{name}.{part}": _text(text) for part, text in told.items()}
+
+
+def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
+    """Return levels and lots as they were proposed."""
+    drafts = [mapping(draft) for draft in json.loads(row["drafts"])]
+    first: Row = max(drafts, key=lambda draft: draft.get("kind") == "open", default={})
+    at, lots = mapping(first.get("levels")), figures.number(first.get("lots")) or 0.0
+    return (Levels(**{name: at[name] for name in (*RUNGS, "atr")}) if at else None), lots
+
+
+# --- 4: the panel ---------------------------------------------------------------------------------
+
+
+def panel(record: Mapping[str, Any]) -> list[Row]:
+    """Return a row for each agent: who answered, how it leans, how sure, in one sentence."""
+    deliberation = mapping(record.get("deliberation"))
+    stances = mapping(mapping(deliberation.get("panel")).get("stances"))
+    people = reasoning.people(deliberation, record.get("calls"))
+    limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
+    known = {figures.title(name): value for name, value in stances.items()}
+    gate = figures.title(GATE)
+    return [_seat(one, known.get(one["title"]), limit, one["title"] == gate) for one in people]
+
+
+def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row:
+    spoke = person["mark"].word == "answered"
+    ruling = person.get("ruling")
+    said = person["reasoning"] if spoke else person["why_silent"]
+    missing = "the gate takes no side" if gate else "no stance is stored"
+    return {
+        "title": person["title"],
+        "mark": person["mark"],
+        "stance": cell(stance, 2, missing if spoke else person["mark"].word),
+        "bar": figures.signed_bar(stance),
+        "confidence": person["trust"] if spoke and not gate else DASH,
+        "word": person["confidence"],
+        "sentence": first_sentence(said, limit),
+        "whole": said,
+        "ruling": f"× {ruling['multiplier']}" if ruling else "",
+        "silent": not spoke,
+        "leans": spoke and figures.number(stance) is not None,
+    }
+
+
+def first_sentence(text: str, limit: int) -> str:
+    """Return the first sentence that says something, cut at a word when longer than `limit`."""
+    line = " ".join(figures.clean(text).split())
+    found = re.split(r"(?<=[.!?;])\s", line)
+    sentence = next((one for one in found if not EMPTY.fullmatch(one)), found[0])
+    if len(sentence) <= limit:
+        return sentence.rstrip(";")
+    return sentence[:limit].rsplit(" ", 1)[0].rstrip(",;:") + "…"
+
+
+# --- 5: why and why not ---------------------------------------------------------------------------
+
+
+def case(record: Mapping[str, Any], side: str) -> Row:
+    """Return what speaks for a side and against it, three points each, and what would refute it.
+
+    Each agent stands where its own numbers put it, whatever its role; nothing is said twice.
+    """
+    deliberation = mapping(record.get("deliberation"))
+    said = {str(report.get("agent_id")): report for report in reports(deliberation)}
+    champion = said.get(RESEARCHERS.get(side, ""), {})
+    against = _points(said, deliberation, OTHER.get(side, ""))
+    seen: set[str] = set()
+    return {
+        "why": _new(_points(said, deliberation, side), seen)[:BULLETS],
+        "why_not": _new([*against, *_doubts(record, deliberation)], seen)[:BULLETS],
+        "falsifiers": [first_sentence(text, 160) for text in agreement.falsifiers(champion)][
+            :BULLETS
+        ],
+    }
+
+
+def _new(points: Iterable[Row], seen: set[str]) -> list[Row]:
+    """Return the points that were not made yet, and note them as made."""
+    found = []
+    for point in points:
+        words = re.sub(r"\W+", " ", point["text"]).strip().casefold()
+        if words not in seen:
+            seen.add(words)
+            found.append(point)
+    return found
+
+
+def _points(
+    said: Mapping[str, Mapping[str, Any]], deliberation: Mapping[str, Any], side: str
+) -> list[Row]:
+    """Return the points of a side: its researcher's first, then the others', most sure first."""
+    towards = TOWARDS.get(side, 0)
+    stances = mapping(mapping(deliberation.get("panel")).get("stances"))
+    leaning = {name: _lean(name, said[name], stances) * towards for name in said if name != GATE}
+    own = RESEARCHERS.get(side, "")
+    order = sorted(
+        (name for name, lean in leaning.items() if lean > 0),
+        key=lambda name: (name != own, -leaning[name]),
+    )
+    most = {own: BULLETS - 1}
+    return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
+
+
+def _lean(name: str, report: Mapping[str, Any], stances: Mapping[str, Any]) -> float:
+    """Return how an agent leans: its stance, else its adjustments, else by a researcher's role."""
+    stance = figures.number(stances.get(name))
+    if stance is not None:
+        return stance
+    votes = [figures.number(vote) for vote in mapping(report.get("adjustments")).values()]
+    known = [vote for vote in votes if vote is not None]
+    if known:
+        return sum(known)
+    return float(next((TOWARDS[side] for side, one in RESEARCHERS.items() if one == name), 0))
+
+
+def _of(name: str, report: Mapping[str, Any], most: int) -> Iterable[Row]:
+    if not report or report.get("abstained"):
+        return
+    points = sequence(report.get("key_points")) or [report.get("reasoning")]
+    ids = [figures.clean(pair["id"], 60) for pair in map(_pair, sequence(report.get("evidence")))]
+    for place, text in enumerate(points[:most]):
+        words, cited = first_sentence(str(text or ""), 140), ids[place * IDS : (place + 1) * IDS]
+        if words:
+            yield {"who": figures.title(name), "text": words, "ids": cited}
+
+
+def _pair(item: Any) -> Row:
+    if isinstance(item, Mapping):
+        return {"id": item.get("id")}
+    return {"id": item[0] if isinstance(item, (list, tuple)) and item else item}
+
+
+def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Iterable[Row]:
+    """Yield what else speaks against an opening: the gate's reasons, where the desk disagrees."""
+    gate = mapping(record.get("gate"))
+    codes = [figures.clean(code, 60) for code in sequence(gate.get("reasons")) if code != "NONE"]
+    if codes:
+        size = figures.plain(gate.get("multiplier"), 2)
+        yield {"who": "Gate", "text": f"size × {size}: {', '.join(codes)}", "ids": []}
+    for text in sequence(mapping(deliberation.get("panel")).get("disagreements")):
+        words = figures.clean(text, 140).replace("_", " ")
+        yield {"who": "Disagreement", "text": words, "ids": []}
+
+
+# --- 6: the arithmetic ----------------------------------------------------------------------------
+
+
+def sums(record: Mapping[str, Any], multiplier: Any) -> Row:
+    """Return the steps from L1 to the verdict, which were cut, and what became of the size."""
+    deliberation = mapping(record.get("deliberation"))
+    known = {row["name"]: row for row in arithmetic.steps(record, deliberation)}
+    cut = [
+        figures.title(name)
+        for name, value in mapping(record.get("adjustments")).items()
+        if abs(figures.number(value) or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
+    ]
+    return {
+        "steps": [known[name] for name in SUMS if name in known],
+        "clamped": f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}" if cut else "none was cut",
+        "decision": arithmetic.decision_rows(record),
+        "headline": reasoning.headline(record),
+        "size": figures.plain(multiplier, 3),
+        "asked": any(not is_gate(report) for report in reports(deliberation)),
+    }
+
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+
+def told(row: Mapping[str, Any], now: datetime) -> Row:
+    """Return a proposal as plain JSON."""
+    names = (
+        "sid", "instance", "symbol", "timeframe", "bar_time", "verdict", "action", "price", "atr",
+        "multiplier", "created_at", "expires", "reason", "decided_at",
+    )  # fmt: skip
+    found = {name: row[name] for name in names}
+    return {**found, "state": standing(row, now), "drafts": json.loads(row["drafts"])}
+
+
+def foreseen(preview: Preview | None, trouble: str) -> Row:
+    """Return how approving would end now as plain JSON."""
+    if preview is None:
+        return {"state": None, "reason": trouble}
+    at = preview.levels
+    return {
+        "state": preview.state,
+        "reason": preview.reason,
+        "price": preview.price,
+        "drift_atr": preview.drift,
+        "lots": preview.lots,
+        "levels": {name: getattr(at, name) for name in (*RUNGS, "atr")} if at else None,
+        "checks": dict(preview.checks),
+    }
+
+
+def _text(text: str, tone: str = "", title: str = "") -> Row:
+    return {"text": text, "tone": tone, "title": title}

@@ -1,0 +1,385 @@
+"""Signals, positions, bridges and alarms as rows of a page, from decision to what came of it.
+
+Every state has its mark, every code its meaning. A number that is not known yet is a dash with the
+reason. Text that a broker or an Expert Advisor wrote passes through `figures.clean`. Pure functions
+over stored rows; reading them is left to `signals`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from torra.bridges.guards import GUARDS
+from torra.clock import parse
+from torra.config import SymbolSpec
+from torra.dashboard.record.stored import Row, mapping
+from torra.dashboard.trade import proposals
+from torra.errors import ConfigError
+from torra.exhibits import text as figures
+from torra.exhibits.text import DASH, Mark, cell
+from torra.verdict.risk_engine import Position
+from torra.verdict.trade_outcome import evolution_of, r_of
+
+Cells = dict[str, Row]
+
+STATES: Final[Mapping[str, Mark]] = {
+    "WAITING": Mark("◌", "waiting", "flat"),
+    "PENDING": Mark("◔", "pending", "note"),
+    "PUBLISHED": Mark("◑", "published", "note"),
+    "CLAIMED": Mark("◕", "claimed", "note"),
+    "PLACED": Mark("◉", "placed", "note"),
+    "UNKNOWN": Mark("?", "unknown", "alert"),
+    "PARTIAL": Mark("◒", "partly filled", "warn"),
+    "FILLED": Mark("●", "filled", "up"),
+    "CLOSED": Mark("◆", "closed", "note"),
+    "REJECTED": Mark("✕", "rejected", "warn"),
+    "EXPIRED": Mark("◷", "expired", "flat"),
+    "CANCELLED": Mark("∅", "cancelled", "flat"),
+    "UNKNOWN_NOT_SENT": Mark("⁇", "perhaps not sent", "alert"),
+    "NOT_SENT": Mark("○", "not sent", "flat"),
+}
+"""Every state of torra.verdict.signal_states, each with a glyph of its own."""
+
+STATE_MEANINGS: Final[Mapping[str, str]] = {
+    "WAITING": "an opening that waits until the position before it is closed",
+    "PENDING": "decided and stored; not handed to the bridge yet",
+    "PUBLISHED": "handed to the bridge; no answer yet",
+    "CLAIMED": "the other side has taken it",
+    "PLACED": "the order is at the broker and not executed yet",
+    "UNKNOWN": "it may or may not have reached the market: counts as a position, look it up",
+    "PARTIAL": "executed in part",
+    "FILLED": "executed: an opening is a position now",
+    "CLOSED": "the position has ended",
+    "REJECTED": "refused by a guard or by the broker",
+    "EXPIRED": "its time ran out before it was executed",
+    "CANCELLED": "taken back before it was executed",
+    "UNKNOWN_NOT_SENT": "the other side cannot tell whether it sent it, and did not repeat it",
+    "NOT_SENT": "found never to have reached the market",
+}
+
+CLOSINGS: Final[Mapping[str, str]] = {
+    "STOPPED": "the stop was hit",
+    "TARGET": "the target was hit",
+    "CLOSED": "closed by a signal or by hand",
+    "adopted": "the order of an earlier run was found and taken over",
+    "OVERTAKEN": "a newer decision took its place",
+}
+MEANINGS: Final[Mapping[str, str]] = {
+    **{guard.reason: guard.meaning for guard in GUARDS},
+    **CLOSINGS,
+    **proposals.MEANINGS,
+}
+"""What the code at the beginning of a detail means."""
+
+EVOLUTIONS: Final[Mapping[str, Mark]] = {
+    "Strengthened": Mark("↗", "strengthened", "up"),
+    "Weakened": Mark("↘", "weakened", "down"),
+    "Falsified": Mark("✕", "falsified", "down"),
+    "Realized": Mark("✓", "realized", "up"),
+    "Unknown": Mark("·", "undecided", "flat"),
+}
+OUTCOMES: Final[Mapping[str, Mark]] = {
+    "win": Mark("▲", "win", "up"),
+    "loss": Mark("▼", "loss", "down"),
+    "scratch": Mark("■", "scratch", "flat"),
+}
+
+ADVICE: Final[Mapping[str, str]] = {
+    "UNKNOWN": "Look in the terminal. If the order is there, leave it: comparing the books finds "
+    "it. If it never was, settle the signal.",
+    "PROFILE": "An instance does not run with the profile that is saved. Mend the file, then let "
+    "the desk take it on the page of the profile.",
+    "UNKNOWN_NOT_SENT": "Look in the terminal for this id. If there is a position, close it there; "
+    "then resume, which ends the alarm.",
+    "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "
+    "was, settle the signal.",
+    "EXTERNAL": "A position with our magic number that no signal explains. Close it in the "
+    "terminal or keep it knowingly; then resume.",
+    "LATE_EXECUTION": "The market executed what had ended here. Close the position in the terminal "
+    "or keep it knowingly; then resume.",
+    "UNPROTECTED": "The position has no stop at the broker. Set one in the terminal, or close it.",
+}
+"""What to do about an alarm, by its kind."""
+
+LOOK: Final = "Look in the terminal and in the log, then resume, which ends the alarm."
+SID: Final = re.compile(r"\bT[A-Z0-9_]{6,}\b")
+CODE: Final = re.compile(r"[A-Za-z_]+")
+FACTS: Final = 12
+DEFAULT_DIGITS: Final = 5
+
+COLUMNS: Final = (
+    "seq", "sid", "instance", "symbol", "timeframe", "bar_time", "kind", "side", "lots", "entry",
+    "stop", "target", "decided_at", "expires", "state", "detail", "bridge", "ticket", "price",
+    "filled_lots", "opened_at", "close_price", "closed_at", "profit", "r_multiple",
+    "close_reason", "outcome", "evolution",
+)  # fmt: skip
+"""What the file has of each signal."""
+
+
+def state_mark(state: Any) -> Mark:
+    """Return the mark of a signal's state."""
+    return STATES.get(str(state)) or figures.mark(state)
+
+
+def explain(detail: Any) -> str:
+    """Return what the code at the beginning of a detail means; empty when it is none of ours."""
+    found = CODE.match(str(detail or ""))
+    return MEANINGS.get(found[0], "") if found else ""
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+def signal_row(row: Mapping[str, Any], digits: int) -> Row:
+    """Return a signal from its decision to what came of it."""
+    ended = row["state"] == "CLOSED"
+    detail = row["close_reason"] if ended else row["detail"]
+    not_yet = "a close has no result of its own" if row["kind"] == "close" else "not closed"
+    return {
+        "sid": figures.clean(row["sid"], 40),
+        "instance": row["instance"],
+        "timeframe": row["timeframe"],
+        "bar_time": row["bar_time"],
+        "name": figures.clean(f"{row['instance']} {row['timeframe']}", 60),
+        "decided": figures.moment(row["decided_at"]),
+        "kind": figures.clean(row["kind"], 10),
+        "side": figures.mark(row["side"]),
+        "lots": figures.plain(row["lots"], 2),
+        "filled_lots": figures.plain(_filled(row), 2),
+        "entry": figures.plain(row["entry"], digits),
+        "fill": figures.plain(row["price"], digits),
+        "stop": figures.plain(row["stop"], digits),
+        "target": figures.plain(row["target"], digits),
+        "exit": figures.plain(row["close_price"], digits),
+        "state": state_mark(row["state"]),
+        "state_meaning": STATE_MEANINGS.get(str(row["state"]), ""),
+        "detail": figures.clean(detail, 200),
+        "meaning": explain(detail),
+        "profit": cell(row["profit"] if ended else None, 2, not_yet),
+        "r": cell(row["r_multiple"] if ended else None, 2, not_yet),
+        "outcome": OUTCOMES.get(str(row["outcome"])),
+        "evolution": EVOLUTIONS.get(str(row["evolution"])),
+        "bridge": figures.clean(row["bridge"], 60),
+        "ticket": figures.clean(row["ticket"], 40) or DASH,
+        "expires": figures.moment(row["expires"]),
+        "opened": figures.moment(row["opened_at"]),
+        "closed": figures.moment(row["closed_at"]),
+    }
+
+
+def _filled(row: Mapping[str, Any]) -> Any:
+    """Return the lots that were executed; a whole fill without a size of its own is all."""
+    whole = row["state"] in ("FILLED", "CLOSED") and row["price"] is not None
+    return row["lots"] if row["filled_lots"] is None and whole else row["filled_lots"]
+
+
+def step_rows(events: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the steps of a signal, oldest first, with the time since the one before."""
+    rows: list[Row] = []
+    before: datetime | None = None
+    for event in events:
+        at = _moment(event["at"])
+        waited = None if at is None or before is None else (at - before).total_seconds()
+        rows.append(
+            {
+                "from": state_mark(event["from_state"]) if event["from_state"] else None,
+                "to": state_mark(event["to_state"]),
+                "detail": figures.clean(event["detail"], 300),
+                "meaning": explain(event["detail"])
+                or STATE_MEANINGS.get(str(event["to_state"]), ""),
+                "at": figures.moment(event["at"], seconds=True),
+                "after": figures.span(waited),
+            }
+        )
+        before = at
+    return rows
+
+
+def thesis_rows(text: Any) -> list[Row]:
+    """Return plan beside result of a closed trade; empty before its end."""
+    told = mapping(_json(text))
+    pairs = (
+        ("Stop, % of the entry", "planned_stop_pct", 2),
+        ("Target, % of the entry", "planned_target_pct", 2),
+        ("Result, % of the fill", "realized_pct", 2),
+        ("Planned R", "planned_r", 2),
+        ("Result in R", "r_multiple", 2),
+        ("R lost at the fill", "slipped_r", 2),
+        ("Hours held", "hours_held", 2),
+        ("Profit", "profit", 2),
+    )
+    return [
+        {"name": name, "value": cell(told.get(key), places)}
+        for name, key, places in pairs
+        if key in told
+    ]
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+
+def position_row(held: Position, opening: Mapping[str, Any], digits: int) -> Row:
+    """Return what of a position does not change from look to look."""
+    known = opening or {"state": held.state, "timeframe": "", "bar_time": None}
+    return {
+        "sid": figures.clean(held.signal_id, 40),
+        "instance": held.instance,
+        "timeframe": known["timeframe"],
+        "bar_time": known["bar_time"],
+        "name": figures.clean(held.instance, 40),
+        "side": figures.mark(held.side),
+        "lots": figures.plain(held.lots, 2),
+        "entry": figures.plain(held.entry, digits),
+        "stop": figures.plain(held.stop, digits),
+        "target": figures.plain(held.target, digits),
+        "state": Mark("↩", "closing", "warn")
+        if held.state == "CLOSING"
+        else state_mark(held.state),
+        "opened": figures.moment(held.opened_at),
+    }
+
+
+def position_cells(
+    held: Position,
+    opening: Mapping[str, Any],
+    spec: SymbolSpec | None,
+    now: datetime,
+    price: float | None,
+    trouble: str,
+    spread: float | None,
+) -> Cells:
+    """Return what a close now would bring: a long leaves at the bid, a short pays the spread."""
+    key = f"pos.{held.signal_id}"
+    filled = opening.get("price") is not None
+    age = {f"{key}.age": _text(figures.span((now - held.opened_at).total_seconds()))}
+    if not filled or price is None or spec is None:
+        why = "not filled yet" if not filled else trouble or "the desk does not know the symbol"
+        missing = {name: _text(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
+        return age | {f"{key}.{name}": told for name, told in missing.items()}
+    leave = price if held.side == "LONG" else price + (spec.spread if spread is None else spread)
+    gain = leave - held.entry if held.side == "LONG" else held.entry - leave
+    money = gain / spec.tick_size * spec.tick_value * held.lots
+    r = r_of(held.side, held.entry, leave, held.stop, held.target)
+    thesis = EVOLUTIONS[evolution_of(opening, leave)]
+    return age | {
+        f"{key}.leave": _text(figures.plain(leave, spec.digits)),
+        f"{key}.profit": cell(money, 2),
+        f"{key}.r": cell(r, 2),
+        f"{key}.evolution": _text(thesis.text, thesis.tone),
+    }
+
+
+# --- bridges, alarms, states ----------------------------------------------------------------------
+
+
+def bridge_row(row: Mapping[str, Any], used: Iterable[str]) -> Row:
+    """Return a bridge: whether it is ready, why not, what it last said of the account."""
+    deny = figures.clean(row["deny"], 40)
+    ready = Mark("●", "ready", "note")
+    facts = mapping(_json(row["facts"]))
+    return {
+        "name": figures.clean(row["name"], 60),
+        "used": row["name"] in tuple(used),
+        "mark": Mark("✕", deny, "alert") if deny else ready,
+        "meaning": explain(deny),
+        "detail": figures.clean(row["detail"], 300),
+        "facts": [
+            {"name": figures.title(str(name)), "value": figures.loose(value)}
+            for name, value in list(facts.items())[:FACTS]
+        ],
+    }
+
+
+def bridge_cells(row: Mapping[str, Any], place: int, real_now: datetime) -> Cells:
+    """Return how long ago books were compared and the bridge was noted, real time."""
+    ages = {}
+    for name in ("reconciled_at", "at"):
+        at = _moment(row[name])
+        age = None if at is None else (real_now - at).total_seconds()
+        ages[f"bridge.{place}.{name}"] = _text(
+            "never" if age is None else f"{figures.span(age)} ago",
+            "warn" if age is None or age > OLD_SECONDS else "",
+            figures.moment(row[name], seconds=True),
+        )
+    return ages
+
+
+OLD_SECONDS: Final = 180.0
+"""Books are compared every minute; older than three of them is worth a look."""
+
+
+def alarm_row(row: Mapping[str, Any]) -> Row:
+    """Return an alarm with what to do about it and the signal that it names."""
+    kind = figures.clean(row["kind"], 40)
+    named = SID.search(f"{row['key']} {row['detail']}")
+    return {
+        "kind": kind,
+        "detail": figures.clean(row["detail"], 300),
+        "at": figures.moment(row["at"], seconds=True),
+        "ended": figures.moment(row["ended_at"], seconds=True) if row["ended_at"] else "",
+        "advice": ADVICE.get(kind, LOOK),
+        "sid": named[0] if named else "",
+    }
+
+
+def state_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the history of the trading state."""
+    return [
+        {
+            "mark": figures.mark(row["state"]),
+            "reason": figures.clean(row["reason"], 300) or "no reason was given",
+            "at": figures.moment(row["at"], seconds=True),
+        }
+        for row in rows
+    ]
+
+
+# --- as a file ------------------------------------------------------------------------------------
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return signals as CSV; text that a spreadsheet would take for a formula is quoted off."""
+    told = io.StringIO()
+    writer = csv.writer(told, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([figures.sheet_cell(row[name], 1000) for name in COLUMNS])
+    return told.getvalue()
+
+
+def digits_of(spec: SymbolSpec | None) -> int:
+    """Return the decimals of a symbol's prices."""
+    return DEFAULT_DIGITS if spec is None else int(spec.digits)
+
+
+def spec_of(profile: Any, symbol: str) -> SymbolSpec | None:
+    """Return a symbol's terms; None where the profile does not have them."""
+    try:
+        spec: SymbolSpec = profile.symbol(symbol)
+    except (ConfigError, AttributeError):
+        return None
+    return spec
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return parse(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _json(text: Any) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _text(text: str, tone: str = "", title: str = "") -> Row:
+    return {"text": text, "tone": tone, "title": title}

@@ -1,0 +1,51 @@
+"""What stands behind the pages besides the view: the desk's home, its database and its settings.
+
+Pages that show more than the view tells (signals, cost, profiles, health) and commands that change
+something take it from here. `desk` is the desk that runs in this process, or one that only looks
+(torra.dashboard.view.looking_desk) in a host that runs none; `adopt` hands a running desk a profile
+that was changed, and is None where no desk runs here: the desk's own process then sees the change
+at its next start; `kill_switch` is the one that a desk in this process asks before anything goes
+out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has no
+backing; its pages say so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torra.config import DeskSettings, Profile
+from torra.dashboard.view.stream_slots import Slots
+
+if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.dashboard.view.desk_view import RunningDesk
+    from torra.desk.event_stream import EventStream
+    from torra.trading.kill_switch import KillSwitch
+
+
+@dataclass(frozen=True)
+class Backing:
+    """A desk's files and database, as the pages of one app use them."""
+
+    home: Path
+    database: Database
+    settings: DeskSettings
+    desk: RunningDesk
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    adopt: Callable[[str, Profile], None] | None = None
+    """Give the running desk a profile by its name; raises ConfigError when it cannot take it."""
+    events: EventStream | None = None
+    """The events of the desk that runs here; None where none does: then readers look for them."""
+    slots: Slots = field(default_factory=Slots)
+    """How many streams may be held open."""
+    kill_switch: KillSwitch | None = None
+    """What the desk that runs here obeys; None where none does."""
+
+    def now(self) -> datetime:
+        """Return the desk's time."""
+        return self.desk.clock.now()

@@ -1,0 +1,412 @@
+"""What the pages may ask the desk: a protocol, and the view of it that reads the database.
+
+A view only reads. It returns plain dicts (times as ISO text with Z, numbers as they are stored,
+None for what is not known), so that a page can be shown from a script in a test just as well. What
+the database cannot answer raises StoreUnavailable, which the pages turn into one clear page.
+Formatting is left to `figures` and `screens`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from torra import clock as clocks
+from torra.config import DeskSettings, Instance, Profile, SymbolSpec
+from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.view import stream_reading
+from torra.dashboard.view.stream_reading import StreamReading
+from torra.errors import ConfigError
+from torra.verdict import sentiment_rules
+from torra.verdict.risk_engine import TARGET_R, Position
+
+if TYPE_CHECKING:
+    from instance_database import Database, TickKey
+
+DEBATE_SECONDS: Final = 900
+"""Real seconds after its beginning in which a debate may go on: an older one was left behind."""
+
+LISTED: Final = stream_reading.LISTED
+
+MARKOV_TICKS: Final = 500
+"""Newest ticks from which moves between states are counted, as the brain counts them."""
+
+COST_WINDOW: Final = timedelta(hours=1)
+
+
+class DeskView(Protocol):
+    """The data source of the pages."""
+
+    def desk(self) -> Row:
+        """Return the state strip.
+
+        demo, rate (how many times faster than real time, None for a desk in real time), now,
+        real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
+        ceiling (USD), blocks (providers that are not asked for now: provider, reason, until),
+        waiting (proposals that wait for a person), waiting_by (how many, by instance), alarms
+        (that stand: key, kind, detail, at).
+        """
+        ...
+
+    def overview(self) -> Row:
+        """Return {"desk", "instances": [...], "debates": [...]}.
+
+        An instance: instance, symbol, feed, digits, timeframes, thresholds, latest (the newest of
+        its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
+        (of the newest record what stream_reading.brief keeps) or None, history (consensus, oldest
+        first), next_close, next_in_seconds (real), age_seconds (desk) or None, stale, skipped
+        (newest skip since the newest tick) or None, quiet, newest_bar (while there is no tick). A
+        debate that runs now, newest first: stream_id, instance, timeframe, bar_time, at.
+
+        A position has besides its own fields `profit`, `r_multiple` and `leave`: what closing it at
+        the newest close would bring and at which price, None while it is not filled. `changes` is
+        {"changed", "all"}: verdicts that the agents changed. `quiet` is {"count", "from", "to"},
+        the closes without a bar since the newest tick, when nothing else happened since; else None.
+        """
+        ...
+
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Row | None:
+        """Return one stream, or None when the desk has no such stream.
+
+        {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
+        bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN of their
+        records), trades, skipped, previous and next (names of the neighbouring instances), changes
+        (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}. `latest` is a tick as
+        the overview has it. A trade is a row of its signal: entry was planned, price filled.
+        `markov`: state, duration (ticks), counts (from and to, in the order of
+        sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
+        and state, oldest first).
+        """
+        ...
+
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+        """Return everything of one tick, or None when there is none.
+
+        The journal record with "deliberation", "calls", "digits", "desk", "previous" and "next"
+        (bar times), and "outcomes": by the id of each of its signals that signal's row as it is
+        now, a close's with "closed", the row of the opening that it ended; "headlines": its news
+        items that are stored, strangers' words. A skipped tick has only its key and "skipped"
+        {reason, detail}.
+        """
+        ...
+
+
+class RunningDesk(Protocol):
+    """What the view asks of the desk that runs in this process (torra.desk.schedule.Desk)."""
+
+    @property
+    def clock(self) -> clocks.Clock:
+        """The desk's clock; a desk that takes over goes on with another one."""
+        ...
+
+    @property
+    def stations(self) -> Mapping[str, Any]:
+        """By instance, each with its instance and its profile."""
+        ...
+
+    @property
+    def active(self) -> bool:
+        """Whether this process holds the lease."""
+        ...
+
+
+class DatabaseView:
+    """The desk as its database tells it, to the pages of the process that runs it."""
+
+    def __init__(self, database: Database, settings: DeskSettings, desk: RunningDesk) -> None:
+        self._database = database
+        self._settings = settings
+        self._desk = desk
+        self._version = version()
+        self._streams = StreamReading(database)
+
+    @property
+    def _clock(self) -> clocks.Clock:
+        return self._desk.clock  # a desk that takes over goes on with another clock
+
+    def _profile(self, one: Instance) -> Profile:
+        found: Profile = self._desk.stations[one.id].profile  # it may be changed while it runs
+        return found
+
+    def desk(self) -> Row:
+        """Return the state strip."""
+        clock = self._clock
+        real = clock.real_now()
+        states = self._database.trading_states(1)
+        budgets = {one.profile: self._profile(one).agents for one in self._settings.instances}
+        waiting = Counter(self._database.waiting())
+        return {
+            "demo": clock.accelerated,
+            "rate": clock.rate if clock.accelerated else None,
+            "now": clocks.iso(clock.now().replace(microsecond=0)),
+            "real_now": clocks.iso(real.replace(microsecond=0)),
+            "role": "ACTIVE" if self._desk.active else "STANDBY",
+            "trading_state": states[0]["state"] if states else "ACTIVE",
+            "trading_reason": states[0]["reason"] if states else "",
+            "version": self._version,
+            "cost_hour": self._database.spent_together(list(budgets), real - COST_WINDOW),
+            "ceiling": sum(agents.max_api_cost_per_hour for agents in budgets.values()),
+            "waiting": waiting.total(),
+            "waiting_by": dict(waiting),
+            "alarms": self._database.alarms(limit=5),
+            "blocks": [
+                row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
+            ],
+        }
+
+    def overview(self) -> Row:
+        """Return every instance with its streams."""
+        every = self._settings.instances
+        names = [one.id for one in every]
+        tallies = self._database.verdict_tallies(names)
+        streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
+        read = self._streams.read(streams, self._clock, tallies)
+        held = {position.instance: position for position in self._database.positions()}
+        return {
+            "desk": self.desk(),
+            "debates": self._debates(),
+            "instances": [
+                {
+                    **self._names(one),
+                    **_of_instance([read[one.id, timeframe] for timeframe in one.timeframes]),
+                    "position": self._position(one, held.get(one.id)),
+                    "changes": _changes(tallies, [(one.id, name) for name in one.timeframes]),
+                }
+                for one in every
+            ],
+        }
+
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Row | None:
+        """Return one stream with its bars, ticks and trades."""
+        found = self._find(instance, timeframe)
+        if found is None:
+            return None
+        key = (found.id, timeframe)
+        tallies = self._database.verdict_tallies([found.id])
+        stream = self._streams.read([key], self._clock, tallies)[key]
+        ticks = self._streams.listed(key, limit, stream["key"], tallies.get(key, (0, 0))[1])
+        oldest = str(ticks[-1]["bar_time"]) if ticks else ""
+        return {
+            "desk": self.desk(),
+            **self._names(found),
+            **stream,
+            "latest": stream["tick"],
+            "position": self._position(found, self._database.position(found.id)),
+            "changes": _changes(tallies, [key]),
+            "bars": self._bars(found.id, timeframe, limit),
+            "ticks": ticks,
+            "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
+            "skipped": self._database.skips_from(*key, oldest, limit),
+            "markov": self._markov(found, timeframe),
+            "debates": [one for one in self._debates() if one["instance"] == found.id],
+            **self._beside(found),
+        }
+
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+        """Return the whole record of one tick."""
+        found = self._find(instance, timeframe)
+        if found is None:
+            return None
+        moment = clocks.parse(bar_time)
+        at = clocks.iso(moment)
+        record = self._database.tick(_key(found.id, timeframe, moment))
+        known = record or self._skip_at(found.id, timeframe, at)
+        if known is None:
+            return None
+        before, after = self._database.beside(found.id, timeframe, at)
+        return {
+            **known,
+            "desk": self.desk(),
+            "digits": self._digits(found),
+            "outcomes": self._outcomes(known),
+            "headlines": self._headlines(known),
+            "previous": before,
+            "next": after,
+        }
+
+    def _debates(self) -> list[Row]:
+        since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
+        running = []
+        for row in self._database.running_debates(since):
+            instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
+            told = {"instance": instance, "timeframe": timeframe, "bar_time": bar_time}
+            running.append({"stream_id": row["stream_id"], "at": row["at"], **told})
+        return running
+
+    def _markov(self, one: Instance, timeframe: str) -> Row:
+        rows = self._database.consensus_history(one.id, timeframe, MARKOV_TICKS)
+        settings = self._profile(one).markov
+        history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
+        view = sentiment_rules.markov(history, timeframe, settings)
+        return {
+            "state": view.state,
+            "duration": view.duration,
+            "counts": [list(row) for row in view.counts],
+            "next": dict(view.next_probabilities),
+            "smoothing": settings.smoothing,
+            "cut_points": list(settings.cut_points),
+            "history": [
+                {
+                    "close_time": row["close_time"],
+                    "state": sentiment_rules.state(row["consensus"], settings.cut_points),
+                }
+                for row in rows
+            ],
+        }
+
+    def _names(self, one: Instance) -> Row:
+        thresholds = self._profile(one).thresholds
+        return {
+            "instance": one.id,
+            "symbol": one.symbol,
+            "feed": one.feed,
+            "digits": self._digits(one),
+            "timeframes": list(one.timeframes),
+            "thresholds": {"buy": thresholds.buy, "sell": thresholds.sell},
+        }
+
+    def _digits(self, one: Instance) -> int | None:
+        spec = self._spec(one)
+        return None if spec is None else int(spec.digits)
+
+    def _spec(self, one: Instance) -> SymbolSpec | None:
+        try:
+            return self._profile(one).symbol(one.symbol)
+        except ConfigError:
+            return None
+
+    def _position(self, one: Instance, held: Position | None) -> Row | None:
+        if held is None:
+            return None
+        opening = self._database.signal(held.signal_id) or {}
+        filled = opening.get("price") is not None
+        gain = _gain(held, self._newest_close(one) if filled else None, self._spec(one))
+        return {**_plain(held), **gain}
+
+    def _newest_close(self, one: Instance) -> float | None:
+        newest: tuple[str, float] | None = None
+        for timeframe in one.timeframes:
+            bar = self._database.last_close(one.id, timeframe, self._clock.now())
+            if bar is not None:
+                end = clocks.iso(clocks.parse(bar[0]) + clocks.duration(timeframe))
+                newest = max(newest or (end, bar[1]), (end, bar[1]))
+        return newest[1] if newest else None
+
+    def _outcomes(self, record: Row) -> dict[str, Row]:
+        listed = sequence(record.get("signals")) or [record.get("signal")]
+        found = {}
+        for sid in [mapping(signal).get("sid") for signal in listed]:
+            row = self._database.signal(str(sid)) if sid else None
+            if row:
+                ended = self._database.signal(row["closes"]) if row.get("closes") else None
+                found[str(sid)] = {**row, "closed": ended}
+        return found
+
+    def _headlines(self, record: Row) -> list[Row]:
+        items = map(mapping, sequence(mapping(record.get("news")).get("items")))
+        ids = [str(item["id"]) for item in items if item.get("id")]
+        return [_plain(item) for item in self._database.news_items(ids)]
+
+    def _find(self, name: str, timeframe: str) -> Instance | None:
+        for one in self._settings.instances:
+            if one.id == name and timeframe in one.timeframes:
+                return one
+        return None
+
+    def _bars(self, instance: str, timeframe: str, limit: int) -> list[Row]:
+        now = self._clock.now()
+        rows = self._database.newest_bars(instance, timeframe, as_of=now, limit=limit)
+        names = ("open", "high", "low", "close", "volume")
+        return [{"time": row["bar_time"], **{name: row[name] for name in names}} for row in rows]
+
+    def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+        row = self._database.tick_state(instance, timeframe, bar_time)
+        if row is None or row["state"] != "skipped":
+            return None
+        return {
+            "instance": instance,
+            "timeframe": timeframe,
+            "bar_time": bar_time,
+            "skipped": {"reason": row["reason"], "detail": row["detail"]},
+        }
+
+    def _beside(self, found: Instance) -> Row:
+        names = [one.id for one in self._settings.instances]
+        return neighbours(names, found.id)
+
+
+@cache
+def version() -> str:
+    """Return the installed version of Torra, empty when it runs without being installed."""
+    try:
+        return metadata.version("torra")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def neighbours(ordered: list[str], wanted: str) -> Row:
+    """Return the entries before and after one that need not be there itself."""
+    place = ordered.index(wanted) if wanted in ordered else bisect_left(ordered, wanted)
+    after = place + (wanted in ordered)
+    return {
+        "previous": ordered[place - 1] if place > 0 else None,
+        "next": ordered[after] if after < len(ordered) else None,
+    }
+
+
+def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
+    """Return what closing now would bring: a long leaves at the bid, a short pays the spread.
+
+    Money is counted as the brain's memory does (instance_database), R as the books do at the end.
+    """
+    if price is None or spec is None:
+        return {"profit": None, "r_multiple": None, "leave": None}
+    leave = price if held.side == "LONG" else price + spec.spread
+    gain = leave - held.entry if held.side == "LONG" else held.entry - leave
+    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    return {
+        "profit": gain / spec.tick_size * spec.tick_value * held.lots,
+        "r_multiple": gain / risk if risk else None,
+        "leave": leave,
+    }
+
+
+def _of_instance(streams: list[Row]) -> Row:
+    """Return an instance's streams and the newest tick of them all."""
+    records = [stream["tick"] for stream in streams if stream["tick"]]
+    latest = max(records, key=lambda record: record["as_of"], default=None)
+    return {"streams": streams, "latest": latest}
+
+
+def _changes(
+    tallies: Mapping[tuple[str, str], tuple[int, int]], streams: Iterable[tuple[str, str]]
+) -> Row:
+    """Return how many verdicts of some streams the agents changed, and how many there are."""
+    found = [tallies.get(stream, (0, 0)) for stream in streams]
+    return {"changed": sum(one[0] for one in found), "all": sum(one[1] for one in found)}
+
+
+def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:
+    from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
+
+    return TickKey(instance, timeframe, moment)
+
+
+def _plain(value: Any) -> Any:
+    """Return a record as a dict with ISO times."""
+    if value is None:
+        return None
+    pairs: Iterable[tuple[str, Any]]
+    if is_dataclass(value) and not isinstance(value, type):
+        pairs = asdict(value).items()
+    elif isinstance(value, Mapping):
+        pairs = value.items()
+    else:
+        raise TypeError(f"no record: {type(value).__name__}")
+    return {name: clocks.iso(item) if isinstance(item, datetime) else item for name, item in pairs}

@@ -1,0 +1,105 @@
+"""A desk that only looks: the pages' source in a host's process, where no desk runs.
+
+It reads a home as the desk's own process leaves it: the profiles that were applied last, the lease,
+and where the desk's clock stands. It starts nothing, claims nothing and writes nothing but what a
+person orders on a page. While a desk works, its clock goes on at the desk's pace; when none does,
+time stands still where the last one stopped, and the pages say that nothing runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
+from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile, validate
+from torra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+PROFILE_SECONDS: Final = 5.0
+"""How long a profile that was read is taken for the one that is applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """An instance as a looking desk knows it."""
+
+    instance: Instance
+    profile: Profile
+
+
+class LookingDesk:
+    """What the pages ask of a desk (view.desk_view.RunningDesk), without running one."""
+
+    def __init__(self, home: Path, settings: DeskSettings, database: Database) -> None:
+        self._home = home
+        self._settings = settings
+        self._database = database
+        self._sample = any(item.feed == "sample" for item in settings.instances)
+        self._system = System()
+        self._read: tuple[float, Mapping[str, Any]] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether some desk holds the lease now."""
+        row = self._database.lease()
+        return bool(row and row["alive"])
+
+    @property
+    def clock(self) -> Clock:
+        """The desk's clock as its last sign of life told it."""
+        if not self._sample:
+            return self._system
+        stood, row = self._database.desk_time(), self._database.lease()
+        if stood is None:
+            return self._system
+        if not row or not row["alive"] or row["desk_time"] is None:
+            return _Stopped(stood)
+        since = self._system.real_now() - parse(row["renewed_at"])
+        return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
+
+    @property
+    def stations(self) -> Mapping[str, Any]:
+        """By instance, each with the profile that was applied last."""
+        now = self._system.monotonic()
+        if self._read is None or now - self._read[0] > PROFILE_SECONDS:
+            found = {item.id: Sight(item, self._profile(item)) for item in self._settings.instances}
+            self._read = (now, found)
+        return self._read[1]
+
+    def _profile(self, instance: Instance) -> Profile:
+        applied = self._database.applied_profile(instance.id)
+        if applied is not None:
+            try:
+                return validate(Profile, json.loads(applied["profile"]), "the applied profile")
+            except (ConfigError, ValueError):  # applied by another version: the file is the truth
+                pass
+        return load_profile(instance.profile, self._home)
+
+
+class _Stopped(Simulated):
+    """The clock of a sample desk that does not run."""
+
+    accelerated = True
+
+
+def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
+    """Open a home to look at it; raises ConfigError when no desk has run there yet.
+
+    The database is brought up to date as at any start.
+    """
+    from torra.desk import wiring  # noqa: PLC0415  the pages load the database only where they read one
+
+    if not (home / wiring.DATABASE).is_file():
+        raise ConfigError(
+            f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
+            "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
+        )
+    settings = load_desk(home)
+    database = wiring.open_database(home)
+    return settings, database, LookingDesk(home, settings, database)

@@ -1,0 +1,113 @@
+"""What every screen uses to answer: the state of its app, the page around its figures, addresses.
+
+`page` renders a template of ours with the desk's strip, the menu, the visitor's scope and the token
+that forms must carry. Nothing is read here but the state of the app and the visitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from flask import abort, current_app, g, render_template, url_for
+
+from torra.config import DeskSettings
+from torra.dashboard.doors.access import Access, Visitor
+from torra.dashboard.record.stored import Row
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DeskView
+from torra.exhibits import text as figures
+
+EXTENSION: Final = "torra_agents"
+"""Name of the blueprint and key of the state in `app.extensions`."""
+
+REFRESH_SECONDS: Final = 3
+SERVER_CLOCK: Final = "new_york+7"
+"""Wall clock of most brokers' servers; a desk with a channel has that channel's."""
+
+MENU: Final = (
+    ("overview", "Overview", "d"),
+    ("approvals", "Approvals", "a"),
+    ("signals", "Signals", "s"),
+    ("watching", "Debates", "w"),
+    ("costs", "Cost", "c"),
+    ("profiles", "Profiles", "p"),
+    ("replays", "Replays", "r"),
+    ("health", "Health", "h"),
+    ("help", "Help", "i"),
+)
+"""Endpoint, word and key (after g) of every screen in the menu."""
+
+SHORT: Final = {
+    "price_action": "Price action",
+    "key_levels": "Key levels",
+    "momentum": "Momentum",
+    "structure": "Structure",
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """What the pages of one app know."""
+
+    desk_view: DeskView
+    access: Access
+    backing: Backing | None = None
+    trusted_hosts: tuple[str, ...] = ()
+    vendor: Mapping[str, Any] = field(default_factory=dict)
+    remote: bool = False
+    """Whether the pages are served to other machines: a banner says so."""
+
+
+def state() -> State:
+    """Return the state of the app that answers this request."""
+    found: State = current_app.extensions[EXTENSION]
+    return found
+
+
+def desk_view() -> DeskView:
+    """Return the data source of the app that answers this request."""
+    return state().desk_view
+
+
+def backing() -> Backing:
+    """Return what stands behind the pages; 404 where there is only a view."""
+    return state().backing or abort(404)
+
+
+def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
+    """Return the address of a tick's page."""
+    return url_for(f"{EXTENSION}.tick", instance=instance, timeframe=timeframe, bar_time=bar_time)
+
+
+def page(template: str, desk: Row | None = None, **context: Any) -> str:
+    """Render one of our templates with what all of them use.
+
+    `endpoints` are those that a visitor's page may link to; `ordered` says whether a desk stands
+    behind the pages that can be given orders.
+    """
+    known = state()
+    visitor: Visitor | None = g.get("torra_visitor")
+    return render_template(
+        f"torra_agents/{template}",
+        desk=desk,
+        fig=figures,
+        short=SHORT,
+        refresh=REFRESH_SECONDS,
+        vendor=known.vendor,
+        menu=MENU,
+        visitor=visitor,
+        csrf=known.access.csrf(visitor) if visitor and visitor.session else "",
+        server_clock=server_clock(known.backing.settings if known.backing else None),
+        remote=known.remote,
+        endpoints=current_app.view_functions if visitor else {},
+        ordered=known.backing is not None,
+        **context,
+    )
+
+
+def server_clock(settings: DeskSettings | None) -> str:
+    """Return the wall clock of the broker, as the pages' time switch shows it."""
+    clocks = [channel.server_clock for channel in settings.channels.values()] if settings else []
+    return clocks[0] if clocks else SERVER_CLOCK

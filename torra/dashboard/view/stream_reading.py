@@ -1,0 +1,179 @@
+"""The streams of a desk as its pages show them: newest tick, age, what was skipped since.
+
+All streams are read together, and a tick's record once: it never changes after it was stored, so
+it is kept by its key, cut down to what a glance needs (`brief`). Ages, waits and skips are read and
+counted anew each time. Raises StoreUnavailable when the database cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from torra import clock as clocks
+from torra.dashboard.record import vetoes
+from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.view.kept import Kept
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+StreamKey = tuple[str, str]
+"""Instance and timeframe."""
+
+HISTORY: Final = 48
+"""Ticks in the small consensus line of the overview."""
+
+STALE_AFTER: Final = 1.5
+"""A stream is stale when its newest tick closed more than this many bars ago."""
+
+NO_BAR: Final = "no_bar"
+"""Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
+
+QUIET_WITHIN: Final = 4
+"""The newest close without a bar is at most this many bars old while a desk is awake: it gives a
+close up after two bars, looks again at the next, and may be late.
+"""
+
+SKIPS_COUNTED: Final = 5000
+"""How many skipped closes since the newest tick are counted."""
+
+LISTED: Final = 40
+"""Newest ticks of a stream that are listed with what their records say."""
+
+OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
+"""What a listed tick is told by, besides its key columns: its own, not what holds today."""
+
+STREAMS_KEPT: Final = 512
+"""Streams whose newest tick and history are kept."""
+
+LISTS_KEPT: Final = 32
+"""Streams whose list of ticks is kept: the symbol pages that people look at."""
+
+BRIEF: Final = (
+    "instance", "symbol", "timeframe", "bar_time", "as_of", "close", "scores", "l1", "ath",
+    "composite", "l1_composite", "consensus", "l1_consensus", "verdict", "l1_verdict", "action",
+    "reason", "denied", "source_type", "thresholds", "gate", "events", "regime",
+)  # fmt: skip
+"""What a glance needs of a record as it is stored."""
+
+MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
+"""Features that the words of a veto name."""
+
+
+def brief(record: Mapping[str, Any]) -> Row:
+    """Return what a glance needs of a tick's record: its numbers, and who was silent."""
+    deliberation, news = mapping(record.get("deliberation")), mapping(record.get("news"))
+    features = map(mapping, sequence(record.get("features")))
+    return {
+        **{name: record[name] for name in BRIEF if name in record},
+        "news": {"status": news.get("status")} if news else None,
+        "features": [item for item in features if item.get("id") in MEASURED],
+        "deliberation": {
+            "flags": sequence(deliberation.get("flags")),
+            "failures": mapping(deliberation.get("failures")),
+            "reports": [
+                {name: report.get(name) for name in ("agent_id", "abstained")}
+                for report in map(mapping, sequence(deliberation.get("reports")))
+            ],
+        },
+    }
+
+
+class StreamReading:
+    """Reads the streams of one database; records that were read are kept."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ticks: Kept[Row | None] = Kept(STREAMS_KEPT)
+        self._histories: Kept[list[Any]] = Kept(STREAMS_KEPT)
+        self._lists: Kept[list[Row]] = Kept(LISTS_KEPT)
+
+    def read(
+        self,
+        streams: Sequence[StreamKey],
+        clock: clocks.Clock,
+        tallies: Mapping[StreamKey, tuple[int, int]],
+    ) -> dict[StreamKey, Row]:
+        """Return each stream's newest tick, history, age, next close and skips."""
+        now = clock.now()
+        found = self._database.newest_of(streams)
+        waits = {name: _next(name, now, clock) for name in {timeframe for _, timeframe in streams}}
+        return {
+            stream: {
+                **self._stream(stream, *found[stream], now, tallies.get(stream, (0, 0))[1]),
+                **waits[stream[1]],
+            }
+            for stream in streams
+        }
+
+    def _stream(
+        self, stream: StreamKey, key: str | None, newest: str | None, now: datetime, count: int
+    ) -> Row:
+        _, timeframe = stream
+        step = clocks.duration(timeframe)
+        tick = self.tick(key) if key else None
+        last = str(tick["bar_time"]) if tick else ""
+        behind = newest is not None and newest > last
+        most = SKIPS_COUNTED if tick else HISTORY
+        skips = self._database.skips_after(*stream, last, most) if behind else None
+        quiet = _quiet(skips, now, step)
+        age = (now - clocks.parse(tick["as_of"])).total_seconds() if tick else None
+        old = age is not None and age > STALE_AFTER * step.total_seconds()
+        history = self._histories.get((stream, key, count), lambda: self._history(stream))
+        return {
+            "timeframe": timeframe,
+            "key": key,
+            "tick": tick,
+            "history": history,
+            "age_seconds": age,
+            "stale": old and quiet is None,
+            "quiet": quiet,
+            "skipped": skips,
+            "newest_bar": None if tick else self._newest_bar(stream),
+        }
+
+    def tick(self, key: str) -> Row | None:
+        """Return what a glance needs of one tick."""
+
+        def made() -> Row | None:
+            record = self._database.told_tick(key)
+            return None if record is None else brief(record)
+
+        return self._ticks.get(key, made)
+
+    def listed(self, stream: StreamKey, limit: int, newest: str | None, count: int) -> list[Row]:
+        """Return the newest ticks of a stream, the first LISTED with what their records say.
+
+        `newest` and `count` tell whether a list that was read before is still the list.
+        """
+        return self._lists.get((stream, limit, newest, count), lambda: self._list(stream, limit))
+
+    def _list(self, stream: StreamKey, limit: int) -> list[Row]:
+        ticks = self._database.told_ticks(*stream, limit)
+        own = self._database.words_of([str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN)
+        return [{**tick, **own.get(str(tick["torra_key"]), {})} for tick in ticks]
+
+    def _history(self, stream: StreamKey) -> list[Any]:
+        return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
+
+    def _newest_bar(self, stream: StreamKey) -> str | None:
+        span = self._database.bar_span(*stream)
+        return span[1] if span else None
+
+
+def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Row:
+    close = clocks.floor(now, timeframe) + clocks.duration(timeframe)
+    wait = clock.real_time_of(close) - clock.real_now()
+    return {"next_close": clocks.iso(close), "next_in_seconds": wait.total_seconds()}
+
+
+def _quiet(skips: Mapping[str, Any] | None, now: datetime, step: timedelta) -> Row | None:
+    """Return the run of closes without a bar that a stream is in; None when it is in none."""
+    if not skips or skips["reason"] != NO_BAR or skips["others"]:
+        return None
+    first, last = (clocks.parse(skips[name]) + step for name in ("oldest", "bar_time"))
+    if now - last > QUIET_WITHIN * step:
+        return None  # nobody has looked for a bar for longer than a desk that is awake takes
+    return {"count": skips["count"], "from": clocks.iso(first), "to": clocks.iso(last)}

@@ -1,0 +1,1 @@
+"""One process at work: schedule, wiring, clocks, checks, streams, promotion."""

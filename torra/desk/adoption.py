@@ -1,0 +1,383 @@
+"""How a desk goes on with other profiles: between two ticks, at a take-over; all of it or none.
+
+While the desk runs, provider, account and whatever else hangs on a profile are opened first; what
+cannot be opened, or cannot change while the desk runs, raises ConfigError and the old profile
+stays. Then every instance of the profile is swapped under its own lock, which a tick holds from its
+first step to its last, so that no tick sees two profiles: all those that are free within PATIENCE
+in one transaction, or none. Where a tick takes longer a thread waits for its end; the newest wish
+wins, and one that fails then raises an alarm.
+
+A desk that gains the lease reads the files again, as a start would: what it knows may be days old.
+What cannot be read or opened is replaced by what the database says was applied last; where that
+cannot be used either, trading halts, because nobody may run with older limits unawares.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from torra.clock import System
+from torra.config import Instance, Profile, validate
+from torra.errors import ConfigError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from torra.desk.outlook import Outlook
+    from torra.desk.schedule import Desk, Station
+    from torra.desk.wiring import Models
+
+PATIENCE: Final = 2.0
+"""Real seconds that an adoption waits for running ticks, all in all, before it leaves them to
+threads. Instances that are free wait as long with their next tick.
+"""
+
+SPELLED: Final = ("asset", "currencies", "news_terms", "ticker")
+"""Of a symbol's conditions, what headlines and events are looked for by."""
+
+ALARM: Final = "PROFILE"
+"""Kind of the alarm that an instance does not run with the profile that it should."""
+
+ALARM_TRIES: Final = 60
+ALARM_SECONDS: Final = 5.0
+"""How often an alarm is tried to be put on record, and real seconds between two tries."""
+
+REAL_SLEEP: Final = System().sleep
+
+log = logging.getLogger("torra")
+_adopting = threading.Lock()
+_swapping = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """What a desk opens for a station with another profile, and whom it tells afterwards.
+
+    `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
+    profile by its name as a start would, `watch` what looks after the headlines and events of all
+    profiles; both raise ConfigError. A desk without `read` goes by what was applied last.
+    """
+
+    fit: Callable[[Station, Profile], Station]
+    tell: Callable[[Station], None] = lambda _: None
+    read: Callable[[str], Profile] | None = None
+    watch: Callable[[Iterable[Profile]], Outlook] | None = None
+
+
+def with_models(models: Models) -> Callable[[Station, Profile], Station]:
+    """Return what opens the provider and the account of a changed profile with a desk's models."""
+
+    def fit(station: Station, profile: Profile) -> Station:
+        account = models.account(profile.agents, station.instance.profile)
+        if account and station.account:  # answers that came late are still to be booked
+            account = replace(account, late=station.account.late)
+        provider = models.provider(profile.agents)
+        return replace(station, profile=profile, provider=provider, account=account)
+
+    return fit
+
+
+# --- while the desk runs --------------------------------------------------------------------------
+
+
+def adopt(desk: Desk, profile_name: str, profile: Profile) -> None:
+    """Let every instance of a profile go on with these settings; raises ConfigError.
+
+    After that, and after StoreUnavailable, nothing has changed. On return a swap may still wait for
+    a tick to end.
+    """
+    refit = desk.refit
+    if refit is None:
+        raise ConfigError("this desk takes profiles at its start only")
+    with _adopting:
+        with _swapping:
+            users = [
+                item for name, item in desk.stations.items()
+                if item.instance.profile == profile_name
+                and (name in desk.wished or item.profile.digest() != profile.digest())
+            ]  # fmt: skip
+        for station in users:
+            _refuse_what_is_fixed(station, profile)
+            _refuse_under_a_position(desk, station, profile)
+        fitted = [_fitted(refit, station, profile) for station in users]
+        with _locked(desk, fitted) as free:
+            _commit(desk, refit, free)
+        held = {station.instance.id for station in free}
+        for station in fitted:
+            if station.instance.id not in held:
+                _wait_for(desk, refit, station)
+
+
+def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[str]:
+    """Return which of a profile's changes wait for the next start of the desk, in sentences."""
+    found = []
+    if before.news != after.news and (before.agents.include_news or after.agents.include_news):
+        found.append("news")
+    if before.agents.include_news != after.agents.include_news:
+        found.append("agents.include_news")
+    if before.events != after.events:
+        found.append("events.calendar")
+    watched = before.agents.include_news or bool(before.events.calendar)
+    for symbol in sorted({item.symbol for item in users}):
+        old, new = before.symbols.get(symbol), after.symbols.get(symbol)
+        if watched and any(getattr(old, at, None) != getattr(new, at, None) for at in SPELLED):
+            found.append(f"symbols.{symbol}.{'/'.join(SPELLED)}")
+    return [f"{name} takes effect at the next start of the desk" for name in found]
+
+
+def _refuse_what_is_fixed(station: Station, profile: Profile) -> None:
+    if found := fixed(station.profile, profile, [station.instance]):
+        raise ConfigError("; ".join(found))
+
+
+def _refuse_under_a_position(desk: Desk, station: Station, profile: Profile) -> None:
+    """Raise ConfigError for conditions of a symbol that change while a position is open."""
+    instance = station.instance
+    old, new = (item.symbols.get(instance.symbol) for item in (station.profile, profile))
+    if old != new and desk.database.position(instance.id) is not None:
+        raise ConfigError(
+            f"symbols.{instance.symbol} cannot change while {instance.id} holds a position: let "
+            "the desk take it when that is closed, or at its next start"
+        )
+
+
+def _fitted(refit: Refit, station: Station, profile: Profile) -> Station:
+    """Return a station with a profile; the very one where it has it already."""
+    same = station.profile.digest() == profile.digest()
+    return station if same else refit.fit(station, profile)
+
+
+@contextmanager
+def _locked(desk: Desk, stations: Sequence[Station]) -> Iterator[list[Station]]:
+    """Hold the locks of those stations that are free within PATIENCE; yields them."""
+    end = desk.clock.monotonic() + PATIENCE
+    free: list[Station] = []
+    try:
+        for station in stations:
+            if station.lock.acquire(timeout=max(0.0, end - desk.clock.monotonic())):
+                free.append(station)  # noqa: PERF401 - what was locked is let go, whatever comes
+        yield free
+    finally:
+        for station in free:
+            station.lock.release()
+
+
+def _commit(desk: Desk, refit: Refit, stations: Sequence[Station]) -> None:
+    """Put stations in their places, all or none; the caller holds their locks."""
+    names = [station.instance.id for station in stations]
+    with _swapping:
+        changed = [item for item in stations if item is not desk.stations[item.instance.id]]
+        if changed and desk.active:
+            with desk.database.transaction():
+                for station in changed:  # a tick may have opened a position meanwhile
+                    before = desk.stations[station.instance.id]
+                    _refuse_under_a_position(desk, before, station.profile)
+                    _put_on_record(desk, station)
+        for name in names:  # an older wish
+            desk.wished.pop(name, None)
+        desk.stations = {**desk.stations, **dict(zip(names, stations, strict=True))}
+    for station in changed:
+        refit.tell(station)
+
+
+def _put_on_record(desk: Desk, station: Station) -> None:
+    """Note what an instance runs with from now on: what it should."""
+    name, profile = station.instance.id, station.profile
+    desk.database.apply_profile(name, profile.model_dump_json(), profile.digest())
+    desk.database.end_alarm(alarm_key(name))
+
+
+def alarm_key(instance: str) -> str:
+    """Name the alarm that an instance does not run with the profile that it should."""
+    return f"profile {instance}"
+
+
+def _wait_for(desk: Desk, refit: Refit, station: Station) -> None:
+    """Let a station take its place when the tick that runs has ended."""
+    name = station.instance.id
+    with _swapping:
+        desk.wished[name] = station
+    threading.Thread(
+        target=_later, args=(desk, refit, name), name=f"adopt {name}", daemon=True
+    ).start()
+
+
+def _swap(desk: Desk, refit: Refit, name: str) -> None:
+    """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
+    with _swapping:
+        station = desk.wished.pop(name, None)
+        if station is not None:
+            _commit(desk, refit, [station])
+
+
+def _later(desk: Desk, refit: Refit, name: str) -> None:
+    with desk.stations[name].lock:
+        try:
+            _swap(desk, refit, name)
+        except Exception as error:
+            log.exception("%s goes on with its old profile", name)
+            told = f"{name} goes on with its old profile, its tick had to end first: {error}"
+        else:
+            return
+    _raise_alarm(desk, name, f"{told}. Let the desk take the file on the page of the profile.")
+
+
+def _raise_alarm(desk: Desk, name: str, told: str) -> None:
+    """Put an alarm on record, as soon as the database can take it."""
+    for _ in range(ALARM_TRIES):
+        try:
+            desk.database.raise_alarm(alarm_key(name), ALARM, told)
+        except StoreUnavailable as error:
+            log.error("the alarm of %s: %s", name, error)
+            REAL_SLEEP(ALARM_SECONDS)
+        else:
+            return
+
+
+# --- at a take-over -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Reread:
+    """What a desk goes on with that gains the lease.
+
+    `older` says of instances why they run with what was applied last and not with the file; `lost`
+    of those that have neither, and keep what they have while trading is halted.
+    """
+
+    stations: dict[str, Station]
+    older: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    outlook: Outlook | None = None
+
+
+def take_over(desk: Desk, halt: Callable[[str], None]) -> None:
+    """Read the profiles again, as a start would, and put on record what runs from now on.
+
+    Called before a desk that gains the lease runs its first tick. `halt` is called with the reason
+    when an instance has no profile that can be used. Raises StoreUnavailable, and then nothing has
+    changed.
+    """
+    refit = desk.refit
+    with _adopting:
+        found = Reread(dict(desk.stations))
+        if refit is not None:
+            _reread(desk, refit, found)
+        with desk.database.transaction():
+            for name, station in found.stations.items():
+                if name not in found.lost:
+                    _put_on_record(desk, station)
+                if said := found.older.get(name) or found.lost.get(name):
+                    log.error("%s", said)
+                    desk.database.raise_alarm(alarm_key(name), ALARM, said)
+        with _swapping:
+            before, desk.stations = desk.stations, found.stations
+            desk.wished.clear()
+        if found.outlook is not None:
+            old, desk.outlook = desk.outlook, found.outlook
+            if old is not None:
+                old.close()
+        for name, station in found.stations.items():
+            if refit is not None and station is not before[name]:
+                refit.tell(station)
+        if found.lost:
+            halt("; ".join(found.lost.values()))
+
+
+def _reread(desk: Desk, refit: Refit, found: Reread) -> None:
+    groups: dict[str, list[Station]] = {}
+    for station in desk.stations.values():
+        groups.setdefault(station.instance.profile, []).append(station)
+    for profile_name, stations in groups.items():
+        try:
+            fitted = _from_file(desk, refit, profile_name, stations)
+            found.stations.update({item.instance.id: item for item in fitted})
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # whatever it is, the lease must be kept by somebody
+            log.exception("profile %s at the take-over", profile_name)
+            for station in stations:
+                why = f"profile {profile_name}: {error}"
+                _fall_back(desk, refit, found, station, why, watched=True)
+    _watch(desk, refit, found)
+
+
+def _from_file(desk: Desk, refit: Refit, name: str, stations: Iterable[Station]) -> list[Station]:
+    if refit.read is None:
+        return [_from_database(desk, refit, station) for station in stations]
+    profile = refit.read(name)
+    return [_fitted(refit, station, profile) for station in stations]
+
+
+def _from_database(desk: Desk, refit: Refit, station: Station) -> Station:
+    row = desk.database.applied_profile(station.instance.id)
+    if row is None:
+        if refit.read is None:
+            return station
+        raise ConfigError("no profile was applied before")
+    profile = validate(Profile, json.loads(row["profile"]), "the applied profile")
+    return _fitted(refit, station, profile)
+
+
+def _fall_back(
+    desk: Desk, refit: Refit, found: Reread, station: Station, why: str, *, watched: bool
+) -> None:
+    """Let an instance go on with what was applied last, or lose it where that cannot be used.
+
+    Unless `watched`, headlines and events stay as they are.
+    """
+    name = station.instance.id
+    found.older.pop(name, None)
+    try:
+        older = _from_database(desk, refit, station)
+        if not watched:
+            _refuse_what_is_fixed(station, older.profile)
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        log.exception("the profile of %s that was applied last", name)
+        found.stations[name] = station
+        found.lost[name] = (
+            f"{name} has no profile to go on with. {why}. What ran last cannot be used either: "
+            f"{error}. Mend the file, let the desk take it on the page of the profile, then resume"
+        )
+    else:
+        found.stations[name] = older
+        found.older[name] = f"{name} goes on with the profile that ran last. {why}"
+
+
+def _watch(desk: Desk, refit: Refit, found: Reread) -> None:
+    """Open headlines and events anew where a profile changes what is watched."""
+    changed = [
+        name for name, station in found.stations.items()
+        if fixed(desk.stations[name].profile, station.profile, [station.instance])
+    ]  # fmt: skip
+    if not changed or refit.watch is None:
+        return
+    try:
+        outlook = refit.watch([station.profile for station in found.stations.values()])
+        watched = _watched(outlook, found.stations)
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        log.exception("headlines and events at the take-over")
+        for name in changed:
+            why = f"headlines and events: {error}"
+            _fall_back(desk, refit, found, desk.stations[name], why, watched=False)
+    else:
+        found.stations, found.outlook = watched, outlook
+
+
+def _watched(outlook: Outlook, stations: Mapping[str, Station]) -> dict[str, Station]:
+    return {
+        name: replace(
+            station,
+            news=outlook.news(station.instance, station.profile),
+            events=outlook.events(station.instance, station.profile),
+        )
+        for name, station in stations.items()
+    }

@@ -1,0 +1,479 @@
+"""`torra cost`: what models have cost, by hour, day, role, model and profile, against the ceilings.
+
+Everything is read from the desk's ledger; nothing is changed, and a home without a database stays
+without one. A request that was sent and not answered counts at its worst case and is told apart as
+`kept`; so does one that a crash left reserved. Times are UTC and real, also where the desk's clock
+runs faster; money is USD. `report` tells the same of an open database, for the page Cost.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import AgentSettings
+from instance_database import Database
+from torra.clock import System, iso, parse
+from torra.config import NAME, Profile, load_desk, load_profile
+from torra.desk import wiring
+from torra.errors import ConfigError
+from torra.providers.prices import PriceList
+from torra.providers.vendors.addresses import address
+from torra.tick.spending import CUSTOM, HOUR, HYSTERESIS, UNASKED, tick_worst_case
+
+DAY: Final = timedelta(days=1)
+DAYS: Final = 30
+"""Days that are told one by one, today's with them."""
+
+SETTLED_AFTER: Final = timedelta(hours=2)
+"""What is older hardly changes any more: an answer that came very late is booked afterwards."""
+
+REMEMBERED: Final = timedelta(minutes=10)
+"""For how long sums of that age are kept in memory."""
+
+KEPT_SHOWN: Final = 20
+CALLS_READ: Final = 500
+"""Newest calls of which the late ones are counted."""
+
+DECIMALS: Final = 6
+"""Of a sum of money: a call of a small model costs some ten-thousandths of a dollar."""
+
+SHARE_DECIMALS: Final = 4
+
+Row = Mapping[str, Any]
+Settings = Callable[[str], Profile | None]
+"""Returns a profile by its name; None for one that was booked for once and is gone."""
+
+
+def run(home: Path, profile: str | None = None) -> dict[str, Any]:
+    """Return the report of a home, or of one profile; raises ConfigError for one not there."""
+    now = System().real_now()
+    named = [item.profile for item in load_desk(home).instances]
+    if not (home / wiring.DATABASE).exists():
+        return report(home, None, named, now, profile=profile)
+    database = wiring.open_database(home)
+    try:
+        return report(home, database, named, now, profile=profile)
+    finally:
+        database.close()
+
+
+def report(
+    home: Path,
+    database: Database | None,
+    named: Iterable[str],
+    now: datetime,
+    *,
+    profile: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+    past: Past | None = None,
+) -> dict[str, Any]:
+    """Return the report of a database, or of None: nothing was spent.
+
+    `named` are the profiles of the desk, `now` is real time. `settings` tells profiles as a running
+    desk has them, otherwise they are read from the home; `past` remembers between reports.
+    """
+    now = now.replace(microsecond=0)
+    booked = database.ledger_profiles() if database else []
+    known = _chosen(home, {*named, *booked}, profile)
+    found = settings or (lambda name: profile_of(name, home))
+    read_from = os.environ if environment is None else environment
+    told = _profiles(home, database, known, found, read_from, now)
+    past = past or Past()
+    groups = past.groups(database, known, now) if database else []
+    return {
+        **_sums(now, groups),
+        "days": past.days(database, known, now) if database else _empty_days(now),
+        "profiles": told,
+        "blocked": database.provider_blocks() if database else [],
+        "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
+        "late": _late(database),
+    }
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """Return the report for a terminal."""
+    lines = [_profile_line(row) for row in document["profiles"]]
+    blocked = [
+        f"{row['provider']} is not asked until {row['until']}: {row['reason']}"
+        for row in document["blocked"]
+    ]
+    if not document["last_24_hours"]["calls"]:
+        empty = "No call to a model was booked in the last 24 hours: nothing was spent."
+        return "\n".join([empty, *lines, *blocked])
+    sums = [
+        _sum_line("last hour", document["last_hour"]),
+        _sum_line("today (UTC)", document["today"]),
+        _sum_line("last 24 hours", document["last_24_hours"]),
+        f"{'day, projected':<32}{_money(document['projected_day_usd'])}",
+    ]
+    parts = [
+        *_group("role, last 24 hours", document["roles"], "role"),
+        *_group("model, last 24 hours", document["models"], "model"),
+    ]
+    heading = (
+        f"{'':<32}{'USD':>12}{'calls':>7}{'tokens in':>11}{'cached':>9}{'out':>9}{'kept USD':>12}"
+    )
+    return "\n".join([heading, *sums, *parts, "", *lines, *blocked])
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def _sums(now: datetime, groups: Sequence[Row]) -> dict[str, Any]:
+    hour = [row for row in groups if row["in_hour"]]
+    today = [row for row in groups if row["in_today"]]
+    rest = (_midnight(now) + DAY - now) / HOUR
+    return {
+        "at": iso(now),
+        "currency": "USD",
+        "last_hour": _sum(hour),
+        "today": _sum(today),
+        "last_24_hours": _sum(groups),
+        "projected_day_usd": _round(_usd(today) + _usd(hour) * rest),
+        "roles": _grouped(groups, "role", lambda row: str(row["role"])),
+        "models": _grouped(groups, "model", lambda row: f"{row['provider']}:{row['model']}"),
+    }
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _sum(groups: Iterable[Row]) -> dict[str, Any]:
+    groups = list(groups)
+    kept = [row for row in groups if row["kept"]]
+    total = _usd(groups)
+    return {
+        "usd": _round(total),
+        "calls": sum(row["calls"] for row in groups),
+        "input_tokens": sum(row["input_tokens"] for row in groups),
+        "cached_tokens": sum(row["cached_tokens"] for row in groups),
+        "output_tokens": sum(row["output_tokens"] for row in groups),
+        "kept_usd": _round(_usd(kept)),
+        "kept_calls": sum(row["calls"] for row in kept),
+        "kept_share": round(_usd(kept) / total, SHARE_DECIMALS) if total else 0.0,
+    }
+
+
+def _grouped(rows: Iterable[Row], name: str, of: Callable[[Row], str]) -> list[dict[str, Any]]:
+    """Return the sums of each group, the dearest first."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(of(row), []).append(row)
+    told = [{name: group, **_sum(members)} for group, members in groups.items()]
+    return sorted(told, key=lambda row: (-row["usd"], row[name]))
+
+
+def _usd(rows: Iterable[Row]) -> float:
+    return math.fsum(row["usd"] for row in rows)
+
+
+def _round(usd: float) -> float:
+    return round(usd, DECIMALS)
+
+
+class Past:
+    """Sums of the ledger; those of the past are kept in memory for REMEMBERED."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, datetime, datetime], tuple[datetime, Any]] = {}
+
+    def groups(self, database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
+        """Return the groups of 24 hours, each with in_today and in_hour."""
+        edges = _edges(now)
+        ends = [*edges[1:], None]
+        return [
+            {**row, "in_today": start >= _midnight(now), "in_hour": start >= now - HOUR}
+            for name in profiles
+            for start, end in zip(edges, ends, strict=True)
+            for row in self._sums(database, name, start, end, now)
+        ]
+
+    def days(
+        self, database: Database, profiles: Sequence[str], now: datetime
+    ) -> list[dict[str, Any]]:
+        """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
+        rows = []
+        for start in _starts(now):
+            read = database.ledger_between
+            sums = [self._of(read, name, start, start + DAY, now) for name in profiles]
+            usd = math.fsum(one for one, _ in sums)
+            rows.append(_day(start, usd, sum(calls for _, calls in sums)))
+        self._forget(now)
+        return rows
+
+    def _sums(
+        self, database: Database, name: str, start: datetime, end: datetime | None, now: datetime
+    ) -> list[Row]:
+        if end is None:
+            return list(database.ledger_sums(name, start, None))
+        return list(self._of(database.ledger_sums, name, start, end, now))
+
+    def _of(
+        self,
+        read: Callable[[str, datetime, datetime], Any],
+        name: str,
+        start: datetime,
+        end: datetime,
+        now: datetime,
+    ) -> Any:
+        """Return what was read of a stretch of the ledger, not long ago if it is of the past."""
+        known = self._held.get((name, start, end))
+        if known is not None and abs(now - known[0]) < REMEMBERED:
+            return known[1]
+        found = read(name, start, end)
+        if end <= now - SETTLED_AFTER:
+            self._held[name, start, end] = (now, found)
+        return found
+
+    def _forget(self, now: datetime) -> None:
+        held = tuple(self._held.items())  # at once: another request may be adding to it
+        self._held = {key: row for key, row in held if abs(now - row[0]) < REMEMBERED}
+
+
+def _edges(now: datetime) -> list[datetime]:
+    """Return where the stretches of 24 hours begin: at each whole hour, and an hour ago."""
+    first = (now - DAY).replace(minute=0, second=0, microsecond=0) + HOUR
+    hours = [first + number * HOUR for number in range(23)]
+    return sorted({now - DAY, *hours, now - HOUR, _midnight(now)})
+
+
+def _starts(now: datetime) -> list[datetime]:
+    return [_midnight(now) - back * DAY for back in range(DAYS - 1, -1, -1)]
+
+
+def _day(start: datetime, usd: float, calls: int) -> dict[str, Any]:
+    return {"day": iso(start)[:10], "usd": _round(usd), "calls": calls}
+
+
+def _empty_days(now: datetime) -> list[dict[str, Any]]:
+    return [_day(start, 0.0, 0) for start in _starts(now)]
+
+
+def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[dict[str, Any]]:
+    """Return the newest rows of 24 hours that stand at their worst case, newest first.
+
+    `under_way` says that a request may still be answered.
+    """
+    found = [
+        row for name in profiles for row in database.ledger_unsettled(name, now - DAY, KEPT_SHOWN)
+    ]
+    newest = sorted(found, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
+    return [
+        {
+            **row,
+            "usd": _round(row["usd"]),
+            "under_way": row["state"] == "reserved" and parse(row["until"]) > now,
+        }
+        for row in newest
+    ]
+
+
+def _late(database: Database | None) -> dict[str, int]:
+    """Return how many of the newest calls were answered too late to be used."""
+    rows = database.newest_calls(CALLS_READ) if database else []
+    return {"calls": sum(row["status"] == "late" for row in rows), "of": len(rows)}
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+def _chosen(home: Path, names: set[str], asked: str | None) -> list[str]:
+    """Return the profiles to tell about; raises ConfigError for one that is not there."""
+    if asked is None:
+        return sorted(names)
+    if asked not in names:
+        if not NAME.fullmatch(asked):
+            raise ConfigError(f"--profile {asked}: name a profile, as it stands in desk.json")
+        load_profile(asked, home)
+    return [asked]
+
+
+def _profiles(
+    home: Path,
+    database: Database | None,
+    names: Iterable[str],
+    settings: Settings,
+    environment: Mapping[str, str],
+    now: datetime,
+) -> list[dict[str, Any]]:
+    prices = PriceList.read(home / wiring.PRICES)
+    told = []
+    for name in names:
+        found = settings(name)
+        rows = [] if database is None else database.ledger_rows(now - HOUR, name)
+        row = _spent(name, rows, now)
+        if found is not None:
+            held = None if database is None else database.rung_held(name)
+            worst = _worst(prices, found.agents, environment)
+            row |= _against(rows, found.agents.max_api_cost_per_hour, worst, held, now)
+        told.append(row)
+    return told
+
+
+def _spent(name: str, rows: Sequence[Row], now: datetime) -> dict[str, Any]:
+    """Return what a profile has spent; the rest is not known of one that is gone."""
+    return {
+        "profile": name,
+        "spent_usd": _round(_usd(rows)),
+        "ceiling_usd": None,
+        "left_usd": None,
+        "worst_tick_usd": None,
+        "free_at": None,
+        "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
+        "ticks_left": None,
+        "ticks_an_hour": None,
+        "rung": None,
+        "rung_since": None,
+        "ladder": [],
+        "booked_ahead": sum(parse(row["at"]) > now for row in rows),
+    }
+
+
+def _against(
+    rows: Sequence[Row],
+    ceiling: float,
+    worst: Mapping[str, float],
+    held: Row | None,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return how a profile stands against its ceiling; `worst` is what each rung may cost."""
+    spent = _usd(rows)
+    left = ceiling - spent
+    highest, dearest = next(iter(worst.items()))
+    rung = str(held["rung"]) if held else highest
+    return {
+        "ceiling_usd": ceiling,
+        "left_usd": _round(max(0.0, left)),
+        "worst_tick_usd": _round(dearest),
+        "free_at": _free_at(rows, dearest, ceiling, now),
+        "ticks_left": _ticks(left, dearest),
+        "ticks_an_hour": _ticks(ceiling, dearest),
+        "rung": rung,
+        "rung_since": held["at"] if held else None,
+        "ladder": [
+            {
+                "rung": name,
+                "worst_tick_usd": _round(usd),
+                "needs_usd": _round(_needed(usd, ceiling, spent)),
+                "here": name == rung,
+            }
+            for name, usd in worst.items()
+        ],
+    }
+
+
+def _worst(
+    prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
+) -> dict[str, float]:
+    """Return the most that a tick costs on each rung of a profile's ladder, the highest first."""
+    rungs: dict[str, AgentSettings] = {CUSTOM if agents.active_agents else agents.mode: agents}
+    if "full" in rungs:
+        rungs["budget"] = agents.model_copy(update={"mode": "budget"})
+
+    def local(vendor: str) -> bool:
+        return _local(vendor, environment)
+
+    told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
+    return {**told, UNASKED: 0.0}
+
+
+def _needed(usd: float, ceiling: float, spent: float) -> float:
+    """Return what must be left of the hour to climb to a rung (torra.tick.spending)."""
+    return min(HYSTERESIS * usd, (usd + ceiling) / 2.0) if spent and usd else usd
+
+
+def _ticks(usd: float, worst: float) -> int | None:
+    """Return how many whole ticks an amount pays for; None for ticks that cost nothing."""
+    return math.floor(max(0.0, usd) / worst) if worst else None
+
+
+def profile_of(name: str, home: Path) -> Profile | None:
+    """Return a profile; None for one that was booked for once and is gone. Raises ConfigError."""
+    if not NAME.fullmatch(name):
+        return None
+    try:
+        return load_profile(name, home)
+    except ConfigError:
+        if (home / "profiles" / f"{name}.json").exists():
+            raise
+        return None
+
+
+def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -> str | None:
+    """Return from when a whole tick fits under the ceiling; None when it never does.
+
+    Rows come in the order in which they leave the window.
+    """
+    left = ceiling - _usd(rows)
+    if worst <= left:
+        return iso(now)
+    for row in rows:
+        left += row["usd"]
+        if worst <= left:
+            return iso(parse(row["until"]) + HOUR)
+    return None
+
+
+def _local(vendor: str, environment: Mapping[str, str]) -> bool:
+    try:
+        return address(vendor, environment).local
+    except ConfigError:
+        return False
+
+
+# --- a terminal -----------------------------------------------------------------------------------
+
+
+def _money(usd: float) -> str:
+    return f"{usd:>12.4f}" if usd >= 1 or not usd else f"{usd:>12.6f}"
+
+
+def _sum_line(name: str, told: Row) -> str:
+    share = f" ({told['kept_share']:.0%})" if told["kept_calls"] else ""
+    return (
+        f"{name:<32}{_money(told['usd'])}{told['calls']:>7}{told['input_tokens']:>11}"
+        f"{told['cached_tokens']:>9}{told['output_tokens']:>9}{_money(told['kept_usd'])}"
+        f"{share}"
+    )
+
+
+def _group(title: str, rows: Sequence[Row], name: str) -> list[str]:
+    return ["", title, *(_sum_line(f"  {row[name]}", row) for row in rows)]
+
+
+def _profile_line(row: Row) -> str:
+    spent = f"profile {row['profile']}: {_money(row['spent_usd']).strip()} USD in the last hour"
+    if row["ceiling_usd"] is None:
+        return f"{spent}; the profile itself is gone"
+    parts = [
+        f"{spent} of {row['ceiling_usd']:.2f}",
+        f"{_money(row['left_usd']).strip()} left",
+        f"rung {row['rung']}",
+    ]
+    if row["worst_tick_usd"]:
+        parts += [f"a tick costs {_money(row['worst_tick_usd']).strip()} at most", _free(row)]
+    else:
+        parts.append("its agents cost nothing")
+    if row["booked_ahead"]:
+        parts.append(
+            f"{row['booked_ahead']} calls were booked by a clock ahead of this one and count on"
+        )
+    return ", ".join(parts)
+
+
+def _free(row: Row) -> str:
+    if row["free_at"] is None:
+        return (
+            "more than the ceiling: raise agents.max_api_cost_per_hour, or name the model's price "
+            f"in {wiring.PRICES}"
+        )
+    if row["left_usd"] >= row["worst_tick_usd"]:
+        return "which fits"
+    return f"which fits from {row['free_at']}"

@@ -1,0 +1,405 @@
+"""What ticks tell while they run, written down as streams of events that anybody may follow.
+
+`hear` is handed to the desk as its listener. It is called on the threads of ticks, so it only
+shapes what it is told and puts it into a bounded queue; one thread of its own writes what has
+gathered, in short transactions, and wakes those who follow. Each attempt at a tick has a stream of
+its own, numbered from 1 without a gap, whose last event, the only terminal one, is `decision` or
+`error`. A stream whose desk was killed gets its `error` from the next desk (`take_over`). The
+stream `desk` tells what changed, so that pages need not ask all the time; for that the writer also
+looks, once a second, for what others changed.
+
+When something fails no tick notices. Events that find the queue full are left out and the terminal
+one counts them; an attempt that begins then has no stream. While the database cannot be written
+events wait. What an event looks like is torra.store.envelopes' part, the tables are
+torra.store.streams's, telling browsers is the dashboard's.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from torra.clock import System, token
+from torra.errors import StoreUnavailable
+from torra.store import envelopes
+from torra.store.envelopes import DESK_STREAM, Event, Shaped
+
+log = logging.getLogger("torra")
+
+CAPACITY: Final = 2000
+"""Events that may wait to be written; terminal ones come on top."""
+
+BATCH: Final = 500
+"""Events that are written in one transaction."""
+
+GATHER_SECONDS: Final = 0.1
+"""How long the writer gathers before it writes: a tick of many events costs few transactions."""
+
+RETRY_SECONDS: Final = 0.5
+"""How long the writer leaves a database alone that could not be written."""
+
+PATIENCE_SECONDS: Final = 2.0
+"""How long a transaction of the writer waits for others."""
+
+PULSE_SECONDS: Final = 1.0
+"""Time between two looks for what others have changed, while the desk works."""
+
+CLOSE_SECONDS: Final = 2.0
+"""How long closing waits for what is not written yet."""
+
+PULSES: Final = {"audit": "state"}
+"""What is said to have changed, where the pulse of the database has another word for it."""
+
+MONOTONIC: Final = System().monotonic
+
+WHERE: Final = ("instance", "timeframe", "bar_time")
+
+Change = Mapping[str, Any]
+Listener = Callable[[Change], None]
+"""Hears what changed: {what, instance?, timeframe?, bar_time?, stream_id?}."""
+
+
+class Store(Protocol):
+    """What an event stream needs of the database (torra.store.streams)."""
+
+    def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[None]:
+        """Make everything inside one unit."""
+        ...
+
+    def open_stream(self, stream_id: str, kind: str, torra_key: str, owner: str) -> None:
+        """Begin a stream."""
+        ...
+
+    def append_events(self, stream_id: str, owner: str, events: Iterable[Event]) -> int:
+        """Append to a stream of ours."""
+        ...
+
+    def end_orphans(self, owner: str, last: Event) -> int:
+        """End some streams that others left open; return how many."""
+        ...
+
+    def pulse(self) -> dict[str, Any]:
+        """Return what differs when something was changed."""
+        ...
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at a tick, while it runs; `dropped` counts what found the queue full."""
+
+    stream_id: str
+    where: Mapping[str, Any]
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An event that waits to be written; `opens` is the key of the tick whose stream it begins."""
+
+    stream_id: str
+    event: Shaped
+    opens: str | None = None
+
+
+class EventStream:
+    """One desk's streams: hears what ticks tell, writes it down, wakes those who follow.
+
+    `owner` names this process in the database, by default a name of chance. `written` grows with
+    every batch that can be read.
+    """
+
+    def __init__(
+        self,
+        database: Store,
+        *,
+        owner: str = "",
+        monotonic: Callable[[], float] = MONOTONIC,
+        capacity: int = CAPACITY,
+        gather: float = GATHER_SECONDS,
+    ) -> None:
+        self.owner = owner or token(8)
+        self.written = 0
+        self._database = database
+        self._monotonic = monotonic
+        self._capacity = capacity
+        self._gather = gather
+        self._queue: deque[Waiting] = deque()
+        self._attempts: dict[str, Attempt] = {}
+        self._heard = threading.Condition()
+        self._news = threading.Condition()
+        self._ended = threading.Event()
+        self._writer: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._active = False
+        self._orphans = False
+        self._complained = False
+        self._pulse: Mapping[str, Any] = {}
+        self._looked = -math.inf
+        self._listeners: list[Listener] = []
+
+    # --- hearing ----------------------------------------------------------------------------------
+
+    def hear(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Take down what a tick tells; never waits, never raises."""
+        try:
+            with self._heard:
+                if not self.closed:
+                    self._take(kind, payload)
+        except Exception:
+            log.exception("an event of the kind %s was left out", kind)
+
+    def changed(self, what: str, **where: str) -> None:
+        """Tell that something changed: tick, running, signals, proposals, state or profile."""
+        with self._heard:
+            if not self.closed:
+                self._put(DESK_STREAM, Shaped("changed", {"what": what, **where}))
+
+    def _take(self, kind: str, told: Mapping[str, Any]) -> None:
+        event = envelopes.shaped(kind, told)
+        if event is None:
+            return
+        key = str(told.get("torra_key"))
+        if kind == "tick_start":
+            self._begin(key, event)
+        elif (attempt := self._attempts.get(key)) is None:
+            return  # told too late, or of an attempt that has no stream
+        elif event.terminal:
+            del self._attempts[key]
+            self._end(attempt, event)
+        elif not self._put(attempt.stream_id, event):
+            attempt.dropped += 1
+
+    def _begin(self, key: str, event: Shaped) -> None:
+        if (left := self._attempts.pop(key, None)) is not None:
+            self._end(left, envelopes.failure(*envelopes.REPLACED))
+        attempt = Attempt(f"tick_{token()}", {name: event.payload[name] for name in WHERE})
+        if self._put(attempt.stream_id, event, opens=key):
+            self._attempts[key] = attempt
+        self._tell_desk("running", attempt)
+
+    def _end(self, attempt: Attempt, event: Shaped) -> None:
+        if attempt.dropped:
+            event.payload["dropped"] = attempt.dropped
+        self._put(attempt.stream_id, event)
+        self._tell_desk("tick", attempt)
+
+    def _tell_desk(self, what: str, attempt: Attempt) -> None:
+        payload = {"what": what, **attempt.where, "stream_id": attempt.stream_id}
+        self._put(DESK_STREAM, Shaped("changed", payload))
+
+    def _put(self, stream_id: str, event: Shaped, opens: str | None = None) -> bool:
+        """Queue an event; one that is not terminal only while there is room."""
+        if len(self._queue) >= self._capacity and not event.terminal:
+            return False
+        self._queue.append(Waiting(stream_id, event, opens))
+        self._start_writer()
+        return True
+
+    # --- life -------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether the desk of this process works: those who follow are woken."""
+        return self._active and not self.closed
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing will be heard any more."""
+        return self._closing.is_set()
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` with every change that was written, on the writer's thread.
+
+        What it raises is logged. It should return at once: events are written after it.
+        """
+        self._listeners.append(listener)
+
+    def take_over(self) -> None:
+        """Set to work with the lease: end what other desks left open, look for changes."""
+        with self._heard:
+            if not self.closed:
+                self._active = self._orphans = True
+                self._pulse = {}
+                self._start_writer()
+
+    def rest(self) -> None:
+        """Stand by without the lease."""
+        self._active = False
+
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """Write what waits, for `within` seconds at most, and end; those who follow are woken.
+
+        An attempt that is still open ends in an error. What is not written in time is left as by a
+        crash: the next desk ends those streams.
+        """
+        with self._heard:
+            for attempt in self._attempts.values():
+                self._end(attempt, envelopes.failure(*envelopes.LOST))
+            self._attempts.clear()
+            self._closing.set()
+            self._heard.notify_all()
+        if within > 0 and self._writer is not None:
+            self._writer.join(within)
+        self._ended.set()
+        if self._writer is not None:
+            self._writer.join(PATIENCE_SECONDS)
+        self._wake()
+
+    def _start_writer(self) -> None:
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._work, name="events", daemon=True)
+            self._writer.start()
+        self._heard.notify_all()
+
+    # --- for those who follow ---------------------------------------------------------------------
+
+    def wait(self, written: int, seconds: float) -> None:
+        """Wait, `seconds` at most, until more is written than when `written` was read."""
+        with self._news:
+            self._news.wait_for(lambda: self.written != written or self.closed, seconds)
+
+    def _wake(self) -> None:
+        with self._news:
+            self.written += 1
+            self._news.notify_all()
+
+    # --- the writer -------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while not self._ended.is_set():
+            batch = self._gathered()
+            if batch is None:
+                return
+            try:
+                self._end_orphans()
+                self._settle(batch)
+                self._look()
+                self._complained = False
+            except StoreUnavailable as error:
+                if not self._complained:
+                    log.warning("events wait: %s", error)
+                self._complained = True
+                self._ended.wait(RETRY_SECONDS)
+            except Exception:
+                log.exception("events")
+                self._ended.wait(RETRY_SECONDS)
+
+    def _gathered(self) -> list[Waiting] | None:
+        """Wait for something to do; None when everything is done."""
+        with self._heard:
+            idle = PULSE_SECONDS if self._active else None
+            self._heard.wait_for(lambda: self._queue or self.closed or self._orphans, idle)
+        if self._queue and not self.closed:
+            self._closing.wait(self._gather)
+        with self._heard:
+            if self._ended.is_set() or (self.closed and not self._queue):
+                return None
+            return [self._queue[place] for place in range(min(BATCH, len(self._queue)))]
+
+    def _end_orphans(self) -> None:
+        with self._heard:
+            wanted, self._orphans = self._orphans, False
+        last = envelopes.written(envelopes.failure(*envelopes.LOST))
+        try:
+            while wanted and self._database.end_orphans(self.owner, last):
+                self._wake()
+        except StoreUnavailable:
+            self._orphans = wanted
+            raise
+        except Exception:  # what is wrong with others' streams may not keep ours from being told
+            log.exception("streams that others left open stay so until the next start")
+
+    def _settle(self, batch: list[Waiting]) -> None:
+        """Write a batch and tell of it; a database that cannot be used raises StoreUnavailable."""
+        if not batch:
+            return
+        changes: list[Change] = []
+        try:
+            changes = self._store(batch)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("%s events could not be written", len(batch))
+            self._give_up(batch)
+        self._forget(len(batch))
+        self._wake()
+        for change in changes:
+            self._tell(change)
+
+    def _store(self, batch: list[Waiting]) -> list[Change]:
+        """Write a batch, all of it or nothing; return the changes that it told."""
+        changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
+        rows: dict[str, list[Event]] = {}
+        for item in batch:
+            if item.stream_id != DESK_STREAM:
+                rows.setdefault(item.stream_id, []).append(envelopes.written(item.event))
+        told = [envelopes.written(Shaped("changed", dict(change))) for change in changes]
+        with self._database.transaction(PATIENCE_SECONDS):
+            for item in batch:
+                if item.opens is not None:
+                    self._database.open_stream(item.stream_id, "tick", item.opens, self.owner)
+            for stream_id, events in rows.items():
+                self._database.append_events(stream_id, self.owner, events)
+            if told:
+                self._database.open_stream(DESK_STREAM, DESK_STREAM, "", self.owner)
+                self._database.append_events(DESK_STREAM, self.owner, told)
+        return changes
+
+    def _give_up(self, batch: list[Waiting]) -> None:
+        """End the streams of a batch that nobody could have written, each as far as it goes."""
+        last = envelopes.written(envelopes.failure(*envelopes.UNWRITABLE))
+        opened = {item.stream_id: item.opens for item in reversed(batch)}
+        for stream_id, key in opened.items():
+            if stream_id == DESK_STREAM:
+                continue
+            try:
+                with self._database.transaction(PATIENCE_SECONDS):
+                    if key is not None:
+                        self._database.open_stream(stream_id, "tick", key, self.owner)
+                    self._database.append_events(stream_id, self.owner, [last])
+            except Exception:
+                log.exception("the stream %s stays open", stream_id)
+
+    def _forget(self, number: int) -> None:
+        """Take what was written out of the queue; what came meanwhile stands behind it."""
+        with self._heard:
+            for _ in range(number):
+                self._queue.popleft()
+
+    def _look(self) -> None:
+        """Look, once in a while, for what was changed by others or beside the ticks."""
+        if not self._active or self._monotonic() < self._looked + PULSE_SECONDS:
+            return
+        self._looked = self._monotonic()
+        before, self._pulse = self._pulse, self._database.pulse()
+        if before:
+            for name in {
+                PULSES.get(name, name) for name, seen in self._pulse.items() if seen != before[name]
+            }:
+                self.changed(name)
+
+    def _tell(self, change: Change) -> None:
+        for listener in self._listeners:
+            try:
+                listener(change)
+            except Exception:
+                log.exception("a listener failed")
+
+
+def _last_of_each(items: Iterable[Waiting]) -> list[Change]:
+    """Return the changes of a batch; of several of one sort at one place the last.
+
+    Every tick that ended is told: whoever writes its row elsewhere must not miss one.
+    """
+    found: dict[tuple[Any, ...], Change] = {}
+    for item in items:
+        told = item.event.payload
+        which = told.get("bar_time") if told.get("what") == "tick" else None
+        found[told.get("what"), told.get("instance"), told.get("timeframe"), which] = told
+    return list(found.values())

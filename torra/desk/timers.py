@@ -1,0 +1,114 @@
+"""The desk's timers: APScheduler behind a few verbs, and a watch by monotonic time over the wakes.
+
+A wake that comes late is never dropped, several that are due at once come once, and no instance is
+woken while it is at work. Timers live by the wall clock and by one thread; where either fails a
+wake would be lost until the next close. So every wake is expected by monotonic time too: `overdue`
+names those that did not come, and `revive` makes dead timers anew. Who is woken then, and how, is
+torra.desk.schedule's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+OVERDUE_SECONDS: Final = 5.0
+"""Real seconds after which a wake that has not come is not waited for any longer."""
+
+
+class _Scheduler(BackgroundScheduler):  # type: ignore[misc]
+    """APScheduler's own, which does not tell when its thread has died."""
+
+    @property
+    def dead(self) -> bool:
+        """Whether it was started and runs no more."""
+        thread = getattr(self, "_thread", None)
+        return thread is not None and not thread.is_alive()
+
+
+class Timers:
+    """Jobs by name. Any thread may set them."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._scheduler = self._made()
+        self._expected: dict[str, float] = {}
+
+    def _made(self) -> _Scheduler:
+        return _Scheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(self._workers)},
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+
+    def start(self) -> None:
+        """Let the timers run."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Let no timer fire any more; what one has begun runs on."""
+        self._expected = {}
+        if self._scheduler.running and not self._scheduler.dead:
+            self._scheduler.shutdown(wait=False)
+
+    def every(self, name: str, work: Callable[[], Any], period: timedelta, first: datetime) -> None:
+        """Do something from a moment on, again and again; a period has whole seconds."""
+        trigger = IntervalTrigger(seconds=int(period.total_seconds()), timezone=UTC)
+        self._scheduler.add_job(work, trigger, id=name, next_run_time=first)
+
+    def set(
+        self, name: str, work: Callable[[], Any], trigger: BaseTrigger, first: datetime
+    ) -> None:
+        """Do something at a moment and whenever a trigger says, instead of what was set before."""
+        self._scheduler.add_job(work, trigger, id=name, next_run_time=first, replace_existing=True)
+
+    def clear(self, names: Iterable[str]) -> None:
+        """Forget timers and what is expected of them."""
+        for name in names:
+            self._expected.pop(name, None)
+            with suppress(JobLookupError):
+                self._scheduler.remove_job(name)
+
+    def job(self, name: str) -> Any:
+        """Return APScheduler's job of a name, None when there is none."""
+        return self._scheduler.get_job(name)
+
+    def bring_forward(self, name: str, moment: datetime, now: datetime) -> None:
+        """Let a timer that is set fire at a moment, unless it does so earlier anyhow."""
+        job = self.job(name)
+        if job is None or job.next_run_time is None or now < job.next_run_time <= moment:
+            return
+        with suppress(JobLookupError):
+            self._scheduler.modify_job(name, next_run_time=moment)
+
+    # --- the watch --------------------------------------------------------------------------------
+
+    def expect(self, name: str, moment: float) -> None:
+        """Expect a wake at a monotonic moment."""
+        self._expected[name] = moment
+
+    def overdue(self, monotonic: float) -> list[str]:
+        """Return the names of the wakes that should have come OVERDUE_SECONDS ago."""
+        late = monotonic - OVERDUE_SECONDS
+        return [name for name, moment in list(self._expected.items()) if moment < late]
+
+    def revive(self) -> bool:
+        """Make dead timers anew, as they were set; return whether they were dead."""
+        old = self._scheduler
+        if not old.dead:
+            return False
+        self._scheduler = self._made()
+        for job in old.get_jobs():
+            self._scheduler.add_job(
+                job.func, job.trigger, args=job.args, id=job.id, next_run_time=job.next_run_time
+            )
+        self._scheduler.start()
+        return True

@@ -1,0 +1,67 @@
+"""The ticks that bring an instance's history to life before its desk goes on: which, on what bars.
+
+Only an instance without any tick is warmed up. The bars of the past are read once and scored in one
+pass. A feed that has none raises nothing: its ticks will say so, and the other instances have
+theirs. Running the ticks is torra.desk.schedule's part.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from instance_database import Database, TickKey
+from torra.clock import duration
+from torra.errors import DataUnavailable
+from torra.tick.bar_window import HistoryWindow, LiveWindow
+
+if TYPE_CHECKING:
+    from torra.desk.schedule import Station
+
+WARM_UP_BARS: Final = 240
+"""Bars of an instance's shortest timeframe that warm-up runs through."""
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """The ticks that bring one instance's history to life."""
+
+    station: Station
+    window: HistoryWindow
+    keys: list[TickKey]
+
+
+def plan(station: Station, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+    """Return the ticks before `upto` of an instance that has none yet.
+
+    None where it has some, and where there are no bars.
+    """
+    try:
+        return _planned(station, database, upto, bars)
+    except DataUnavailable as error:
+        log.warning("%s: no warm-up: %s", station.instance.id, error.detail)
+        return None
+
+
+def _planned(station: Station, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+    instance = station.instance
+    LiveWindow(instance, station.feed, database).fill(upto)
+    if any(database.newest_claim(instance.id, name) for name in instance.timeframes):
+        return None
+    history = {
+        name: station.feed.bars(instance.symbol, name, upto, None) for name in instance.timeframes
+    }
+    window = HistoryWindow(history)
+    start = upto - bars * duration(instance.shortest)
+    keys = [
+        TickKey(instance.id, name, time.to_pydatetime())
+        for name, times in window.times.items()
+        for time in times[times >= pd.Timestamp(start)]
+    ]
+    return WarmUp(station, window, keys)

@@ -1,0 +1,348 @@
+"""From files to a desk: joins database, feeds, providers, ledger and clock as the settings say.
+
+Everything that can be wrong with the settings is found here, before anything starts, and raised as
+ConfigError with the remedy. Nothing here runs a tick.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agent_config import VENDORS, AgentSettings
+from agents.registry import SCORER, seated
+from instance_database import Database
+from torra.chart import renderer as chart_renderer
+from torra.chart import screenshot as chart_file
+from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
+from torra.config import (
+    MT5_FEEDS,
+    ROOT,
+    Channel,
+    DeskSettings,
+    Instance,
+    Profile,
+    load_desk,
+    load_profile,
+)
+from torra.desk.adoption import Refit, with_models
+from torra.desk.event_stream import EventStream
+from torra.desk.outlook import Outlook, currencies_of
+from torra.desk.schedule import Desk, Station
+from torra.errors import ConfigError
+from torra.feeds.protocol import Feed
+from torra.feeds.sample import SampleFeed
+from torra.feeds.stored import StoredFeed
+from torra.home import LOST, lost
+from torra.providers.prices import PriceList
+from torra.providers.registry import Provider, check, open_provider
+from torra.providers.vendors.switchboard import Switchboard
+from torra.store.host_files import SymbolDatabases, files_of
+from torra.tick.spending import Account
+from torra.trading import channels
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import KillSwitch, halt_files
+
+DATABASE: Final = "torra.db"
+PRICES: Final = "prices.json"
+"""The user's own prices of models, in a home."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """What all instances share to reach models and to pay for them."""
+
+    database: Database
+    prices: PriceList
+    switchboard: Switchboard
+
+    def provider(self, settings: AgentSettings) -> Provider:
+        """Open the provider of an instance; raises ConfigError."""
+        return open_provider(settings, self.switchboard)
+
+    def account(self, settings: AgentSettings, profile: str) -> Account | None:
+        """Return the account of a profile; None for one that asks no vendor."""
+        if not set(settings.vendors()) & set(VENDORS):
+            return None
+        return Account(
+            self.database, self.prices, profile, local=self._local, now=System().real_now
+        )
+
+    def heed(self) -> None:
+        """Ask no vendor that the database says is not to be asked now."""
+        now = System().real_now()
+        for row in self.database.provider_blocks():
+            left = (parse(row["until"]) - now).total_seconds()
+            self.switchboard.block(row["provider"], row["reason"], left)
+
+    def close(self) -> None:
+        """Cancel what runs and close every connection to a vendor."""
+        self.switchboard.close()
+
+    def _local(self, vendor: str) -> bool:
+        return self.switchboard.address(vendor).local
+
+
+def open_models(
+    folder: Path,
+    database: Database,
+    environment: Mapping[str, str] | None = None,
+    *,
+    remember: bool = True,
+) -> Models:
+    """Return the way to the models; keys and addresses come from the environment alone.
+
+    Nothing is opened yet. A vendor that refuses is remembered in the database, for the pages and
+    for `torra doctor`, unless `remember` is False. Raises ConfigError for a broken price list.
+    """
+    prices = PriceList.read(folder / PRICES)
+
+    def refused(vendor: str, reason: str, seconds: float) -> None:
+        until = System().real_now() + timedelta(seconds=seconds)
+        database.block_provider(vendor, reason, until)
+
+    found = dict(os.environ) if environment is None else environment
+    told = refused if remember else None
+    return Models(database, prices, Switchboard(found, prices=prices, on_block=told))
+
+
+def check_models(
+    folder: Path, settings: AgentSettings, environment: Mapping[str, str] | None = None
+) -> None:
+    """Raise ConfigError when the settings' models cannot be asked; opens and makes nothing."""
+    prices = PriceList.read(folder / PRICES)
+    found = dict(os.environ) if environment is None else environment
+    check(settings, Switchboard(found, prices=prices), System().now().date())
+
+
+def open_database(folder: Path, *, anew: bool = False) -> Database:
+    """Open, and make or migrate if need be, the desk's database in a home; raises ConfigError.
+
+    In the place of one that is lost none is made, unless `anew` says so.
+    """
+    if not anew and lost(folder / DATABASE):
+        raise ConfigError(f"{folder / DATABASE} {LOST}: torra run says what to type")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {folder}: {error.strerror}; set TORRA_HOME") from error
+    return Database.open(folder / DATABASE, now=System().real_now)
+
+
+def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
+    """Return the desk of a home, not started; raises ConfigError."""
+    settings = load_desk(folder)
+    profiles = {
+        item.id: check_profile(load_profile(item.profile, folder), item)
+        for item in settings.instances
+    }
+    database = open_database(folder)
+    found: list[Desk] = []
+
+    def now() -> datetime:
+        return found[0].clock.now()  # the desk's clock is another one after a take-over
+
+    def watch(wanted: Iterable[Profile]) -> Outlook:
+        return Outlook(folder, database, dict(os.environ), wanted, now=now)
+
+    def outlook_now() -> Outlook:
+        return found[0].outlook or outlook  # it may be another one after a take-over, too
+
+    try:
+        outlook = watch(profiles.values())
+        models = open_models(folder, database)
+        stations = _stations(settings, profiles, database, models, outlook)
+        make_clock = clock_maker(station.feed for station in stations)
+        kill_switch = KillSwitch(halt_files(folder, settings), database)
+        channels.check(settings, dict(os.environ))
+        check_ways(settings.instances, database)
+        courier = Courier(
+            database,
+            addressees(settings.instances, profiles),
+            partial(channels.open_bridges, folder, settings, dict(os.environ)),
+            kill_switch,
+            lambda: found[0].clock,
+            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
+        )
+        events = EventStream(database)
+        host_files = SymbolDatabases(
+            files_of(settings.instances, settings.symbol_databases, folder),
+            database,
+            System().real_now,
+        )
+        host_files.check()
+        events.listen(host_files.hear)
+        desk = Desk(
+            database,
+            stations,
+            make_clock,
+            events=events,
+            way=courier,
+            kill_switch=kill_switch,
+            at_close=partial(
+                _each,
+                courier.close,
+                lambda: outlook_now().close(),
+                models.close,
+                host_files.rest,
+                events.close,
+            ),
+            at_takeover=models.heed,
+            at_start=partial(
+                _each,
+                events.take_over,
+                host_files.start,
+                lambda: outlook_now().start(),
+                courier.start,
+            ),
+            at_stand_by=partial(
+                _each, events.rest, host_files.rest, courier.rest, lambda: outlook_now().rest()
+            ),
+            keep_calls=timedelta(days=settings.keep_calls_days),
+        )
+        desk.outlook = outlook
+        desk.refit = Refit(
+            partial(_fit, with_models(models)),
+            partial(_tell, courier),
+            read=partial(load_profile, folder=folder),
+            watch=watch,
+        )
+        found.append(desk)
+    except BaseException:
+        database.close()
+        raise
+    return desk, settings
+
+
+def _fit(open_for: Callable[[Station, Profile], Station], old: Station, new: Profile) -> Station:
+    return open_for(old, check_profile(new, old.instance))
+
+
+def _tell(courier: Courier, station: Station) -> None:
+    courier.adopt(station.instance.id, station.profile)
+
+
+def _each(*steps: Callable[[], None]) -> None:
+    for step in steps:
+        step()
+
+
+def check_ways(instances: Sequence[Instance], database: Database) -> None:
+    """Raise ConfigError when an instance has signals under way, or a position, on another way.
+
+    Its bridge of now would know nothing of them, or take them for its own.
+    """
+    ways = {item.id: item.way for item in instances}
+    for row in database.strangers(ways):
+        now = ways.get(row["instance"])
+        told = f"it goes to {now} now" if now else "the desk does not name it any more"
+        raise ConfigError(
+            f"{row['instance']} has the {row['kind']} {row['sid']} ({row['state']}) on "
+            f"{row['bridge']}, but {told}: put desk.json back until it is closed, or, if the order "
+            f"never was, `torra settle {row['sid']}`"
+        )
+
+
+def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -> list[Addressee]:
+    """Return the instances as the courier knows them."""
+    return [
+        Addressee(item, profiles[item.id], None if item.bridge == "paper" else item.channel)
+        for item in instances
+    ]
+
+
+def _stations(
+    settings: DeskSettings,
+    profiles: Mapping[str, Profile],
+    database: Database,
+    models: Models,
+    outlook: Outlook,
+) -> list[Station]:
+    feeds = open_feeds(settings.instances, settings.channels, database)
+    return [
+        Station(
+            instance=instance,
+            profile=profiles[instance.id],
+            feed=feeds[instance.id],
+            provider=models.provider(profiles[instance.id].agents),
+            lock=threading.Lock(),
+            account=models.account(profiles[instance.id].agents, instance.profile),
+            news=outlook.news(instance, profiles[instance.id]),
+            events=outlook.events(instance, profiles[instance.id]),
+        )
+        for instance in settings.instances
+    ]
+
+
+def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profile:
+    """Hold a profile against the instance that uses it; raises ConfigError naming the remedy.
+
+    `name` is what the messages call the profile, by default the instance's name for it.
+    """
+    name = name or instance.profile
+    profile.symbol(instance.symbol)
+    for timeframe in instance.timeframes:
+        if timeframe not in profile.timeframe_weights:
+            raise ConfigError(
+                f"instance {instance.id} watches {timeframe}, but its profile {name} "
+                f"gives it no weight: add timeframe_weights.{timeframe}"
+            )
+    if profile.events.calendar:
+        currencies_of(instance, profile)
+    try:
+        desk = seated(profile.agents)
+    except ValueError as error:
+        raise ConfigError(f"profile {name}: {error}") from error
+    seats = {*(seat.role.id for seat in desk), SCORER.id}
+    if strangers := sorted(set(profile.agents.role_models) - seats):
+        raise ConfigError(
+            f"profile {name}: agents.role_models names {', '.join(strangers)}, who does not sit at "
+            f"this desk; those who do are {', '.join(sorted(seats))}"
+        )
+    if profile.agents.picture == "rendered":
+        chart_renderer.check_available()
+    elif profile.agents.picture == "file":
+        chart_file.check_template(profile.agents.picture_file)
+    return profile
+
+
+def open_feeds(
+    instances: Sequence[Instance], ways: Mapping[str, Channel], database: Database
+) -> dict[str, Feed]:
+    """Return the feed of every instance by its name; sample instances share one."""
+    sample = SampleFeed(ROOT / "sample_data")
+    live = channels.open_feeds(instances, ways, dict(os.environ))
+    feeds: dict[str, Feed] = {}
+    for item in instances:
+        if item.feed == "store":
+            feeds[item.id] = StoredFeed(partial(database.load_bars, item.id))
+            continue
+        if item.feed in MT5_FEEDS:
+            feeds[item.id] = live[item.id]
+            continue
+        feeds[item.id] = sample
+        for timeframe in item.timeframes:  # ConfigError for a stream that is not shipped
+            sample.bars(item.symbol, timeframe, sample.period()[0], 1)
+    return feeds
+
+
+def clock_maker(feeds: Iterable[Feed]) -> Callable[[datetime | None], Clock]:
+    """Return what makes the desk's clock from the moment at which the desk stood last, if any.
+
+    Feeds that replay a period of the past set the pace; all of a desk's feeds do, or none does.
+    """
+    periods = {feed.period() for feed in feeds}
+    if len(periods) > 1:
+        raise ConfigError(
+            "the desk mixes sample instances with real ones; give each kind a TORRA_HOME of its own"
+        )
+    period = periods.pop()
+    if period is None:
+        return lambda _: System()
+    return lambda stood: Scaled(stood or period[0], SAMPLE_RATE)

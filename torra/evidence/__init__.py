@@ -1,0 +1,1 @@
+"""What an agent may cite: features, headlines and scheduled events, as values. Pure."""

@@ -1,0 +1,510 @@
+"""The evidence of one tick: every number that an agent may cite, with its id, unit and time.
+
+`build` turns the newest row of `technical_calculator.score_frame`, the bars behind it, the memory
+context and what was known of news and scheduled events into a flat table of features, all of it
+known at `as_of`. It computes no indicator; its own are a few words about the last 20 bars, a spread
+in ATR and a forecast:
+
+    drift = horizon * (close - ema20) * a / (1 - a), a = 2 / 21    as percent of the close
+    band  = drift +- atr14 * sqrt(horizon)                         as percent of the close
+
+An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drift is the trend that
+would keep EMA20 where it is; the band is one ATR a bar, growing as a random walk does. The forecast
+is evidence for agents and nothing else: no score, stop or size is made of it.
+
+The bundle is always whole; a block of it is worked out when somebody looks at it. What cannot be
+known (NaN, no memory yet, a feed that is off or brings
+nothing) is a feature with the value None, never a guess; the block `source` says why. Each kind of
+number has its decimals, and the value is rounded to them, so that the value and its text in a
+prompt are the same thing: a price has two more than the symbol is quoted with, which leaves three
+digits of a MACD that is a ten-thousandth of its price. Strangers wrote the values of `news.item.N`
+and of no other feature.
+
+Reads no clock and no file. Nothing in it is later than `as_of`: raises ValueError for a bar that is
+not closed then, bars that do not end with it, or a headline first seen later; and for a row of the
+warm-up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise, takewhile
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from agents.contracts import EVENT_CLASSES, VECTORS, Feature
+from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
+from torra.clock import duration, iso
+from torra.evidence.news_digest import NewsStatus, NewsView
+from torra.evidence.scheduled_events import EventView
+from torra.market import regime as market_regime
+from torra.market.bar_view import BarView
+from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
+
+HORIZON: Final = 4
+"""Bars that the forecast looks ahead."""
+
+EMA_LAG: Final = 19 / 2
+"""Bars by which EMA20 follows a straight trend: (1 - a) / a with a = 2 / (20 + 1)."""
+
+MAX_SPREAD_ATR: Final = 1000.0
+"""Spread in ATR where the market does not move at all, so that the gate still sees a wide one."""
+
+MOOD_BARS: Final = 20
+"""Bars over which the mood of the market is read."""
+
+ATR: Final = "ATR"
+BARS: Final = "bars"
+PERCENT: Final = "%"
+PRICE: Final = "price"
+OF_100: Final = "of 100"
+OF_RANGE: Final = "of range"
+VOLUME: Final = "volume"
+
+
+class Kind(NamedTuple):
+    """A kind of number: its unit, and how many decimals it has."""
+
+    unit: str
+    decimals: int
+
+
+SCORE: Final = Kind("", 4)
+COUNT: Final = Kind("", 0)
+DISTANCE: Final = Kind(ATR, DISTANCE_DECIMALS)
+SHARE: Final = Kind(OF_RANGE, 4)
+OSCILLATOR: Final = Kind(OF_100, PERCENTILE_DECIMALS)
+CHANGE: Final = Kind(PERCENT, 4)
+PART: Final = Kind("of 1", 4)
+WORD: Final = Kind("", 0)
+MINUTES: Final = Kind("min", 2)
+AGE: Final = Kind(BARS, PERCENTILE_DECIMALS)
+EXTRA_DIGITS: Final = 2
+"""Decimals of a price beyond those that the symbol is quoted with."""
+
+NOT_PRICES: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("rsi14", "stoch_k", "stoch_d", "adx14", "plus_di", "minus_di"), OSCILLATOR),
+    **dict.fromkeys(("volatility_percentile",), OSCILLATOR),
+    **dict.fromkeys(("support_distance_atr", "resistance_distance_atr", "gap_atr"), DISTANCE),
+    **dict.fromkeys(("body_atr",), DISTANCE),
+    **dict.fromkeys(("upper_wick", "lower_wick"), SHARE),
+    **dict.fromkeys(("engulfing", "hammer", "trend_state", "bos"), COUNT),
+    "cci20": Kind("", 2),
+    "volume_sma20": Kind(VOLUME, 2),
+    "volume_ratio": Kind("x", DISTANCE_DECIMALS),
+}
+"""Kinds of the indicators that are no prices."""
+
+COMPONENT_IDS: Final = {f"component.{name}": name for part in COMPONENTS.values() for name in part}
+TECHNICAL_IDS: Final = {f"technical.{name}": name for name in INDICATORS}
+"""Columns of a row by the id of their feature."""
+
+MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
+    "markov_state": ("current_markov_state", WORD),
+    "state_duration": ("state_duration", Kind(BARS, 0)),
+    "trend_direction": ("trend_direction", WORD),
+    "losing_streak": ("losing_streak", Kind("trades", 0)),
+    "open_elsewhere": ("open_elsewhere", Kind("positions", 0)),
+    "position": ("position", WORD),
+}
+"""Features of the memory block: key of the memory context, kind."""
+
+BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
+BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
+FUNDAMENTALS: Final[Mapping[str, Kind]] = {
+    "pe": Kind("x", 2),
+    "pb": Kind("x", 2),
+    "ev_ebitda": Kind("x", 2),
+    "revenue_growth_pct": Kind(PERCENT, 2),
+    "net_margin_pct": Kind(PERCENT, 2),
+}
+"""What is told of a company, as NewsView.fundamentals names it."""
+
+NO_NEWS: Final = NewsView(NewsStatus.OFF)
+NO_EVENTS: Final = EventView()
+HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
+"""Where no headline means that there is none."""
+
+IN_FORCE: Final = ("available", "broken")
+"""Status of a calendar that knows what comes; of a broken one the last good reading does."""
+
+Value = float | str | None
+Found = Iterator[tuple[str, Value, Kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What one tick goes by: the four L1 scores, a line about each, and the evidence by id.
+
+    `regime` is the kind of market, with the features that it was read from; `explained` holds the
+    components behind the scores.
+    """
+
+    symbol: str
+    timeframe: str
+    scores: Mapping[str, float]
+    notes: Mapping[str, str]
+    features: Mapping[str, Feature]
+    regime: Regime
+    explained: Mapping[str, VectorEvidence]
+
+
+class Evidence(Mapping[str, Feature]):
+    """Features by id in their order; each block of them is worked out at the first look at it."""
+
+    __slots__ = ("_blocks", "_known", "_moment", "_one", "_raw", "_whole")
+
+    def __init__(
+        self,
+        blocks: Mapping[str, Callable[[], Found]],
+        moment: str,
+        one: Callable[[str], tuple[Value, Kind] | None],
+    ) -> None:
+        """Take the blocks in their order, each with what yields it; `moment` is ISO text.
+
+        `one` gives a single feature of a large block by its id, None where it is in none.
+        """
+        self._blocks = blocks
+        self._one = one
+        self._moment = moment
+        self._raw: dict[str, Mapping[str, tuple[Value, Kind]]] = {}
+        self._known: dict[str, Feature] = {}
+        self._whole: dict[str, Feature] | None = None
+
+    def __getitem__(self, name: str) -> Feature:
+        found = self._known.get(name)
+        if found is None:
+            raw = self._one(name) or self._block(name.partition(".")[0])[name]
+            found = self._known[name] = _feature(name, *raw, self._moment)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a feature by its id, or `default`."""
+        found = self._known.get(name)
+        if found is not None:
+            return found
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def _block(self, name: str) -> Mapping[str, tuple[Value, Kind]]:
+        found = self._raw.get(name)
+        if found is None:
+            yields = self._blocks.get(name)
+            known = yields() if yields else ()
+            found = self._raw[name] = {one: (value, kind) for one, value, kind in known}
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def keys(self) -> KeysView[str]:
+        """Return the ids in their order."""
+        return self._all().keys()
+
+    def values(self) -> ValuesView[Feature]:
+        """Return the features in their order."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, Feature]:
+        """Return ids and features in their order."""
+        return self._all().items()
+
+    def _all(self) -> dict[str, Feature]:
+        if self._whole is None:
+            moment, known = self._moment, self._known
+            self._known = self._whole = {
+                name: known.get(name) or _feature(name, value, kind, moment)
+                for yields in self._blocks.values()
+                for name, value, kind in yields()
+            }
+        return self._whole
+
+
+class _Notes(Mapping[str, str]):
+    """A line about each score, written when it is read."""
+
+    __slots__ = ("_explained",)
+
+    def __init__(self, explained: Mapping[str, VectorEvidence]) -> None:
+        self._explained = explained
+
+    def __getitem__(self, vector: str) -> str:
+        return self._explained[vector].note
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._explained)
+
+    def __len__(self) -> int:
+        return len(self._explained)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def build(
+    *,
+    symbol: str,
+    timeframe: str,
+    bar_time: datetime,
+    as_of: datetime,
+    row: Mapping[str, float],
+    spread: float,
+    bars_held: int,
+    bar_age: float,
+    memory: Mapping[str, Any],
+    digits: int = 5,
+    bars: BarView | pd.DataFrame | None = None,
+    news: NewsView | None = None,
+    events: EventView | None = None,
+) -> Bundle:
+    """Return the evidence of the bar that opened at `bar_time`.
+
+    `row` is its row of score_frame; `spread` is in price units, `bars_held` counts the bars behind
+    the row, `bar_age` is how many bars ago the newest one closed, `memory` is the memory context,
+    `digits` the decimals with which the symbol is quoted. `bars` are the bars behind the row, this
+    one last; `news` and `events` what was known at `as_of`. None of the three: nothing is known.
+    """
+    headlines, calendar = news or NO_NEWS, events or NO_EVENTS
+    view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
+    _check_times(bar_time, timeframe, as_of, view, headlines)
+    explained, regime = explain(row), market_regime.read(row)
+    price = Kind(PRICE, digits + EXTRA_DIGITS)
+    blocks: dict[str, Callable[[], Found]] = {
+        "scores": lambda: _scores(row),
+        "component": lambda: _components(row),
+        "technical": lambda: _technical(row, price),
+        "forecast": lambda: _forecast(row),
+        "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime),
+        "memory": lambda: _memory(memory),
+        "events": lambda: _events(calendar),
+        "news": lambda: _news(headlines),
+        "sentiment": lambda: _mood(view, headlines),
+        "fundamentals": lambda: _fundamentals(headlines),
+        "source": lambda: _sources(headlines, calendar),
+    }
+    return Bundle(
+        symbol=symbol,
+        timeframe=timeframe,
+        scores={vector: float(row[vector]) for vector in VECTORS},
+        notes=_Notes(explained),
+        features=Evidence(blocks, iso(as_of), lambda name: _indicator(name, row, price)),
+        regime=regime,
+        explained=explained,
+    )
+
+
+def plain(value: Any, decimals: int) -> Value:
+    """Return a number with so many decimals, a word as it is, None for what is not finite."""
+    if value is None or isinstance(value, str):
+        return value
+    number = float(value)
+    return round(number, decimals) + 0.0 if math.isfinite(number) else None
+
+
+def _check_times(
+    bar_time: datetime,
+    timeframe: str,
+    as_of: datetime,
+    bars: BarView | None,
+    news: NewsView,
+) -> None:
+    """Raise ValueError for anything that was not known at `as_of`."""
+    if as_of < bar_time + duration(timeframe):
+        raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
+    if bars is not None and bars.last != bar_time:
+        raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
+    late = [heard.item for heard in news.items if heard.item.first_seen > as_of]
+    if late:
+        seen = iso(late[0].first_seen)
+        raise ValueError(f"the headline {late[0].id} was first seen at {seen}, after {iso(as_of)}")
+
+
+def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
+    unit, decimals = kind
+    if type(value) is float and math.isfinite(value):
+        return Feature(name, round(value, decimals) + 0.0, unit, moment, "", decimals)
+    known = plain(value, decimals)
+    return Feature(name, known, unit, moment, "", decimals if isinstance(known, float) else None)
+
+
+def _scores(row: Mapping[str, float]) -> Found:
+    for vector in VECTORS:
+        yield f"scores.{vector}", row[vector], SCORE
+
+
+def _components(row: Mapping[str, float]) -> Found:
+    for name, column in COMPONENT_IDS.items():
+        yield name, row[column], SCORE
+
+
+def _technical(row: Mapping[str, float], price: Kind) -> Found:
+    for name, column in TECHNICAL_IDS.items():
+        yield name, row[column], NOT_PRICES.get(column, price)
+    yield "technical.gap_pct", _gap_pct(row), CHANGE
+
+
+def _indicator(name: str, row: Mapping[str, float], price: Kind) -> tuple[Value, Kind] | None:
+    column = TECHNICAL_IDS.get(name)
+    return None if column is None else (row[column], NOT_PRICES.get(column, price))
+
+
+def _gap_pct(row: Mapping[str, float]) -> float:
+    """Return the gap between the close before and the bar's open as percent of that close."""
+    gap = row["gap_atr"] * row["atr14"]
+    before = row["close"] - row["body_atr"] * row["atr14"] - gap
+    return 100.0 * gap / before if before > 0.0 else math.nan
+
+
+def _forecast(row: Mapping[str, float]) -> Found:
+    close = row["close"]
+    drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
+    band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
+    yield "forecast.drift_pct", drift, CHANGE
+    yield "forecast.low_pct", drift - band, CHANGE
+    yield "forecast.high_pct", drift + band, CHANGE
+
+
+def _market(
+    row: Mapping[str, float],
+    spread: float,
+    bars_held: int,
+    bar_age: float,
+    memory: Mapping[str, Any],
+    bars: BarView | None,
+    regime: Regime,
+) -> Found:
+    range_atr = _range_atr(bars, row["atr14"])
+    flags = market_regime.triage(
+        range_atr=range_atr,
+        volume_ratio=row["volume_ratio"],
+        gap_atr=row["gap_atr"],
+        bar_age=bar_age,
+    )
+    yield "market.spread_atr", _spread_atr(spread, row["atr14"]), DISTANCE
+    yield "market.valid_bars", float(bars_held), Kind(BARS, 0)
+    yield "market.bar_age", bar_age, AGE
+    yield "market.session", memory.get("session"), WORD
+    yield "market.day_of_week", memory.get("day_of_week"), WORD
+    yield "market.range_atr", range_atr, DISTANCE
+    yield "market.regime", regime.name, WORD
+    yield "market.triage", " ".join(flags) or None, WORD
+
+
+def _spread_atr(spread: float, atr: float) -> float:
+    if math.isnan(atr) or spread <= 0.0:
+        return math.nan if math.isnan(atr) else 0.0
+    return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
+
+
+def _range_atr(bars: BarView | None, atr: float) -> float | None:
+    """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
+    if bars is None:
+        return None
+    high, low = (bars.newest(name, 1)[0] for name in ("high", "low"))
+    return 0.0 if atr == 0.0 else (high - low) / atr
+
+
+def _memory(memory: Mapping[str, Any]) -> Found:
+    for name, (key, kind) in MEMORY.items():
+        yield f"memory.{name}", memory.get(key), kind
+    chances = memory.get("next_probabilities") or {}
+    for side, states in (("bullish", BULLISH), ("bearish", BEARISH)):
+        known = [chances[state] for state in states if state in chances]
+        yield f"memory.next_{side}", math.fsum(known) if known else None, PART
+    trend = memory.get("sentiment_trend") or [None]
+    yield "memory.consensus_last", trend[-1], SCORE
+
+
+def _events(view: EventView) -> Found:
+    yield "events.available", float(view.status in IN_FORCE), COUNT
+    yield "events.to_next_min", view.to_next, MINUTES
+    yield "events.since_last_min", view.since_last, MINUTES
+
+
+def _news(view: NewsView) -> Found:
+    yield "news.available", float(view.unique > 0), COUNT
+    yield "news.items", _heard(view), COUNT
+    yield "news.score", view.score, SCORE
+    for name in EVENT_CLASSES:
+        items, score = view.events.get(name, (None, None))
+        yield f"news.{name}_items", items, COUNT
+        yield f"news.{name}_score", score, SCORE
+    for number, heard in enumerate(view.items, start=1):
+        yield f"news.item.{number}", heard.item.headline, WORD
+        yield f"news.item_score.{number}", heard.item.score, SCORE
+        yield f"news.item_weight.{number}", heard.weight, PART
+        yield f"news.item_age_h.{number}", heard.age_hours, Kind("h", 2)
+        yield f"news.item_event.{number}", heard.item.event, WORD
+
+
+def _heard(view: NewsView) -> float | None:
+    """Return how many headlines count; None where none came because nobody could be heard."""
+    return float(view.unique) if view.unique or view.status in HEARD else None
+
+
+def _mood(bars: BarView | None, news: NewsView) -> Found:
+    """Yield what the last bars and the headlines say of the mood.
+
+    A close that did not change, and the volume of a bar that closed where it opened, count half to
+    either side: a market that stands still is in neither mood, and upside down the shares are 1
+    less what they were. There is no feed of positions.
+    """
+    yield "sentiment.positioning_available", 0.0, COUNT
+    yield "sentiment.news", news.score, SCORE
+    yield "sentiment.news_items", _heard(news), COUNT
+    up_bars, up_volume, streak = _moves(bars)
+    yield "sentiment.up_bars", up_bars, PART
+    yield "sentiment.up_volume", up_volume, PART
+    yield "sentiment.streak", streak, Kind(BARS, 0)
+
+
+def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
+    if bars is None or len(bars) <= MOOD_BARS:
+        return None, None, None
+    opened, close, volume = (
+        bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
+    )
+    moves = [_direction(last, now) for last, now in pairwise(close)]
+    streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
+    traded = math.fsum(volume[1:])
+    bodies = map(_direction, opened[1:], close[1:])
+    ahead = math.fsum(body * size for body, size in zip(bodies, volume[1:], strict=True))
+    up_volume = (1.0 + ahead / traded) / 2.0 if traded > 0.0 else None
+    return (1.0 + sum(moves) / MOOD_BARS) / 2.0, up_volume, streak
+
+
+def _direction(first: float, then: float) -> int:
+    return (then > first) - (then < first)
+
+
+def _fundamentals(view: NewsView) -> Found:
+    known = {name: view.fundamentals.get(name) for name in FUNDAMENTALS}
+    there = any(plain(value, 0) is not None for value in known.values())
+    yield "fundamentals.available", float(there), COUNT
+    for name, kind in FUNDAMENTALS.items():
+        yield f"fundamentals.{name}", known[name], kind
+
+
+def _sources(news: NewsView, events: EventView) -> Found:
+    """Yield why there is something, or nothing; and what the gate holds its windows against.
+
+    Those minutes count from the tick, which may run later than the close: when an event is due is
+    known beforehand.
+    """
+    yield "source.news", str(news.status), WORD
+    yield "source.events", events.status, WORD
+    yield "source.events_ahead_min", events.ahead, MINUTES
+    yield "source.events_behind_min", events.behind, MINUTES
+    yield "source.fundamentals", str(news.fundamentals_status), WORD

@@ -1,0 +1,1 @@
+"""Numbers as text, tables, plots and documents, for pages, paper and terminal."""

@@ -1,0 +1,119 @@
+"""Where the marks of an axis stand and what is written at them: round numbers, round times.
+
+A scale maps its values to 0 (left or below) to 1. Times are seconds since 1970 and are marked at
+full minutes, hours, days, months or years of UTC. Pure functions; every finite range has a scale,
+one without length too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from torra.exhibits import numbers
+
+TICKS: Final = 6
+"""Marks that an axis of numbers has at most, about."""
+
+TIMES: Final = 8
+"""Marks that an axis of time has at most, about; a phone shows every other."""
+
+DAY: Final = 86_400.0
+ROUND_SECONDS: Final = (60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800,
+                        1_209_600)  # fmt: skip
+"""Steps of minutes, hours, days and weeks."""
+
+ROUND_MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12_000)
+MONTH: Final = 30.4 * DAY
+EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The range of times that can be written."""
+
+MARGIN: Final = 0.04
+"""Share of the range that is left free above and below a line."""
+
+Tick = tuple[float, str]
+"""Value and word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A range and its marks."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+
+    def place(self, value: float) -> float:
+        """Return where a value lies, 0 to 1."""
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+
+def of_numbers(values: Sequence[float], *, zero: bool = False, margin: float = MARGIN) -> Scale:
+    """Return a scale for numbers; zero belongs to it when asked for, or when it is near."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    room = high - low
+    if zero or (low > 0 and low < room / 3):
+        low = min(low, 0.0)
+    if zero or (high < 0 and -high < room / 3):
+        high = max(high, 0.0)
+    if high <= low or (high - low) < 1e-9 * max(abs(low), abs(high)):
+        pad = abs(low) * 0.1 or 1.0
+        low, high = low - pad, high + pad
+    pad = (high - low) * margin
+    low = low - pad if low else low
+    high = high + pad if high else high
+    step = _round_step((high - low) / TICKS)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    ticks = ((count * step, numbers.tick(count * step, step)) for count in range(first, last + 1))
+    return Scale(low, high, tuple(ticks))
+
+
+def of_times(begin: float, end: float) -> Scale:
+    """Return a scale for seconds since 1970."""
+    if end <= begin:
+        begin, end = begin - 1800.0, begin + 1800.0
+    room = end - begin
+    seconds = next((step for step in ROUND_SECONDS if room / step <= TIMES), None)
+    if seconds:
+        counts = range(math.floor(begin / seconds), math.floor(end / seconds) + 1)
+        found = [float(count * seconds) for count in counts if begin <= count * seconds <= end]
+        return Scale(begin, end, tuple((at, _clock(at, seconds)) for at in found))
+    step = next((m for m in ROUND_MONTHS if room / (m * MONTH) <= TIMES), ROUND_MONTHS[-1])
+    marks = [at for at in _months(begin, end, step) if begin <= at <= end]
+    return Scale(begin, end, tuple((at, _date(at, step)) for at in marks))
+
+
+def moment(seconds: float) -> datetime:
+    """Return seconds since 1970 as a time, UTC; the first or last one there is beyond them."""
+    known = min(LATEST, max(EARLIEST, seconds))
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=known)
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is no smaller."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * part for part in (1, 2, 5, 10) if power * part >= least * (1 - 1e-9))
+
+
+def _clock(at: float, step: int) -> str:
+    when = moment(at)
+    if step < DAY and at % DAY:
+        return when.strftime("%H:%M")
+    return f"{when.day} {when.strftime('%b')}"
+
+
+def _months(begin: float, end: float, step: int) -> Iterator[float]:
+    start, stop = moment(begin), moment(end)
+    count = (start.year * 12 + start.month - 1) // step * step
+    while count <= stop.year * 12 + stop.month - 1:
+        if count >= 12:
+            yield datetime(count // 12, count % 12 + 1, 1, tzinfo=UTC).timestamp()
+        count += step
+
+
+def _date(at: float, step: int) -> str:
+    return moment(at).strftime("%Y" if step % 12 == 0 else "%Y-%m")

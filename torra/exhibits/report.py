@@ -1,0 +1,291 @@
+"""The report of a replay or a scorecard: from exhibits to a document, and the document shown.
+
+`document` makes the one form that everything else reads: the dashboard's page, `html` (one file,
+complete in itself, to be read on paper too), `text` for a terminal, `as_json` for programs. `write`
+moves it into the home's folder of replays, whole or not at all. Lines longer than a plot can show
+are thinned, their peaks kept. A figure that is NaN or infinite is refused with the exhibit's name:
+what computes exhibits says None for what it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from torra.clock import token
+from torra.errors import ConfigError
+from torra.evaluation import exhibits as shown
+from torra.exhibits import pages, thinning
+from torra.exhibits.documents import (
+    FOLDER,
+    LARGEST,
+    MOST_POINTS,
+    SUFFIX,
+    Document,
+    allowed,
+)
+from torra.whole_files import sync_folder
+
+WIDTH: Final = 100
+"""Characters of a terminal's line."""
+
+MOST_SUMMARY: Final = 600
+MOST_TITLE: Final = 200
+"""Characters of a summary and of a title: what the page takes."""
+
+html = pages.html
+
+
+def document(
+    name: str,
+    kind: Literal["replay", "scorecard"],
+    title: str,
+    summary: str,
+    period: tuple[datetime, datetime],
+    arms: Sequence[str],
+    exhibits: Iterable[shown.Exhibit],
+    warnings: Sequence[str],
+    created_at: datetime,
+) -> Document:
+    """Return the document of these exhibits.
+
+    Raises ConfigError for a name that no file may have, ValueError, with the place, for figures
+    that are not finite and for whatever else the document's door refuses.
+    """
+    _check_name(name)
+    found = list(exhibits)
+    told = {
+        "kind": kind,
+        "name": name,
+        "created_at": created_at,
+        "title": title,
+        "summary": summary,
+        "period": {"from": period[0], "to": period[1]},
+        "arms": tuple(arms),
+        "tables": [_table(exhibit) for exhibit in found],
+        "plots": [_plot(plot, exhibit.name) for exhibit in found for plot in exhibit.plots],
+        "warnings": tuple(warnings),
+    }
+    try:
+        return Document.model_validate(told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{_where(first['loc'], found)}: {first['msg']}") from None
+
+
+def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
+    """Move a document into the home's folder of replays and return its path.
+
+    Raises ConfigError for a name that no file may have, for one that is taken unless it may be
+    overwritten and is of the same kind, for a document that is too large to be read again, and
+    where the folder cannot be written. The file is there whole or not at all.
+    """
+    _check_name(found.name)
+    text = as_json(found)
+    size = len(text.encode())
+    if size > LARGEST:
+        raise ConfigError(
+            f"the report {found.name} has {size:,} bytes, more than the {LARGEST:,} that are read: "
+            "compare fewer arms or symbols in one report"
+        )
+    path = home / FOLDER / f"{found.name}{SUFFIX}"
+    if overwrite and path.exists() and (kind := _kind(path)) != found.kind:
+        raise ConfigError(f"{path} is {kind}, no {found.kind}: take another name or remove it")
+    put(path, text, overwrite=overwrite)
+    return path
+
+
+def put(path: Path, text: str, *, overwrite: bool = True) -> None:
+    """Write a file whole or not at all; raises ConfigError where it cannot be or is there."""
+    partial = path.with_name(f".{path.name}.{token(6)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _move(partial, path, overwrite=overwrite)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already: take another name or overwrite it") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def as_json(found: Document) -> str:
+    """Return a document as its file holds it."""
+    return found.model_dump_json(by_alias=True) + "\n"
+
+
+def on_the_page(found: Document) -> str:
+    """Return where every table of a document stands that is written into a home."""
+    return f"Every table: the page /replays/{found.name}, or --report FILE."
+
+
+def text(found: Document, *, tables: int = 1, width: int = WIDTH, where: str = "") -> str:
+    """Return a document for a terminal: warnings, the first tables, the sentence of each.
+
+    `where` says at the end where the other tables are, when there are others.
+    """
+    one = pages.arranged(found)
+    lines = [one["title"], f"{one['start']} to {one['end']}", "", *_filled(one["summary"], width)]
+    lines += [line for warning in one["warnings"] for line in _filled(f"! {warning}", width, "  ")]
+    for place, exhibit in enumerate(one["exhibits"]):
+        if exhibit["table"] is None:
+            continue  # a plot alone has nothing to say here
+        few = "" if exhibit["enough"] else f"  {one['too_few']}"
+        lines += ["", f"{exhibit['title']}{few}"]
+        if place < tables:
+            lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
+        lines += _filled(exhibit["says"], width, "  ", "  ")
+    if where and len(found.tables) > tables:
+        lines += ["", *_filled(where, width)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# --- making ---------------------------------------------------------------------------------------
+
+
+def _check_name(name: str) -> None:
+    if not allowed(name):
+        raise ConfigError(
+            f"{name[:60]!r} is no name of a report: use letters, digits, dot, dash and underscore, "
+            "32 at most, beginning with a letter or digit, and no device of Windows"
+        )
+
+
+def _kind(path: Path) -> str:
+    """Return what kind of document a file says it holds."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return "no document"
+    return str(told.get("kind")) if isinstance(told, dict) else "no document"
+
+
+def _table(exhibit: shown.Exhibit) -> dict[str, Any]:
+    return {
+        "title": exhibit.title,
+        "name": exhibit.name,
+        "says": exhibit.says,
+        "enough": exhibit.enough,
+        "figures": {name: _plain(value) for name, value in exhibit.figures.items()},
+        "columns": exhibit.columns,
+        "rows": [[_plain(cell) for cell in row] for row in exhibit.rows],
+    }
+
+
+def _plot(plot: shown.Plot, name: str) -> dict[str, Any]:
+    return {
+        "title": plot.title,
+        "kind": plot.kind,
+        "of": name,
+        "x": plot.x,
+        "y": plot.y,
+        "diagonal": plot.diagonal,
+        "lines": [_line(line, plot.kind) for line in plot.lines],
+    }
+
+
+def _line(line: shown.Line, kind: str) -> dict[str, Any]:
+    """Return a line with no more points than a document takes."""
+    points = [(_plain(x), _plain(y)) for x, y in line.points]
+    if kind == "bands":
+        return {"name": line.name, "points": thinning.merged(points, MOST_POINTS)}
+    kept = thinning.kept(points, MOST_POINTS)
+    bounds = {
+        side: [_plain(found[place]) for place in kept]
+        for side, found in (("low", line.low), ("high", line.high))
+        if len(found) == len(points)
+    }
+    return {"name": line.name, "points": [points[place] for place in kept], **bounds}
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as Python's own."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _where(place: Sequence[int | str], found: Sequence[shown.Exhibit]) -> str:
+    """Name the exhibit of a fault, as well as the place in the document."""
+    told = ".".join(map(str, place)) or "the report"
+    if len(place) > 1 and isinstance(place[1], int):
+        plotted = [exhibit.name for exhibit in found for _ in exhibit.plots]
+        names = {"tables": [exhibit.name for exhibit in found], "plots": plotted}
+        known = names.get(str(place[0]), [])
+        told = f"{known[place[1]]}, {told}" if place[1] < len(known) else told
+    return told
+
+
+def _move(partial: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        partial.replace(path)
+    else:
+        _move_if_free(partial, path)
+    sync_folder(path.parent)
+
+
+def _move_if_free(partial: Path, path: Path) -> None:
+    """Give a file its name; raises FileExistsError where it is taken, by whomever."""
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(path)
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        partial.replace(path)  # a file system without links
+
+
+# --- for a terminal -------------------------------------------------------------------------------
+
+
+def _filled(said: str, width: int, then: str = "", first: str = "") -> list[str]:
+    return textwrap.wrap(
+        said, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False
+    )
+
+
+def _columns(table: dict[str, Any], width: int) -> list[str]:
+    """Return a table in columns; one that is too wide is turned, or told in parts."""
+    rows = [table["columns"], *table["rows"]]
+    numbers = [kind == "num" for kind in table["kinds"]]
+    if _wide(rows) > width and len(table["rows"]) < len(table["columns"]):
+        rows = [list(row) for row in zip(*rows, strict=True)]
+        numbers = [False] + [True] * (len(rows[0]) - 1)
+    lines: list[str] = []
+    for part in _parts(rows, width):
+        lines += [""] if lines else []
+        sizes = [max(len(row[at]) for row in rows) for at in part]
+        for row in rows:
+            cells = (
+                row[at].rjust(size) if numbers[at] else row[at].ljust(size)
+                for at, size in zip(part, sizes, strict=True)
+            )
+            lines.append("  ".join(cells).rstrip())
+    left = table["left"]
+    return [*lines, *([f"and {left} rows more"] if left else [])]
+
+
+def _wide(rows: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True)) - 2
+
+
+def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """Return the columns in parts that fit, the first column in each."""
+    sizes = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    parts, part = [], [0]
+    for at in range(1, len(sizes)):
+        if len(part) > 1 and sum(sizes[one] for one in part) + sizes[at] - 2 > width:
+            parts.append(part)
+            part = [0]
+        part.append(at)
+    return [*parts, part]

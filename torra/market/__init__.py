@@ -1,0 +1,1 @@
+"""Bars as arithmetic sees them: swings, regime, the broker's clock. Pure."""

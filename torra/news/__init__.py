@@ -1,0 +1,1 @@
+"""Where headlines and calendars come from, and how their words are read."""

@@ -1,0 +1,247 @@
+"""A calendar of scheduled events from a file, CSV or JSON; docs/events.md has the format.
+
+The first reading raises ConfigError, naming file, line, value and remedy: a desk does not start
+with a calendar that it cannot read. Later `refresh` reads the file again whenever it has changed,
+and when it is then missing or broken, the last good events stand, which is said and logged: a slip
+in an editor must neither stop a desk nor lift the windows around events. Only `refresh` touches the
+disk; whoever asks for events has those of the last reading that ended. No line is skipped and no
+time is taken to be UTC that does not say so. What events mean for a symbol is
+torra.evidence.scheduled_events'.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple, get_args
+
+from torra.errors import ConfigError
+from torra.evidence.scheduled_events import EVERY_CURRENCY, Event, Impact
+
+log = logging.getLogger("torra")
+
+FIELDS: Final = ("time", "currency", "impact", "name")
+IMPACTS: Final[tuple[Impact, ...]] = get_args(Impact)
+CURRENCY: Final = re.compile(r"[A-Z]{3}")
+"""Three capitals; the word for all of them, EVERY_CURRENCY, has the same form."""
+
+MAX_NAME: Final = 80
+"""Characters of an event's name."""
+
+MAX_BYTES: Final = 4_000_000
+MAX_EVENTS: Final = 20_000
+"""A file above either is not a calendar, or needs its old years cut off."""
+
+SHOWN: Final = 40
+"""Characters of a wrong value that an error quotes."""
+
+
+class Unreachable(ConfigError):
+    """The file could not be read; what stands in it may be good."""
+
+
+class Reading(NamedTuple):
+    """The events of the last good reading, oldest first, and whether the file is broken now."""
+
+    events: tuple[Event, ...]
+    broken: bool
+
+
+class CalendarFile:
+    """The events of one file. Safe to share between threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reading = threading.Lock()
+        self._seen: tuple[int, int, int] | None = None
+        self._held: Reading | None = None
+        self._trouble = ""
+
+    def events(self) -> Reading:
+        """Return what was read last; waits for no disk once a reading has succeeded.
+
+        Raises ConfigError while none has.
+        """
+        held = self._held
+        return self.refresh() if held is None else held
+
+    def refresh(self) -> Reading:
+        """Read the file again if it has changed, or could not be read to its end.
+
+        Raises ConfigError while no reading has succeeded yet.
+        """
+        with self._reading:
+            seen = _signature(self.path)
+            if self._held is None or seen is None or seen != self._seen:
+                self._held = self._read(self._held, seen)
+            return self._held
+
+    def _read(self, held: Reading | None, seen: tuple[int, int, int] | None) -> Reading:
+        """Return what the file says now; what is held if it cannot, or as long as it changes."""
+        trouble: ConfigError | None = None
+        events: tuple[Event, ...] = ()
+        try:
+            events = read_events(self.path)
+        except ConfigError as error:
+            trouble = error
+        whole = seen == _signature(self.path)
+        self._seen = seen if whole and not isinstance(trouble, Unreachable) else None
+        if held is None:
+            if trouble is not None:
+                raise trouble
+            return Reading(events, broken=False)
+        if not (whole or isinstance(trouble, Unreachable)):
+            return held
+        self._tell(trouble)
+        return Reading(held.events if trouble else events, broken=trouble is not None)
+
+    def _tell(self, trouble: ConfigError | None) -> None:
+        """Log what is wrong, once."""
+        said, self._trouble = self._trouble, str(trouble or "")
+        if trouble is not None and self._trouble != said:
+            log.warning("the calendar of events stands as it was read last: %s", trouble)
+
+
+def read_events(path: Path) -> tuple[Event, ...]:
+    """Return the events of a file, oldest first, each once.
+
+    Raises ConfigError: Unreachable when it is not the content that is wrong.
+    """
+    text = _text(path)
+    rows = _from_json(path, text) if path.suffix.lower() == ".json" else _from_csv(path, text)
+    events = set()
+    for number, row in enumerate(rows, start=1):
+        if number > MAX_EVENTS:
+            raise ConfigError(
+                f"{path} holds more than {MAX_EVENTS} events: cut off the years that are over"
+            )
+        events.add(_event(row))
+    if not events:
+        raise ConfigError(f"{path} holds no events: add some, or name no calendar")
+    return tuple(sorted(events, key=attrgetter(*FIELDS)))
+
+
+class _Row(NamedTuple):
+    """The values of one event, and where they stand, as an error says it."""
+
+    place: str
+    values: Mapping[str, Any]
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does; None for a file that cannot be seen."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise Unreachable(f"{path} is not there or no file: write it, or name no calendar")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise Unreachable(f"cannot read {path}: {error}") from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB: cut off old years")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from error
+
+
+def _from_csv(path: Path, text: str) -> Iterator[_Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    names: list[str] | None = None
+    try:
+        for raw in reader:
+            place = f"{path}, line {reader.line_num}"
+            cells = [cell.strip() for cell in raw]
+            if not any(cells):
+                continue
+            if names is None:
+                names = _header(place, cells)
+                continue
+            if len(cells) != len(names):
+                raise ConfigError(
+                    f"{place}: {len(cells)} cells where the header has {len(names)};"
+                    ' put a name with a comma in it between "quotes"'
+                )
+            yield _Row(place, dict(zip(names, cells, strict=True)))
+    except csv.Error as error:
+        raise ConfigError(f"{path}, line {reader.line_num}: {error}; mend the line") from error
+
+
+def _header(place: str, cells: list[str]) -> list[str]:
+    names = [cell.lower() for cell in cells]
+    if sorted(names) != sorted(FIELDS):
+        raise ConfigError(
+            f"{place}: the header is {_shown(','.join(cells))}; write {','.join(FIELDS)},"
+            " with commas between the cells"
+        )
+    return names
+
+
+def _from_json(path: Path, text: str) -> Iterator[_Row]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}, line {error.lineno}: {error.msg}; mend the JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no calendar in JSON: mend it") from error
+    if not isinstance(found, list):
+        raise ConfigError(f"{path} holds no list: write a list of events")
+    for number, entry in enumerate(found, start=1):
+        place = f"{path}, event {number}"
+        if not isinstance(entry, dict) or sorted(entry) != sorted(FIELDS):
+            raise ConfigError(f"{place}: write an object with {', '.join(FIELDS)}, and only these")
+        yield _Row(place, entry)
+
+
+def _event(row: _Row) -> Event:
+    values = {name: row.values[name] for name in FIELDS}
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise _fault(row, name, value, "write it as text")
+    currency, name = values["currency"].strip(), values["name"].strip()
+    if not CURRENCY.fullmatch(currency):
+        remedy = f"write three capitals, such as USD, or {EVERY_CURRENCY}"
+        raise _fault(row, "currency", currency, remedy)
+    impact = next((known for known in IMPACTS if known == values["impact"].strip()), None)
+    if impact is None:
+        raise _fault(row, "impact", values["impact"], f"write {', '.join(IMPACTS)}")
+    if not (name.isprintable() and 1 <= len(name) <= MAX_NAME):
+        remedy = f"write 1 to {MAX_NAME} characters that can be printed"
+        raise _fault(row, "name", name, remedy)
+    return Event(_moment(row, values["time"].strip()), currency, impact, name)
+
+
+def _moment(row: _Row, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _fault(row, "time", text, "write it like 2021-11-05T12:30:00Z") from None
+    raise _fault(row, "time", text, "say which zone: write Z for UTC, or an offset such as -05:00")
+
+
+def _fault(row: _Row, name: str, value: object, remedy: str) -> ConfigError:
+    return ConfigError(f"{row.place}: {name} is {_shown(value)}; {remedy}")
+
+
+def _shown(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

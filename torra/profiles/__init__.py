@@ -1,0 +1,1 @@
+"""Settings: their fields, what guards them, and files with a history."""

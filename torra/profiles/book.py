@@ -1,0 +1,431 @@
+"""Profile files: read, checked, compared, saved with a history, undone.
+
+A save is a compare-and-set: it names the digest of the profile that it was made from and changes
+nothing when the file has another one by now. The file is written whole and renamed into place, so
+that a crash leaves the old one or the new one. Every state is kept as a numbered copy in
+profiles/.history/NAME of the home, with who made it, when and what changed; undoing makes a new
+entry. The shipped profiles are never written: saving one makes a file of its name in the home.
+What may not be done is a value with its reason (`Saved`); ConfigError is for names and files that
+cannot be used. Who may loosen a guarded setting is the caller's word; letting a running desk take
+a profile is torra.desk.adoption's part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from torra.clock import iso
+from torra.config import ROOT, DeskSettings, Instance, Profile, faults, read
+from torra.desk.adoption import fixed
+from torra.errors import ConfigError
+from torra.profiles.fields import canonical, settings
+from torra.profiles.guard import Change, command_line, compare, loosening
+from torra.whole_files import write_whole
+
+PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+DEVICES: Final = {"CON", "PRN", "AUX", "NUL"} | {
+    f"{a}{n}" for a in ("COM", "LPT") for n in range(10)
+}
+"""Names that Windows keeps for devices, whatever comes after a dot."""
+
+LARGEST_FILE: Final = 1 << 20
+SHOWN_ENTRIES: Final = 50
+"""Entries of a history that can be undone to."""
+
+KEPT_ENTRIES: Final = 200
+"""Entries of a history that are kept; older ones go."""
+
+May = Literal["harmless", "guarded", "loosen"]
+"""What somebody may change: settings that are not guarded, guarded ones, or any."""
+
+Propose = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Makes new values of a profile's present ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A profile as it lies on the disk; `profile` is None and `trouble` says why when it is broken.
+
+    `digest` tells one state of the file from another, a broken file's too.
+    """
+
+    name: str
+    path: Path
+    shipped: bool
+    profile: Profile | None
+    digest: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a setting; `name` is "" for what no single setting is to blame for."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check found. `profile` is None when there are faults."""
+
+    profile: Profile | None
+    faults: tuple[Fault, ...] = ()
+    changes: tuple[Change, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One state of a profile in its history. `changes` are Change.told, against the one before."""
+
+    number: int
+    at: str
+    actor: str
+    action: str
+    digest: str
+    changes: tuple[Mapping[str, Any], ...]
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a save; only `saved` changed something.
+
+    `changes` are the wish; for a conflict they are what somebody else changed meanwhile. `command`
+    is what to type instead where the command line is needed.
+    """
+
+    outcome: Literal["saved", "unchanged", "conflict", "invalid", "scope", "loosens"]
+    reason: str
+    digest: str
+    before: str = ""
+    number: int = 0
+    profile: Profile | None = None
+    changes: tuple[Change, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = ()
+    command: str = ""
+
+
+class ProfileBook:
+    """The profiles of a home, with their history.
+
+    `exclusive` keeps other processes out while a file changes (the database's transaction).
+    `desk_here` tells that the desk runs in this process: then a missing key is a fault, elsewhere
+    only a warning.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        desk: DeskSettings,
+        *,
+        now: Callable[[], datetime],
+        exclusive: Callable[[], AbstractContextManager[None]] = nullcontext,
+        environment: Mapping[str, str] | None = None,
+        desk_here: bool = False,
+    ) -> None:
+        self.home = home
+        self.folder = home / "profiles"
+        self._desk = desk
+        self._now = now
+        self._exclusive = exclusive
+        self._environment = environment
+        self._desk_here = desk_here
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Return every profile that there is or that an instance names, sorted."""
+        found = {instance.profile for instance in self._desk.instances}
+        for folder in (self.folder, ROOT / "profiles"):
+            with suppress(OSError):
+                found |= {path.stem for path in folder.iterdir() if path.suffix == ".json"}
+        return sorted(name for name in found if usable(name))
+
+    def users(self, name: str) -> tuple[Instance, ...]:
+        """Return the instances that use a profile."""
+        return tuple(item for item in self._desk.instances if item.profile == name)
+
+    def read(self, name: str) -> Loaded:
+        """Read a profile; raises ConfigError for a name that none can have, or that nobody has."""
+        own = self.path(name)
+        shipped = ROOT / "profiles" / f"{name}.json"
+        path = own if own.exists() or not shipped.exists() else shipped
+        if not path.exists():
+            if not self.users(name):
+                raise ConfigError(
+                    f"there is no profile {name}; there are {', '.join(self.names())}"
+                )
+            return Loaded(name, own, False, None, "missing", f"there is no file {own}")
+        try:
+            profile = read(Profile, path)
+        except ConfigError as error:
+            return Loaded(name, path, path == shipped, None, _digest_of_bytes(path), str(error))
+        return Loaded(name, path, path == shipped, profile, profile.digest())
+
+    def path(self, name: str) -> Path:
+        """Return where a profile of the home lies; raises ConfigError for a name that none has."""
+        if not usable(name):
+            raise ConfigError(
+                f"{name[:60]!r} is no name for a profile: use letters, digits, dot, dash and "
+                "underscore, 32 at most, beginning with a letter or a digit"
+            )
+        path = self.folder / f"{name}.json"
+        if path.resolve().parent != self.folder.resolve():
+            raise ConfigError(f"{path} leads out of its folder: put the file itself there")
+        return path
+
+    def history(self, name: str, limit: int = SHOWN_ENTRIES) -> list[Entry]:
+        """Return the newest states of a profile, newest first, without broken ones."""
+        numbers = sorted(self._numbers(name), reverse=True)[:limit]
+        return [entry for number in numbers if (entry := self.entry(name, number))]
+
+    def entry(self, name: str, number: int) -> Entry | None:
+        """Return one state of the history; None when it is not there or broken."""
+        try:
+            told = json.loads(self._entry_path(name, number).read_text(encoding="utf-8"))
+            return Entry(
+                number, told["at"], told["actor"], told["action"], told["digest"],
+                tuple(told["changes"]), told["profile"],
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    # --- checking ---------------------------------------------------------------------------------
+
+    def check(self, name: str, values: Any) -> Checked:
+        """Hold values against the models and against every instance that uses the profile."""
+        now = self.read(name)
+        base = self._base(now)
+        try:
+            profile = Profile.model_validate(values)
+        except ValidationError as error:
+            known = {item.name for item in settings(base)} if base else set()
+            found = tuple(
+                Fault(_blamed(place, known), said) for place, said in faults(Profile, error)
+            )
+            return Checked(None, found)
+        changes = compare(base, canonical(profile)) if base else ()
+        found, warnings = self._fits(name, profile)
+        return Checked(None if found else profile, found, changes, warnings)
+
+    def _fits(self, name: str, profile: Profile) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
+        from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
+
+        found: list[str] = []
+        warnings: list[str] = []
+        users = self.users(name)
+        for instance in users:
+            try:
+                wiring.check_profile(profile, instance, name)
+            except ConfigError as error:
+                found.append(str(error))
+        if users:
+            try:
+                wiring.check_models(self.home, profile.agents, self._environment)
+            except ConfigError as error:
+                (found if self._desk_here else warnings).append(str(error))
+            now = self.read(name).profile
+            warnings += fixed(now, profile, users) if now else []
+        known = {item.name for item in settings(canonical(profile))}
+        told = dict.fromkeys(found)
+        return tuple(Fault(_named(text, known), text) for text in told), tuple(warnings)
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def save(
+        self, name: str, propose: Propose, *, digest: str | None, may: May, actor: str,
+        action: str = "save",
+    ) -> Saved:  # fmt: skip
+        """Save what is proposed, if the file still has that digest (None: whichever).
+
+        Raises ConfigError for a file that cannot be written.
+        """
+        now = self.read(name)
+        if digest is not None and digest != now.digest:
+            return self._conflict(now, digest)
+        base = self._base(now)
+        checked = self.check(name, propose(base or {}))
+        wish = Saved(
+            "invalid", "; ".join(fault.text for fault in checked.faults), now.digest,
+            changes=checked.changes, faults=checked.faults, warnings=checked.warnings,
+        )  # fmt: skip
+        if checked.profile is None:
+            return wish
+        if stop := self.refusal(name, wish, may, blind=base is None):
+            return stop
+        if now.profile and not checked.changes:
+            return Saved("unchanged", "nothing differs from what is saved", now.digest)
+        with self._exclusive():
+            found = self.read(name)
+            if found.digest != now.digest:
+                return self._conflict(found, now.digest)
+            number = self._store(now, checked.profile, wish.changes, actor, action)
+        return Saved(
+            "saved", "", checked.profile.digest(), now.digest, number, checked.profile,
+            wish.changes, warnings=wish.warnings,
+        )  # fmt: skip
+
+    def undo(self, name: str, number: int, *, digest: str | None, may: May, actor: str) -> Saved:
+        """Save the state of an entry again, as a new entry; raises ConfigError without one."""
+        known = {entry.number: entry for entry in self.history(name)}
+        if number not in known:
+            raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
+        values = known[number].values
+        return self.save(
+            name, lambda _: values, digest=digest, may=may, actor=actor, action=f"undo to {number}"
+        )
+
+    def refusal(self, name: str, wish: Saved, may: May, *, blind: bool = False) -> Saved | None:
+        """Return why somebody may not make these changes, None when they may.
+
+        `blind`: nobody knows what the file held.
+        """
+        if may == "loosen":
+            return None
+        if blind:
+            return _refused(
+                wish, "loosens", f"{name} is broken and has no history, so nobody can tell what "
+                "this would loosen: mend the file, or use the command line",
+                f"torra profile check {name}",
+            )  # fmt: skip
+        if loose := loosening(wish.changes):
+            names = ", ".join(change.name for change in loose)
+            return _refused(
+                wish, "loosens", f"this loosens {names}, which needs the command line",
+                command_line(name, loose),
+            )  # fmt: skip
+        guarded = [change.name for change in wish.changes if change.guarded]
+        if guarded and may == "harmless":
+            return _refused(wish, "scope", f"{', '.join(guarded)}: only an administrator may", "")
+        return None
+
+    def _conflict(self, now: Loaded, digest: str) -> Saved:
+        """Say what somebody else changed since the state of a digest, as far as it is known."""
+        old = next((item for item in self.history(now.name) if item.digest == digest), None)
+        changes = compare(old.values, canonical(now.profile)) if old and now.profile else ()
+        return Saved(
+            "conflict", f"{now.name} was changed meanwhile, to {now.digest}: load it again",
+            now.digest, digest, changes=changes,
+        )  # fmt: skip
+
+    def _base(self, now: Loaded) -> Mapping[str, Any] | None:
+        """Return what a change is held against: of a broken file its last good values."""
+        if now.profile is not None:
+            return canonical(now.profile)
+        newest = self.history(now.name, 1)
+        return newest[0].values if newest else None
+
+    def _store(
+        self, now: Loaded, profile: Profile, changes: Iterable[Change], actor: str, action: str
+    ) -> int:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            newest = self.history(now.name, 1)
+            if now.profile and (not newest or newest[0].digest != now.digest):
+                said = compare(newest[0].values, canonical(now.profile)) if newest else ()
+                found = "shipped" if now.shipped else "found on the disk"
+                self._keep(now.name, now.profile, said, "a file", found)
+            number = self._keep(now.name, profile, changes, actor, action)
+            write_whole(self.path(now.name), as_json(canonical(profile)).encode())
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {now.name}: {error.filename}: {error.strerror}"
+            ) from error
+        return number
+
+    def _keep(
+        self, name: str, profile: Profile, changes: Iterable[Change], actor: str, action: str
+    ) -> int:
+        numbers = self._numbers(name)
+        number = max(numbers, default=0) + 1
+        path = self._entry_path(name, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        entry = {
+            "at": iso(self._now().replace(microsecond=0)),
+            "actor": actor,
+            "action": action,
+            "digest": profile.digest(),
+            "changes": [change.told() for change in changes],
+            "profile": canonical(profile),
+        }
+        write_whole(path, as_json(entry).encode())
+        for old in sorted(numbers)[: -KEPT_ENTRIES + 1]:
+            self._entry_path(name, old).unlink(missing_ok=True)
+        return number
+
+    def _numbers(self, name: str) -> list[int]:
+        self.path(name)
+        with suppress(OSError):
+            stems = [path.stem for path in (self.folder / ".history" / name).glob("*.json")]
+            return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
+        return []
+
+    def _entry_path(self, name: str, number: int) -> Path:
+        return self.folder / ".history" / name / f"{number}.json"
+
+
+def usable(name: str) -> bool:
+    """Return whether a profile may have this name, on every system."""
+    return bool(
+        PLAIN_NAME.fullmatch(name)
+        and not name.endswith(".")
+        and name.partition(".")[0].upper() not in DEVICES
+    )
+
+
+def desk_rows(home: Path, desk: DeskSettings, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the pages show of desk.json: instances and channels, a key only as set or not."""
+    path = home / "desk.json"
+    return {
+        "path": str(path.absolute()),
+        "shipped": not path.exists(),
+        "instances": [{**item.model_dump(mode="json"), "id": item.id} for item in desk.instances],
+        "channels": [
+            {"name": name, **item.model_dump(mode="json"),
+             "key_set": bool(environment.get(item.key_variable))}
+            for name, item in desk.channels.items()
+        ],
+    }  # fmt: skip
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    """Write values as a file has them."""
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _refused(wish: Saved, outcome: Literal["scope", "loosens"], reason: str, command: str) -> Saved:
+    return Saved(
+        outcome, reason, wish.digest, changes=wish.changes, warnings=wish.warnings, command=command
+    )
+
+
+def _digest_of_bytes(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        return f"broken-{hashlib.sha256(file.read(LARGEST_FILE)).hexdigest()[:16]}"
+    return "unreadable"
+
+
+def _blamed(place: tuple[str, ...], known: set[str]) -> str:
+    """Return the setting that a fault's place lies in."""
+    for size in range(len(place), 0, -1):
+        if (name := ".".join(place[:size])) in known:
+            return name
+    return ""
+
+
+def _named(text: str, known: set[str]) -> str:
+    """Return the setting that a sentence names, the longest name if several fit."""
+    return max((name for name in known if "." in name and name in text), key=len, default="")

@@ -1,0 +1,186 @@
+"""Which settings guard the account, and which way each of them loosens.
+
+A guarded setting may be changed by an administrator; loosening one needs the command line, where
+somebody sits at the desk's own machine. LOOSENS is the one table: a place, with * for any name, and
+what loosens it. A guarded section is covered whole: a test fails when a setting has no entry. A
+change whose direction cannot be told is taken for loosening. Pure; nothing is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import ntpath
+import posixpath
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, written
+
+Direction = Literal["up", "down", "any", "free", "fewer", "path", "calendar"] | tuple[str, ...]
+"""What loosens: a greater number, a smaller one, any change, none, an entry less, a path that
+leaves the home, a calendar that goes or changes, or a later choice of several.
+"""
+
+SECTIONS: Final = ("risk", "gate", "symbols")
+"""Sections of which every setting is guarded."""
+
+LOOSENS: Final[Mapping[str, Direction]] = {
+    "execution": ("off", "approve", "auto"),
+    "risk.capital": "up",
+    "risk.risk_per_trade_pct": "up",
+    "risk.max_positions": "up",
+    "risk.max_notional_pct": "up",
+    "risk.exposure_cap_pct": "up",
+    "risk.daily_loss_cap_pct": "up",
+    "risk.account_leverage_cap": "up",
+    "risk.max_signals_per_hour": "up",
+    "risk.max_same_openings_per_hour": "up",
+    "risk.cooldown_bars": "down",
+    "risk.price_collar_atr": "up",
+    "risk.max_deviation_atr": "up",
+    "risk.min_trades_for_ev": "up",
+    "gate.max_spread_atr": "up",
+    "gate.min_valid_bars": "down",
+    "gate.max_bar_age": "up",
+    "gate.volatility_percentile": "up",
+    "gate.volatility_multiplier": "up",
+    "gate.losing_streak": "up",
+    "gate.losing_streak_multiplier": "up",
+    "gate.exposure_multiplier": "up",
+    "gate.disagreement_scale": "up",
+    "gate.disagreement_floor": "up",
+    "gate.event_before_minutes": "down",
+    "gate.event_after_minutes": "down",
+    "symbols.*.digits": "any",
+    "symbols.*.tick_size": "up",
+    "symbols.*.tick_value": "down",
+    "symbols.*.contract_size": "down",
+    "symbols.*.lot_min": "down",
+    "symbols.*.lot_step": "any",
+    "symbols.*.lot_max": "up",
+    "symbols.*.spread": "down",
+    "symbols.*.slippage": "down",
+    "symbols.*.fill_lots": "free",
+    "symbols.*.stops_level": "down",
+    "symbols.*.asset": "free",
+    "symbols.*.currencies": "fewer",
+    "symbols.*.news_terms": "free",
+    "symbols.*.ticker": "free",
+    "agents.influence": ("shadow", "earned", "full"),
+    "agents.max_api_cost_per_hour": "up",
+    "agents.provider": "free",
+    "agents.quick_think_model": "free",
+    "agents.deep_think_model": "free",
+    "agents.role_models.*": "free",
+    "agents.fallback_model": "free",
+    "agents.picture_file": "path",
+    "news.file": "path",
+    "events.calendar": "calendar",
+}
+"""A symbol's conditions are guarded because sizes are counted from them: a tick that is said to be
+worth less lets a position be larger. Who is asked is guarded because it costs money; the ceiling
+holds all the same. Agents that only looked on gain a say in what is traded when they count.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting that differs. `way` is loosens, tightens, free (guarded, neither), or ""."""
+
+    place: Place
+    before: Any
+    after: Any
+    default: Any
+    way: Literal["loosens", "tightens", "free", ""]
+
+    @property
+    def name(self) -> str:
+        """The place as a person writes it."""
+        return named(self.place)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it needs an administrator."""
+        return self.way != ""
+
+    def told(self) -> dict[str, Any]:
+        """Return the change for JSON."""
+        return {**asdict(self), "place": self.name, "guarded": self.guarded}
+
+
+def direction(place: Place) -> Direction | None:
+    """Return what loosens a setting; None for one that is not guarded."""
+    known = LOOSENS.get(".".join(place))
+    if known is None and len(place) > 1:
+        pattern = (place[0], "*", place[-1]) if place[0] == "symbols" else (*place[:-1], "*")
+        known = LOOSENS.get(".".join(pattern))
+    return "any" if known is None and place[0] in SECTIONS else known
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Return what differs between the values of two profiles, in the order of the settings."""
+    old, new = flat(before), flat(after)
+    return tuple(
+        Change(place, old.get(place), new.get(place), USUAL.get(place), _way(place, old, new))
+        for place in dict.fromkeys([*old, *new])
+        if old.get(place) != new.get(place)
+    )
+
+
+def loosening(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return the changes that need the command line."""
+    return tuple(change for change in changes if change.way == "loosens")
+
+
+def command_line(name: str, changes: Sequence[Change]) -> str:
+    """Return the command that makes changes to a profile."""
+    pairs = [(change.name, change.after) for change in changes if change.after is not ABSENT]
+    gone = [change.name for change in changes if change.after is ABSENT]
+    words = ["torra", "profile", "set", name]
+    words += [word for place, value in pairs for word in (place, _word(value))]
+    words += [word for place in gone for word in ("--unset", place)]
+    return shlex.join(words)
+
+
+def _word(value: Any) -> str:
+    """Write a value for a command line: escapes instead of what a terminal would act on."""
+    text = written(value)
+    if isinstance(value, list) or not text.isprintable():
+        return json.dumps(value)
+    return text
+
+
+def _way(
+    place: Place, old: Mapping[Place, Any], new: Mapping[Place, Any]
+) -> Literal["loosens", "tightens", "free", ""]:
+    known = direction(place)
+    if known is None:
+        return ""
+    if known == "free":
+        return "free"
+    before, after = old.get(place), new.get(place)
+    if place[0] == "symbols" and ABSENT in (before, after):
+        return "loosens"  # a symbol that comes or goes: what it will be held against is not known
+    return "loosens" if _loosens(known, before, after) else "tightens"
+
+
+def _loosens(known: Direction, before: Any, after: Any) -> bool:
+    if isinstance(known, tuple):
+        return known.index(after) > known.index(before)
+    if known in ("up", "down"):
+        return bool(after > before if known == "up" else after < before)
+    if known == "fewer":
+        return not before or not set(before) <= set(after)
+    if known == "path":
+        return not _inside(after)
+    return known == "any" or bool(before) or not _inside(after)
+
+
+def _inside(path: str) -> bool:
+    """Return whether a path, read as Windows and as POSIX, stays below the home."""
+    if ntpath.splitdrive(path)[0] or path[:1] in ("/", "\\", "~") or not path.isprintable():
+        return False
+    parts = posixpath.normpath(path.replace("\\", "/")).split("/")
+    return ".." not in parts and ":" not in path

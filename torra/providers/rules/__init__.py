@@ -1,0 +1,1 @@
+"""The provider without a model: arithmetic that reads each role's evidence."""

@@ -1,0 +1,190 @@
+"""What the rules say at the risk gate: how far to trust the desk's adjustments now.
+
+Each row of `CAUTIONS` looks at one danger and gives a factor in [0, 1]; their product is the
+multiplier, the row that lowers it most names the reason. The gate's own arithmetic (spread, thin or
+stale data, streaks, exposure) is not repeated here: it holds anyway, and the framework takes the
+stricter of the two; a scheduled event vetoes there, and here it already casts its shadow. A veto
+needs several dangers at once, so many that less than a quarter of the
+adjustments would be left; it names them. What cannot be seen is no danger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    RESEARCHER_BOUND,
+    VECTORS,
+    AgentReport,
+    GateReason,
+    Request,
+)
+from torra.providers.rules.opinions import SIDES, trust
+from torra.providers.rules.readings import number, ramp, word
+
+VETO_BELOW: Final = 0.25
+"""Multiplier below which an opening is vetoed."""
+
+DECIMALS: Final = 4
+VOLATILE: Final = (80.0, 100.0)
+"""Percentiles of volatility between which the factor falls from 1 to `VOLATILE_FACTOR`."""
+
+VOLATILE_FACTOR: Final = 0.6
+DISPUTED_FACTOR: Final = 0.5
+"""Factor where analysts and researchers flatly contradict each other."""
+
+TRUSTED: Final = (0.30, 0.60)
+"""Trust in the desk between which the factor rises from `WEAK_FACTOR` to 1."""
+
+WEAK_FACTOR: Final = 0.6
+
+ODD: Final = {"range_spike": 0.9, "gap": 0.9}
+"""Factors of what is odd about the bar (torra.market.regime.triage); the gate's rules see to stale
+data, and volume behind a move is no danger.
+"""
+
+EVENT_MINUTES: Final = (30.0, 180.0)
+"""Minutes to a scheduled event between which the factor rises from `EVENT_FACTOR` to 1."""
+
+EVENT_FACTOR: Final = 0.8
+LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
+"""Factors of late hours by weekday ("" = any) and session: a gap may follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One danger seen: its factor, in words, and the features that it was seen in."""
+
+    reason: GateReason
+    factor: float
+    says: str
+    cites: tuple[str, ...] = ()
+
+
+def gate(request: Request) -> dict[str, Any]:
+    """Return the ruling: multiplier 1, no veto and NONE when nothing speaks against the desk."""
+    standing = [finding for look in CAUTIONS for finding in look(request)]
+    seen = standing + [finding for look in OCCASIONS for finding in look(request)]
+    dangers = sorted((f for f in seen if f.factor < 1.0), key=lambda f: f.factor)
+    multiplier = round(math.prod((f.factor for f in dangers), start=1.0), DECIMALS)
+    told = dangers or seen
+    cited = dict.fromkeys(name for finding in seen for name in finding.cites)
+    return {
+        "symbol": request.symbol,
+        "multiplier": multiplier,
+        "veto": multiplier < VETO_BELOW,
+        "reason_code": str(dangers[0].reason if dangers else GateReason.NONE),
+        "confidence": "low" if not seen else "high" if len(standing) == len(CAUTIONS) else "medium",
+        "reasoning": "; ".join(finding.says for finding in told) or "nothing to judge by",
+        "evidence": [{"id": name, "value": request.features[name].value} for name in cited],
+    }
+
+
+def _volatility(request: Request) -> Iterator[Finding]:
+    name = "technical.volatility_percentile"
+    value = number(request.features.get(name))
+    if value is not None:
+        factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
+        words = f"volatility at percentile {value:.0f} of its past"
+        yield Finding(GateReason.HIGH_VOLATILITY, factor, words, (name,))
+
+
+def _dispute(request: Request) -> Iterator[Finding]:
+    """Look for analysts and debate that pull apart; that bull and bear differ is their office."""
+    pulls = [pull for vector in VECTORS if (pull := _pull(request, vector)) is not None]
+    if not pulls:
+        return
+    disputed = sum(pulls) / len(pulls)
+    words = "analysts and researchers agree"
+    if disputed > 0.0:
+        words = f"analysts and researchers contradict each other on {disputed:.0%} of the scores"
+    factor = 1.0 - (1.0 - DISPUTED_FACTOR) * disputed
+    yield Finding(GateReason.DISAGREEMENT, factor, words)
+
+
+def _pull(request: Request, vector: str) -> float | None:
+    """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
+    analysts = _said(request, vector, researchers=False)
+    debate = _said(request, vector, researchers=True)
+    if not analysts or len(debate) < len(SIDES):
+        return None
+    average = sum(analysts) / len(analysts) / ADJUSTMENT_BOUND
+    shift = sum(debate) / len(debate) / RESEARCHER_BOUND
+    return min(1.0, abs(average), abs(shift)) if average * shift < 0.0 else 0.0
+
+
+def _said(request: Request, vector: str, *, researchers: bool) -> list[float]:
+    return [
+        value
+        for report in _opinions(request)
+        if (report.agent_id in SIDES) == researchers
+        and (value := report.adjustments.get(vector)) is not None
+    ]
+
+
+def _weakness(request: Request) -> Iterator[Finding]:
+    """Look for a desk that does not believe itself.
+
+    Of the researchers the surer one counts: by office, one of the two has no case.
+    """
+    if not request.reports:
+        return
+    analysts = [trust(report) for report in _opinions(request) if report.agent_id not in SIDES]
+    surer = [trust(report) for report in _opinions(request) if report.agent_id in SIDES]
+    voices = [sum(analysts) / len(analysts)] if analysts else []
+    voices += [max(surer)] if surer else []
+    mean = sum(voices) / len(voices) if voices else 0.0
+    factor = WEAK_FACTOR + (1.0 - WEAK_FACTOR) * ramp(mean, *TRUSTED)
+    words = (
+        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, trust {mean:.2f}"
+    )
+    yield Finding(GateReason.WEAK_CASE, factor, words)
+
+
+def _lateness(request: Request) -> Iterator[Finding]:
+    names = ("market.day_of_week", "market.session")
+    day, session = (word(request.features.get(name)) for name in names)
+    if day and session:
+        factor = LATE.get(("", session), LATE.get((day, session), 1.0))
+        words = f"{day}, session {session.replace('_', ' ').lower()}"
+        yield Finding(GateReason.SESSION_END, factor, words, names)
+
+
+def _oddity(request: Request) -> Iterator[Finding]:
+    """Look for what is odd about the newest bar; a bar without a flag says nothing."""
+    name = "market.triage"
+    flags = (word(request.features.get(name)) or "").split()
+    factors = [ODD[flag] for flag in flags if flag in ODD]
+    if factors:
+        told = ", ".join(flag.replace("_", " ") for flag in flags if flag in ODD)
+        yield Finding(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
+
+
+def _event(request: Request) -> Iterator[Finding]:
+    """Look for a scheduled event that comes within hours."""
+    name = "events.to_next_min"
+    minutes = number(request.features.get(name))
+    if minutes is not None and 0.0 <= minutes < EVENT_MINUTES[1]:
+        factor = EVENT_FACTOR + (1.0 - EVENT_FACTOR) * ramp(minutes, *EVENT_MINUTES)
+        words = f"a scheduled event in {minutes:.0f} minutes"
+        yield Finding(GateReason.SCHEDULED_EVENT, factor, words, (name,))
+
+
+def _opinions(request: Request) -> list[AgentReport]:
+    return [r for r in request.reports if not r.abstained and r.agent_id != request.role.id]
+
+
+CAUTIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (
+    _volatility,
+    _dispute,
+    _weakness,
+    _lateness,
+)
+"""The dangers that there is always something to say about."""
+
+OCCASIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (_oddity, _event)
+"""The dangers that are only mentioned when they are there."""

@@ -1,0 +1,321 @@
+"""What the rules say about the scores: analysts, the two researchers and the single-model scorer.
+
+Everyone measures the same thing: how far a reading stands from the score that was computed, so that
+0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
+researcher argues one side: gaps on that side are its case, gaps on the other side count half
+against it, so that bull and bear mirror each other and an advocate without a case concedes. Thin
+evidence shrinks every word towards 0.
+
+Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
+
+Sentences are built from the readings that moved the number most, for and against, and cite exactly
+those; what would end those of its own side is what would prove a researcher wrong. The functions
+are pure; they return the reply as an object, `torra.providers.rules.provider` sends it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
+from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, VECTORS, AgentReport, Request
+from torra.providers.rules.readings import (
+    ADX,
+    NAMED,
+    Reading,
+    common_readings,
+    readable,
+    readings,
+    regime,
+)
+from torra.providers.rules.specialists import OVERLAYS, TABLES, ordinals
+
+DECIMALS: Final = 4
+"""Adjustments are rounded to this many decimals."""
+
+FULL_WEIGHT: Final = 1.5
+"""Summed weight of readings from which a vector is judged in full; with less, proportionally."""
+
+COUNTER_WEIGHT: Final = 0.5
+"""What evidence for the other side counts in an advocate's case."""
+
+REPORT_WEIGHT: Final = 0.6
+"""Weight of the analysts' average among a researcher's readings."""
+
+CONCESSION: Final = 0.25
+"""Share of the gap to the other side's case that a researcher grants in a further round."""
+
+AGREEMENT: Final = (("high", 0.75), ("medium", 0.45))
+"""Share by which the evidence agrees, from which a confidence is used."""
+
+CONVICTION: Final = (("high", 0.30), ("medium", 0.12))
+"""Mean case of a researcher, 0 to 1, from which a confidence is used."""
+
+LEAST_STRENGTH: Final = 0.10
+"""Mean strength of the readings below which confidence is low whatever they agree on."""
+
+POINTS: Final = 4
+"""Key points of a report."""
+
+FALSIFIERS: Final = 3
+"""Falsifiers of a case."""
+
+SIDES: Final = {"bull_researcher": 1, "bear_researcher": -1}
+NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
+
+Reply = dict[str, Any]
+
+
+class _Said(NamedTuple):
+    """A reading that is said of a vector, and where it pulls the score, and how hard."""
+
+    vector: str
+    reading: Reading
+    pull: float
+    words: str
+
+
+class _View(NamedTuple):
+    """One vector as one agent sees it: the score, its adjustment and what is said of it."""
+
+    vector: str
+    score: float
+    adjustment: float
+    said: list[_Said]
+
+    def sentence(self) -> str:
+        """Say the adjustment and what speaks for and against it."""
+        parts = [f"{said.words} reads {said.reading.lean:+.2f}" for said in self.said]
+        name = self.vector.replace("_", " ")
+        return f"{name} {self.score:+.2f} moved by {self.adjustment:+.2f}: {', '.join(parts)}"
+
+
+def _view(
+    vector: str, score: float, adjustment: float, heard: Sequence[Reading], base: float
+) -> _View:
+    """Choose what is said: the reading that pulls hardest, and the hardest against it.
+
+    `base` is what the readings are measured from: the score, or 0 for an overlay.
+    """
+    ranked = sorted(
+        [(reading.weight * (reading.lean - base), at) for at, reading in enumerate(heard)]
+    )
+    (against, low), (first, high) = ranked[0], ranked[-1]
+    if first < -against:
+        first, high, against, low = against, low, first, high
+    places = [(first, high), (against, low)] if first * against < 0 else [(first, high)]
+    said = [_Said(vector, heard[at], pull, heard[at].says) for pull, at in places]
+    return _View(vector, score, adjustment, said)
+
+
+def analyst(request: Request) -> Reply:
+    """Read the evidence anew in its regime and say how far it stands from each score."""
+    now = regime(request.features)
+    role = request.role
+    heard = readings(request.features, now, _focus(request), TABLES.get(role.id))
+    overlay = role.id in OVERLAYS
+    views = [
+        _view(
+            vector,
+            score,
+            _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound),
+            found,
+            0.0 if overlay else score,
+        )
+        for vector, found in heard.items()
+        for score in (_score(request, vector),)
+    ]
+    reply = _report(request, now.name, views, _agreement(heard))
+    return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
+
+
+def researcher(request: Request, side: int) -> Reply:
+    """Argue for higher (side 1) or lower (side -1) prices than the scores and reports say."""
+    now = regime(request.features)
+    heard = common_readings(request.features, now)
+    views, cases = [], []
+    for vector in _focus(request):
+        found = heard.get(vector)
+        if not found:
+            continue
+        score = _score(request, vector)
+        case = _case(found, score, side, _analysts(request, vector))
+        own = side * _bounded(case, request.role.bound)
+        cases.append(case)
+        views.append(_view(vector, score, _conceded(request, vector, own, side), found, score))
+    reports = f"{len(request.reports)} report{'' if len(request.reports) == 1 else 's'} read"
+    opening = f"{request.role.title.capitalize()}, {reports}; {now.name}"
+    reply = _report(request, opening, views, _conviction(cases))
+    return reply | {"falsifiers": _falsifiers(views, side)}
+
+
+def scorer(request: Request) -> Reply:
+    """Score the four vectors anew, each within an analyst's bound of the computed score."""
+    now = regime(request.features)
+    heard = readings(request.features, now, VECTORS)
+    reply: Reply = {"symbol": request.symbol}
+    for vector in VECTORS:
+        score = _score(request, vector)
+        found = heard.get(vector, [])
+        moved_by = _bounded(_gap(found, score), ADJUSTMENT_BOUND)
+        note = "no evidence beyond the score"
+        if found:
+            note = _view(vector, score, moved_by, found, score).sentence()
+        moved = max(-1.0, min(1.0, score + moved_by))
+        reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
+    mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
+    reply["summary"] = f"{now.name}; the four scores average {mean:+.2f}."
+    return reply
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _focus(request: Request) -> list[str]:
+    return [vector for vector in VECTORS if vector in request.role.focus]
+
+
+def _score(request: Request, vector: str) -> float:
+    value = request.scores.get(vector, 0.0)
+    return value if math.isfinite(value) else 0.0
+
+
+def _gap(heard: Sequence[Reading], score: float) -> float:
+    """Return how far the weighted mean of the leans stands from the score, in [-1, +1]."""
+    weight = sum(reading.weight for reading in heard)
+    if weight <= 0.0:
+        return 0.0
+    mean = sum(reading.weight * reading.lean for reading in heard) / weight
+    return max(-1.0, min(1.0, mean - score)) * min(1.0, weight / FULL_WEIGHT)
+
+
+def _overlaid(heard: Sequence[Reading], score: float) -> float:
+    """Return the gap to an overlay: at most the overlay itself, and never against its own sign."""
+    weight = sum(reading.weight for reading in heard)
+    mean = sum(reading.weight * reading.lean for reading in heard) / weight
+    gap = max(min(0.0, mean), min(max(0.0, mean), mean - score))
+    return gap * min(1.0, weight / FULL_WEIGHT)
+
+
+def _case(heard: Sequence[Reading], score: float, side: int, reported: float | None) -> float:
+    """Return what speaks for a side less what speaks against it at half its weight, in [-1, +1]."""
+    gaps = [(reading.weight, side * (reading.lean - score)) for reading in heard]
+    if reported is not None:
+        gaps.append((REPORT_WEIGHT, side * reported / ADJUSTMENT_BOUND))
+    weight = sum(share for share, _ in gaps)
+    own = sum(share * gap for share, gap in gaps if gap > 0) / weight
+    counter = -sum(share * gap for share, gap in gaps if gap < 0) / weight
+    case = max(-1.0, min(1.0, own - COUNTER_WEIGHT * counter))
+    return case * min(1.0, weight / FULL_WEIGHT)
+
+
+def _analysts(request: Request, vector: str) -> float | None:
+    """Return the analysts' average adjustment of a vector by trust; None when none scored it."""
+    said = [
+        (trust(report), value)
+        for report in request.reports
+        if report.agent_id not in NOT_ANALYSTS
+        and not report.abstained
+        and (value := report.adjustments.get(vector)) is not None
+    ]
+    return sum(share * value for share, value in said) / len(said) if said else None
+
+
+def _conceded(request: Request, vector: str, own: float, side: int) -> float:
+    """Move a further round's word towards the other side's last one."""
+    for report in request.reports:
+        other = report.adjustments.get(vector)
+        if SIDES.get(report.agent_id) == -side and other is not None:
+            return round(own + CONCESSION * (other - own), DECIMALS)
+    return own
+
+
+def trust(report: AgentReport) -> float:
+    """Return what a report's word counts, by its confidence and grounding."""
+    grounded = UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0
+    return CONFIDENCE_WEIGHT[report.confidence] * grounded
+
+
+def _bounded(share: float, bound: float) -> float:
+    return round(bound * share, DECIMALS)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _agreement(heard: Mapping[str, Sequence[Reading]]) -> str:
+    """Return the confidence of an analyst: how far its readings agree, vector by vector."""
+    agreed = strength = weight = 0.0
+    for found in heard.values():
+        agreed += abs(sum(r.weight * r.lean for r in found))
+        strength += sum(r.weight * abs(r.lean) for r in found)
+        weight += sum(r.weight for r in found)
+    if strength < LEAST_STRENGTH * weight or weight < FULL_WEIGHT:
+        return "low"
+    return _level(agreed / strength, AGREEMENT)
+
+
+def _conviction(cases: Iterable[float]) -> str:
+    """Return the confidence of a researcher: how strong its case is on the whole."""
+    told = list(cases)
+    return _level(sum(told) / len(told), CONVICTION) if told else "low"
+
+
+def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
+    return next((name for name, least in levels if value >= least), "low")
+
+
+def _falsifiers(views: Sequence[_View], side: int) -> list[str]:
+    """Return what would end the strongest readings that a case rests on."""
+    own = [said for view in views for said in view.said if side * said.pull > 0.0]
+    ranked = sorted(own, key=lambda said: -abs(said.pull))
+    return list(dict.fromkeys([said.reading.falsifier for said in ranked]))[:FALSIFIERS]
+
+
+def _report(request: Request, opening: str, views: Sequence[_View], confidence: str) -> Reply:
+    if not views:
+        return _abstention(request)
+    ranked = sorted(views, key=lambda view: -abs(view.adjustment))
+    told = [said for view in ranked for said in view.said]
+    strongest = sorted(told, key=lambda said: -abs(said.pull))
+    sentences = ". ".join([view.sentence() for view in ranked])
+    return {
+        "symbol": request.symbol,
+        "adjustments": dict.fromkeys(VECTORS) | {v.vector: v.adjustment for v in views},
+        "confidence": confidence,
+        "reasoning": f"{opening}. {sentences}.",
+        "key_points": [
+            f"{said.words}: {said.vector} {said.reading.lean:+.2f}" for said in strongest[:POINTS]
+        ],
+        "evidence": _cited(request, told),
+        "flags": [],
+        "abstained": False,
+        "abstain_reason": "",
+    }
+
+
+def _abstention(request: Request) -> Reply:
+    return {
+        "symbol": request.symbol,
+        "adjustments": dict.fromkeys(VECTORS),
+        "confidence": "low",
+        "reasoning": "",
+        "key_points": [],
+        "evidence": [],
+        "flags": [],
+        "abstained": True,
+        "abstain_reason": f"no readable evidence about {', '.join(_focus(request)) or 'any score'}",
+    }
+
+
+def _cited(request: Request, told: Iterable[_Said]) -> list[dict[str, Any]]:
+    """Return the features that were read aloud, and those that name the regime."""
+    names = dict.fromkeys((ADX, NAMED, *(name for said in told for name in said.reading.reads)))
+    cited = ((name, request.features.get(name)) for name in names)
+    return [
+        {"id": name, "value": feature.value}
+        for name, feature in cited
+        if feature is not None and readable(feature.value)
+    ]

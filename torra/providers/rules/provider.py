@@ -1,0 +1,63 @@
+"""The rules provider: answers every seat at the desk by reading the evidence, without a model.
+
+It needs no key and no network, costs nothing and gives the same answer to the same evidence. It
+reads the values of a request, never its prose, and answers in the JSON of the reply's shape, so
+that the framework parses, bounds and checks it like any model's. What a role says is worked out in
+`opinions` (analysts, researchers, scorer) and `caution` (gate) from the table in `readings`.
+
+The answer is there when `submit` returns. A seat that it does not know fails with ModelUnavailable
+in the future, as a model would; missing evidence makes a role abstain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+from agents.contracts import Completion, Kind, ModelUnavailable, Request, immediate
+from agents.lazy_text import later
+from torra.providers.rules.caution import gate
+from torra.providers.rules.opinions import SIDES, analyst, researcher, scorer
+
+NAME: Final = "rules"
+
+
+class RulesProvider:
+    """Reads the evidence by fixed rules."""
+
+    name = NAME
+
+    @immediate
+    def submit(self, request: Request) -> Future[Completion]:
+        """Return the finished answer to a request."""
+        future: Future[Completion] = Future()
+        try:
+            reply = SEATS[request.role.kind](request)
+        except ModelUnavailable as error:
+            future.set_exception(error)
+        else:
+            text = later(lambda: json.dumps(reply, allow_nan=False))
+            told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
+            future.set_result(told)
+        return future
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+def _advocate(request: Request) -> dict[str, Any]:
+    side = SIDES.get(request.role.id)
+    if side is None:
+        raise ModelUnavailable("error", f"the rules know no side for {request.role.id}")
+    return researcher(request, side)
+
+
+SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
+    "analyst": analyst,
+    "researcher": _advocate,
+    "gate": gate,
+    "scorer": scorer,
+}
+"""Who answers for which kind of role."""

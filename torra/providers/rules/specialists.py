@@ -1,0 +1,266 @@
+"""What the rules read for the agents that are shown something of their own.
+
+Sentiment and news have tables of their own; key levels and momentum read on from the common one.
+Mood and news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards
+themselves, never past it and never back because they are weaker than it is. The ordinals of the
+news are arithmetic over the items' scores, ages and classes; no headline is read. Turn every
+score round and every reading and ordinal turns round, relevance alone stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from agents.contracts import ORDINALS, VECTORS, Feature
+from torra.providers.rules.readings import (
+    READERS,
+    Reader,
+    direction,
+    distance,
+    number,
+    outside,
+    squash,
+    technical,
+)
+
+OVERLAYS: Final = frozenset({"sentiment", "news"})
+"""Agents whose evidence lies over the scores and does not measure them."""
+
+TONE: Final = 0.3
+"""Score of the news that counts as a clear tone; the word lists seldom reach more."""
+
+SHARE: Final = 0.15
+"""Share of bars or volume above a half that counts as a clear mood."""
+
+STREAK: Final = 4.0
+"""Closes in a row that count as a clear streak."""
+
+CROSS: Final = 10.0
+"""Points between %K and %D that count as clear."""
+
+MOOD: Final = tuple(
+    reader
+    for vector in VECTORS
+    for reader in (
+        Reader(
+            vector,
+            ("sentiment.news",),
+            lambda tone: squash(tone, TONE),
+            trend=0.6,
+            range=0.6,
+            fact="tone of the news {0:+.2f}",
+            turn="a tone of the news {way} 0",
+        ),
+        Reader(
+            vector,
+            ("sentiment.up_bars",),
+            lambda share: squash(share - 0.5, SHARE),
+            trend=0.5,
+            range=-0.2,
+            fact="{0:.0%} of the closes rose",
+            turn="a share of rising closes {way} a half",
+        ),
+        Reader(
+            vector,
+            ("sentiment.up_volume",),
+            lambda share: squash(share - 0.5, SHARE),
+            trend=0.5,
+            range=0.3,
+            fact="{0:.0%} of the volume lay on rising bars",
+            turn="a share of the volume on rising bars {way} a half",
+        ),
+        Reader(
+            vector,
+            ("sentiment.streak",),
+            lambda closes: squash(closes, STREAK),
+            trend=0.3,
+            range=-0.4,
+            fact="a streak of {0:+.0f} closes",
+            turn="the next close {way} the last",
+        ),
+    )
+)
+
+CLASSES: Final[Mapping[str, float]] = {
+    "earnings": 0.5,
+    "guidance": 0.5,
+    "macro": 0.4,
+    "rating": 0.3,
+    "regulatory": 0.3,
+    "geopolitical": 0.3,
+    "supply": 0.3,
+}
+"""Weight of a class of event beside that of all the news; other news has no weight of its own."""
+
+TIDINGS: Final = tuple(
+    Reader(vector, reads, lambda tone: squash(tone, TONE), weight, weight, fact, turn)
+    for vector in VECTORS
+    for reads, weight, fact, turn in (
+        (("news.score",), 0.8, "all news {0:+.2f}", "a tone of all news {way} 0"),
+        *(
+            (
+                (f"news.{name}_score",),
+                weight,
+                f"{name} news {{0:+.2f}}",
+                f"a tone of {name} news {{way}} 0",
+            )
+            for name, weight in CLASSES.items()
+        ),
+    )
+)
+
+LEVELS: Final = (
+    Reader(
+        "key_levels",
+        technical("close", "fib_382", "fib_618", "atr14"),
+        outside,
+        trend=0.6,
+        range=0.3,
+        fact="close {0:.6g} against retracements {1:.6g} and {2:.6g}",
+        turn="close {way} the retracements {1:.6g} and {2:.6g}",
+        component="kl_fibonacci",
+    ),
+    Reader(
+        "key_levels",
+        technical("close", "fib_500", "atr14"),
+        distance(2.0),
+        trend=0.3,
+        range=0.3,
+        fact="close {0:.6g} against half the swing {1:.6g}",
+        turn="close {way} half the swing {1:.6g}",
+    ),
+    Reader(
+        "structure",
+        technical("close", "span_a", "span_b", "atr14"),
+        outside,
+        trend=0.6,
+        range=0.2,
+        fact="close {0:.6g} against the cloud {1:.6g}, {2:.6g}",
+        turn="close {way} the cloud {1:.6g}, {2:.6g}",
+    ),
+    Reader(
+        "structure",
+        technical("close", "kijun", "atr14"),
+        distance(2.0),
+        trend=0.6,
+        range=0.3,
+        fact="close {0:.6g} against kijun {1:.6g}",
+        turn="close {way} kijun {1:.6g}",
+    ),
+)
+
+OSCILLATORS: Final = (
+    Reader(
+        "momentum",
+        technical("stoch_k", "stoch_d"),
+        lambda k, d: squash(k - d, CROSS),
+        trend=0.3,
+        range=0.4,
+        fact="stochastic {0:.1f} against its signal {1:.1f}",
+        turn="stochastic {way} its signal {1:.1f}",
+    ),
+    Reader(
+        "momentum",
+        technical("macd", "macd_signal", "atr14"),
+        distance(0.25),
+        trend=0.3,
+        range=0.1,
+        fact="MACD {0:+.4g} against its signal {1:+.4g}",
+        turn="MACD {way} its signal {1:+.4g}",
+    ),
+    Reader(
+        "structure",
+        technical("adx14", "plus_di", "minus_di"),
+        direction,
+        trend=0.8,
+        range=0.2,
+        fact="+DI {1:.1f} against -DI {2:.1f} at ADX {0:.1f}",
+        turn="+DI {1:.1f} {way} -DI {2:.1f}",
+    ),
+    Reader(
+        "structure",
+        technical("macd", "atr14"),
+        squash,
+        trend=0.5,
+        range=0.1,
+        fact="MACD {0:+.4g}",
+        turn="MACD {way} 0",
+    ),
+)
+
+TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
+    "sentiment": MOOD,
+    "news": TIDINGS,
+    "key_levels": (*READERS, *LEVELS),
+    "momentum": (*READERS, *OSCILLATORS),
+}
+"""What an agent reads; everybody else reads READERS."""
+
+RISKY: Final = ("regulatory", "macro", "geopolitical")
+"""Classes of event whose bad news makes a market riskier and not only cheaper."""
+
+CLEAR: Final = 0.05
+"""Score from which the tone of the news, or its turn, is one at all."""
+
+
+def ordinals(features: Mapping[str, Feature]) -> dict[str, int]:
+    """Return what the news amounts to, in the whole numbers of ORDINALS."""
+    tone = number(features.get("news.score")) or 0.0
+    items = _items(features)
+    scores = [number(features.get(f"news.{name}_score")) for name in RISKY]
+    risky = [score for score in scores if score is not None]
+    found = {
+        "relevance": _relevance(features, items),
+        "sentiment": _step(tone),
+        "price_impact": _of(tone, 3),
+        "trend": _step(_turn(items)),
+        "investor_confidence": round(3 * _balance(items)),
+        "risk_profile_change": -_of(math.fsum(risky) / len(risky), 2) if risky else 0,
+    }
+    return {name: found[name] for name in ORDINALS}
+
+
+def _items(features: Mapping[str, Feature]) -> list[float]:
+    """Return the score of every item, newest first."""
+    found = []
+    for name in features:
+        if name.startswith("news.item_score."):
+            item = name.rsplit(".", 1)[1]
+            age, score = (
+                number(features.get(f"news.item_{part}.{item}")) for part in ("age_h", "score")
+            )
+            if age is not None and score is not None:
+                found.append((age, item, score))
+    return [score for *_, score in sorted(found)]
+
+
+def _relevance(features: Mapping[str, Feature], items: list[float]) -> int:
+    """Return 2 for news of a class that moves markets, 1 for other news, 0 for none."""
+    counts = (number(features.get(f"news.{name}_items")) for name in CLASSES)
+    if any(counts):
+        return 2
+    return 1 if items or number(features.get("news.items")) else 0
+
+
+def _turn(items: list[float]) -> float:
+    """Return how much better the newer half of the items is than the older."""
+    half = len(items) // 2
+    if not half:
+        return 0.0
+    newer, older = items[:half], items[half:]
+    return math.fsum(newer) / len(newer) - math.fsum(older) / len(older)
+
+
+def _balance(items: list[float]) -> float:
+    """Return the good items less the bad ones, as a share of all, -1 to +1."""
+    return sum((score > 0) - (score < 0) for score in items) / len(items) if items else 0.0
+
+
+def _step(value: float) -> int:
+    return 0 if abs(value) < CLEAR else 1 if value > 0 else -1
+
+
+def _of(tone: float, most: int) -> int:
+    return round(most * squash(tone, TONE))

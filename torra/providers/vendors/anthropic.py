@@ -1,0 +1,137 @@
+"""Anthropic's Messages API, through the SDK's own client.
+
+Structured output by JSON schema, thinking turned off or down as the table in `capabilities` says,
+the shared beginning of every prompt marked for the cache. The client is given a placeholder as key:
+the transport alone puts the real one in. Not asked through `messages.parse`, which raises away the
+usage of a reply that was cut off.
+"""
+
+from __future__ import annotations
+
+import base64
+import warnings
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anthropic
+import httpx2
+
+import scoring_rubric
+from agents.contracts import Request
+from torra.providers.vendors.addresses import Address
+from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.vendor import (
+    Reply,
+    Usage,
+    count,
+    described,
+    exchange,
+    items,
+    mapping,
+    picture_type,
+    text,
+)
+from torra.providers.vendors.wire import Wire
+
+VENDOR: Final = "anthropic"
+STOPS: Final[Mapping[str, str]] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+NO_CREDIT: Final = ("credit balance", "usage limits")
+"""Anthropic tells of an empty account, and of a limit the account set itself, with a plain 400."""
+
+SDK_TIMEOUT_S: Final = 900.0
+"""The SDK's own limit, which never comes to bear: the call's is the one that counts."""
+
+
+class AnthropicAdapter:
+    """Asks Claude models."""
+
+    def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
+        # The SDK warns on each call of a model with an end; check_model and doctor say it once.
+        warnings.filterwarnings(
+            "ignore", message="The model '.*' is deprecated", category=DeprecationWarning
+        )
+        self._client = anthropic.AsyncAnthropic(
+            api_key="placeholder",
+            base_url=address.base_url,
+            max_retries=0,
+            timeout=SDK_TIMEOUT_S,
+            http_client=http,
+            open_telemetry=False,
+        )
+
+    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+        """Ask once; raises Fault, or what the SDK raises."""
+        sent = body(model, request, capability(VENDOR, model))
+        create = self._client.messages.with_raw_response.create
+        return read(await exchange(create(**sent), wire))
+
+    def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
+        """Return why the account can be asked no more, "" when it can."""
+        message = text(mapping(body.get("error")).get("message")).lower()
+        if status == 400 and any(words in message for words in NO_CREDIT):
+            return "400: the account has no credit"
+        return ""
+
+
+def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
+    """Return the request body as keywords of `messages.create`."""
+    output: dict[str, Any] = {"effort": can.effort} if can.effort else {}
+    system = request.system
+    if can.structured:
+        output["format"] = {"type": "json_schema", "schema": dict(request.schema)}
+    else:
+        system = described(system, request.schema)
+    wanted = {
+        "system": _system(system),
+        "thinking": dict(can.thinking or {}),
+        "output_config": output,
+    }
+    return {
+        "model": model,
+        "max_tokens": request.max_output_tokens,
+        "messages": [{"role": "user", "content": _content(request, can)}],
+        **{name: value for name, value in wanted.items() if value},
+    }
+
+
+def read(answer: Mapping[str, Any]) -> Reply:
+    """Return the reply of a message: its text blocks, why it ended, what it used."""
+    blocks = items(answer.get("content"))
+    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
+    stop = text(answer.get("stop_reason"))
+    return Reply(said, STOPS.get(stop, stop), _usage(answer.get("usage")))
+
+
+def _usage(usage: object) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    cached = count(usage, "cache_read_input_tokens")
+    written = count(usage, "cache_creation_input_tokens")
+    fresh = count(usage, "input_tokens")  # without what a cache took or gave
+    return Usage(fresh + cached + written, count(usage, "output_tokens"), cached, written)
+
+
+def _system(system: str) -> list[dict[str, Any]]:
+    """Return the system text as blocks, the part that all roles share marked for the cache."""
+    shared: str = getattr(scoring_rubric, "SHARED_PREFIX", "")
+    if not shared or not system.startswith(shared):
+        return [{"type": "text", "text": system}] if system.strip() else []
+    first = {"type": "text", "text": shared, "cache_control": {"type": "ephemeral"}}
+    rest = system.removeprefix(shared)
+    return [first, {"type": "text", "text": rest}] if rest.strip() else [first]
+
+
+def _content(request: Request, can: Capability) -> list[dict[str, Any]]:
+    words = {"type": "text", "text": request.user}
+    kind = picture_type(request.picture) if can.picture else ""
+    if not kind or request.picture is None:
+        return [words]
+    data = base64.b64encode(request.picture).decode("ascii")
+    source = {"type": "base64", "media_type": kind, "data": data}
+    return [{"type": "image", "source": source}, words]

@@ -1,0 +1,124 @@
+"""Google's Gemini API, through the SDK's own client.
+
+Structured output by JSON schema, the thinking level of the table in `capabilities`, and no
+automatic continuation: a reply that is cut off ends there, inside its deadline. The client is given
+a placeholder as key: the transport alone puts the real one in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx2
+from google import genai
+from google.genai import types
+
+from agents.contracts import Request
+from torra.providers.vendors.addresses import Address
+from torra.providers.vendors.capabilities import Capability, capability
+from torra.providers.vendors.vendor import (
+    Reply,
+    Usage,
+    count,
+    described,
+    exchange,
+    items,
+    mapping,
+    picture_type,
+    text,
+)
+from torra.providers.vendors.wire import Wire
+
+VENDOR: Final = "google"
+API_VERSION: Final = "v1"
+STOPS: Final[Mapping[str, str]] = {
+    "STOP": "end",
+    "MAX_TOKENS": "length",
+    "SAFETY": "filter",
+    "RECITATION": "filter",
+    "LANGUAGE": "filter",
+    "BLOCKLIST": "filter",
+    "PROHIBITED_CONTENT": "filter",
+    "SPII": "filter",
+}
+
+
+class GoogleAdapter:
+    """Asks Gemini models."""
+
+    def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
+        self._client = genai.Client(
+            api_key="placeholder",
+            vertexai=False,
+            http_options=types.HttpOptions(
+                base_url=address.base_url,
+                api_version=API_VERSION,
+                httpx_async_client=http,
+                client_args={"trust_env": False, "follow_redirects": False},
+            ),
+        )
+
+    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+        """Ask once; raises Fault, or what the SDK raises."""
+        can = capability(VENDOR, model)
+        generate = self._client.aio.models.generate_content
+        sending = generate(
+            model=model, contents=contents(request, can), config=config(request, can)
+        )
+        return read(await exchange(sending, wire))
+
+    def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
+        """Return why the account can be asked no more today, "" when it can."""
+        details = items(mapping(body.get("error")).get("details"))
+        if status == 400 and any(item.get("reason") == "API_KEY_INVALID" for item in details):
+            return "400: the key was refused"
+        quotas = [quota for item in details for quota in items(item.get("violations"))]
+        if status == 429 and any("PerDay" in text(quota.get("quotaId")) for quota in quotas):
+            return "429: the day's quota is used up"
+        return ""
+
+
+def contents(request: Request, can: Capability) -> list[Any]:
+    """Return what the user says: the picture, when there is one and the model sees, and words."""
+    kind = picture_type(request.picture) if can.picture else ""
+    if not kind or request.picture is None:
+        return [request.user]
+    return [types.Part.from_bytes(data=request.picture, mime_type=kind), request.user]
+
+
+def config(request: Request, can: Capability) -> types.GenerateContentConfig:
+    """Return everything else of a request. Sampling is left to the model: no temperature."""
+    system = request.system if can.structured else described(request.system, request.schema)
+    thinking = dict(can.thinking or {})
+    return types.GenerateContentConfig(
+        system_instruction=system or None,
+        response_mime_type="application/json",
+        response_json_schema=dict(request.schema) if can.structured else None,
+        max_output_tokens=request.max_output_tokens,
+        automatic_continuation=False,
+        thinking_config=types.ThinkingConfig.model_validate(thinking) if thinking else None,
+    )
+
+
+def read(answer: Mapping[str, Any]) -> Reply:
+    """Return the reply: the words of the first candidate without its thoughts."""
+    usage = _usage(answer.get("usageMetadata"))
+    candidate = next(iter(items(answer.get("candidates"))), None)
+    if candidate is None:
+        blocked = mapping(answer.get("promptFeedback")).get("blockReason")
+        return Reply("", "filter" if blocked else "empty", usage)
+    parts = items(mapping(candidate.get("content")).get("parts"))
+    said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
+    stop = text(candidate.get("finishReason"))
+    return Reply(said, STOPS.get(stop, stop.lower()), usage)
+
+
+def _usage(usage: object) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    return Usage(
+        count(usage, "promptTokenCount"),
+        count(usage, "candidatesTokenCount") + count(usage, "thoughtsTokenCount"),
+        count(usage, "cachedContentTokenCount"),
+    )

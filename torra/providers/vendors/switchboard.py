@@ -1,0 +1,283 @@
+"""The one way out to the vendors: a loop, an HTTP client and an adapter per vendor for the process.
+
+Every desk's provider asks here. An SDK is imported, and its client built, in a thread of its own
+when a vendor is first named (`warm`); a request that comes earlier waits for it inside its own time
+limit; one that could not be built is tried again with the next request. A request that would leave
+after its stage is over is not sent. A vendor that refuses the key, or whose account is used up, is
+blocked for an hour: no request leaves, `on_block` is told once, and `blocked` says why. Nothing is
+asked a second time here. Nothing but ModelUnavailable leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, Protocol
+
+from agent_config import VENDORS
+from agents.contracts import Completion, Request
+from torra.clock import System
+from torra.errors import ConfigError
+from torra.providers.vendors.addresses import Address, address
+from torra.providers.vendors.event_loop import EventLoop, Job, within
+from torra.providers.vendors.vendor import Adapter, Fault, Reply, Usage, fault
+from torra.providers.vendors.wire import CURRENT, Wire
+
+if TYPE_CHECKING:
+    import httpx2
+
+BLOCK_S: Final = 3600.0
+"""How long a vendor that refused is not asked."""
+
+LOG: Final = logging.getLogger(__name__)
+
+OnBlock = Callable[[str, str, float], None]
+"""Told vendor, reason and seconds when a vendor is blocked."""
+
+
+class Prices(Protocol):
+    """What a call costs in USD; `prices.PriceList` is one."""
+
+    def warm(self) -> None:
+        """Load what takes time."""
+        ...
+
+    def cost(
+        self,
+        vendor: str,
+        model: str,
+        *,
+        input_tokens: int,
+        cached_tokens: int,
+        cache_write_tokens: int,
+        output_tokens: int,
+        local: bool,
+    ) -> float:
+        """Return the price of a call from what the vendor counted."""
+        ...
+
+    def worst_case(
+        self,
+        vendor: str,
+        model: str,
+        *,
+        prompt_bytes: int,
+        output_tokens: int,
+        picture: bool,
+        local: bool,
+    ) -> float:
+        """Return the most that a call can cost."""
+        ...
+
+
+class Switchboard:
+    """Reaches vendors; one for a process, shared by every desk."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        prices: Prices,
+        on_block: OnBlock | None = None,
+        monotonic: Callable[[], float] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Open nothing yet; `transport` stands in for the sockets in tests."""
+        self.prices = prices
+        self._environment = dict(environment)
+        self._on_block = on_block
+        self._monotonic = monotonic or System().monotonic
+        self._transport = transport
+        self._loop = EventLoop()
+        self._lock = threading.Lock()
+        self._building = threading.Lock()
+        self._http: httpx2.AsyncClient | None = None
+        self._adapters: dict[str, Future[Adapter]] = {}
+        self._blocks: dict[str, tuple[str, float]] = {}
+
+    def address(self, vendor: str) -> Address:
+        """Return where a vendor is reached; raises ConfigError naming what is missing."""
+        return address(vendor, self._environment)
+
+    def warm(self, vendors: Iterable[str]) -> None:
+        """Import the SDKs of these vendors and build their clients, in the background."""
+        with self._lock:
+            new = [name for name in dict.fromkeys(vendors) if name not in self._adapters]
+            self._adapters.update({name: Future() for name in new})
+        if new:
+            threading.Thread(
+                target=self._build, args=(new,), name="torra-warm-up", daemon=True
+            ).start()
+
+    def submit(self, job: Job[Completion], limit_s: float) -> Future[Completion]:
+        """Run a job on the loop; it is to end within `limit_s` from now. Never raises."""
+        return self._loop.submit(job, limit_s)
+
+    async def ask(self, vendor: str, model: str, request: Request, until: float) -> Reply:
+        """Ask a vendor once, on the loop and by `until` in its time; raises Fault."""
+        try:
+            wire = Wire(self.address(vendor), until)
+        except ConfigError:
+            raise Fault("error", "no address or key", again=None, billed=False) from None
+        try:
+            return await within(until, self._asked(vendor, model, request, wire))
+        except TimeoutError:
+            detail = {"new": "not sent in time", "connecting": "no connection in time"}
+            raise Fault(
+                "timeout",
+                detail.get(wire.stage, "no answer in time"),
+                again=None,
+                billed=wire.stage in {"sent", "answered"},
+                down=wire.stage != "new",
+            ) from None
+
+    def price(self, vendor: str, model: str, request: Request, usage: Usage | None) -> float:
+        """Return what a reply cost in USD; the worst case when the server counted nothing."""
+        local = self.address(vendor).local
+        if usage is None:
+            return self.prices.worst_case(
+                vendor,
+                model,
+                prompt_bytes=len(f"{request.system}{request.user}".encode("utf-8", "replace")),
+                output_tokens=request.max_output_tokens,
+                picture=request.picture is not None,
+                local=local,
+            )
+        return self.prices.cost(
+            vendor,
+            model,
+            input_tokens=usage.input,
+            cached_tokens=usage.cached,
+            cache_write_tokens=usage.written,
+            output_tokens=usage.output,
+            local=local,
+        )
+
+    def blocked(self) -> dict[str, str]:
+        """Return why each blocked vendor is not asked."""
+        now = self._monotonic()
+        with self._lock:
+            self._blocks = {name: row for name, row in self._blocks.items() if row[1] > now}
+            return {name: reason for name, (reason, _) in self._blocks.items()}
+
+    def block(self, vendor: str, reason: str, seconds: float = BLOCK_S) -> None:
+        """Ask a vendor no more for this long; `on_block` is not told."""
+        with self._lock:
+            self._blocks[vendor] = (reason, self._monotonic() + seconds)
+
+    def unblock(self, vendor: str) -> None:
+        """Ask a vendor again from now on."""
+        with self._lock:
+            self._blocks.pop(vendor, None)
+
+    def close(self) -> None:
+        """Cancel what runs and close every connection; waits a few seconds at most."""
+        self._loop.close(self._hang_up)
+
+    async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> Reply:
+        await asyncio.sleep(max(0.0, request.delay_s))
+        self._refuse_blocked(vendor)
+        adapter = await self._adapter(vendor)
+        self._refuse_blocked(vendor)
+        _refuse_late(wire.until - request.linger_s)
+        CURRENT.set(wire)
+        try:
+            return await adapter.ask(model, request, wire)
+        except Exception as error:  # noqa: BLE001 - an SDK may raise anything
+            found = fault(wire, error, adapter)
+        if found.blocks:
+            self._block_and_tell(vendor, found.blocks)
+        raise found
+
+    def _refuse_blocked(self, vendor: str) -> None:
+        if reason := self.blocked().get(vendor):
+            raise Fault("blocked", reason, again=None, billed=False, down=True)
+
+    async def _adapter(self, vendor: str) -> Adapter:
+        self.warm((vendor,))
+        building = self._adapters[vendor]
+        try:
+            return await asyncio.shield(asyncio.wrap_future(building))
+        except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
+            self._forget(vendor, building)
+            detail = f"the client could not be built: {type(error).__name__}"
+            raise Fault("error", detail, again=None, billed=False, down=True) from None
+
+    def _forget(self, vendor: str, failed: Future[Adapter]) -> None:
+        """Let the next request build the client anew."""
+        with self._lock:
+            if self._adapters.get(vendor) is failed:
+                del self._adapters[vendor]
+
+    def _build(self, vendors: Iterable[str]) -> None:
+        for vendor in vendors:
+            building = self._adapters[vendor]
+            try:
+                with self._building:
+                    adapter = self._built(vendor)
+            except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+                LOG.warning("the client of %s could not be built: %s", vendor, type(error).__name__)
+                building.set_exception(error)
+            else:
+                building.set_result(adapter)
+        with contextlib.suppress(Exception):
+            self.prices.warm()
+
+    def _built(self, vendor: str) -> Adapter:
+        from torra.providers.vendors.transport import hush, open_client  # noqa: PLC0415 - httpx2 is heavy
+
+        place = self.address(vendor)
+        if self._http is None:
+            self._http = open_client(self._transport)
+        try:
+            return _open(vendor, place, self._http)
+        finally:
+            hush()
+
+    def _block_and_tell(self, vendor: str, reason: str) -> None:
+        if vendor in self.blocked():
+            return
+        self.block(vendor, reason)
+        LOG.warning("%s is not asked for an hour: %s", vendor, reason)
+        if self._on_block is not None:
+            threading.Thread(
+                target=_tell, args=(self._on_block, vendor, reason), name="torra-block", daemon=True
+            ).start()
+
+    async def _hang_up(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+
+def _refuse_late(until: float) -> None:
+    """Refuse a request for whose answer nobody waits any more."""
+    if asyncio.get_running_loop().time() >= until:
+        raise Fault("timeout", "not sent in time", again=None, billed=False)
+
+
+def _open(vendor: str, place: Address, http: httpx2.AsyncClient) -> Adapter:
+    """Import a vendor's SDK, which takes up to a second, and build its client."""
+    if vendor == "anthropic":
+        from torra.providers.vendors.anthropic import AnthropicAdapter  # noqa: PLC0415
+
+        return AnthropicAdapter(place, http)
+    if vendor == "google":
+        from torra.providers.vendors.google import GoogleAdapter  # noqa: PLC0415
+
+        return GoogleAdapter(place, http)
+    if vendor == "openai_compatible":
+        from torra.providers.vendors.openai_compatible import OpenAIAdapter  # noqa: PLC0415
+
+        return OpenAIAdapter(place, http)
+    raise ConfigError(f"there is no vendor {vendor}; there are {', '.join(VENDORS)}")
+
+
+def _tell(on_block: OnBlock, vendor: str, reason: str) -> None:
+    try:
+        on_block(vendor, reason, BLOCK_S)
+    except Exception as error:  # noqa: BLE001 - the block holds whether or not it could be stored
+        LOG.warning("the block of %s could not be stored: %s", vendor, type(error).__name__)

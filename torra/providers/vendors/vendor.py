@@ -1,0 +1,257 @@
+"""What every vendor's adapter is and gives, and how a vendor's failure is told.
+
+An adapter asks through the vendor's SDK and reads the reply from the body itself, field by field:
+an SDK that finds a field it does not like raises and lets the usage go, and usage is money. A
+failure is a `Fault`: a `ModelUnavailable` that also knows whether the vendor is down for the tick
+and whether it need not be asked for an hour. Its texts are ours; a vendor's may quote a key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Protocol
+
+from agents.contracts import ModelUnavailable, Request
+from torra.clock import System
+from torra.providers.vendors.wire import Wire
+
+RETRY_S: Final = 0.5
+"""How long a vendor that is busy or broken is left alone when it names no time itself."""
+
+RECONNECT_S: Final = 0.2
+
+REFUSED: Final[Mapping[int, str]] = {
+    401: "401: the key was refused",
+    402: "402: the account has no credit",
+    403: "403: the key may not do this",
+}
+"""Answers after which the vendor is not asked for an hour."""
+
+NOT_BEGUN: Final = frozenset((429, 503, 529))
+"""How a vendor says that it is too busy to begin: nothing was made, and nothing is billed."""
+
+CUT_SHORT: Final = 408
+GONE: Final = 404
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+JPEG: Final = b"\xff\xd8\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the vendor counted them.
+
+    `input` is all input, with what a cache supplied (`cached`) and what was written to one
+    (`written`); `output` is all that is billed as output.
+    """
+
+    input: int
+    output: int
+    cached: int = 0
+    written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a vendor answered.
+
+    `stop` is end, length, refusal, filter or the vendor's own word; `usage` is None when the server
+    counted nothing.
+    """
+
+    text: str
+    stop: str
+    usage: Usage | None
+
+
+class Adapter(Protocol):
+    """One vendor behind its SDK."""
+
+    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+        """Ask once and return the reply; raises Fault."""
+        ...
+
+    def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
+        """Return why the account can be asked no more today, "" when it can."""
+        ...
+
+
+class Fault(ModelUnavailable):
+    """A vendor gave no answer.
+
+    `down`: turn to another one for this tick. `blocks`: why the vendor is not to be asked for an
+    hour, "" when it may be.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        again: float | None,
+        billed: bool,
+        down: bool = False,
+        blocks: str = "",
+    ) -> None:
+        super().__init__(reason, detail, again=again, billed=billed)
+        self.down = down
+        self.blocks = blocks
+
+
+async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
+    """Let an SDK send its request and return the JSON object that came back.
+
+    What the SDK makes of a reply with a status of success is not asked. Raises whatever the SDK
+    raised when there is no such reply, and Fault when the reply is no JSON object.
+    """
+    wire.restart()
+    try:
+        await sending
+    except Exception:
+        if not wire.good:
+            raise
+    body = parsed(wire.body)
+    if body is None:
+        raise Fault("garbage", "the reply is no JSON object", again=RETRY_S, billed=True)
+    return body
+
+
+def parsed(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a body, None when it is none."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def fault(wire: Wire, error: Exception, adapter: Adapter) -> Fault:
+    """Return what a failed request means, from what is on the wire."""
+    if isinstance(error, Fault):
+        return error
+    if wire.status is not None and not 200 <= wire.status < 300:
+        return _refusal(wire.status, wire, adapter)
+    if wire.failure:
+        return _broken(wire.failure)
+    if wire.good:
+        return Fault("garbage", type(error).__name__, again=RETRY_S, billed=True)
+    return Fault("error", type(error).__name__, again=None, billed=wire.billed)
+
+
+def _broken(failure: str) -> Fault:
+    if failure == "connect":
+        return Fault("error", "no connection", again=RECONNECT_S, billed=False, down=True)
+    if failure == "long":
+        return Fault("garbage", "the reply is too long", again=None, billed=True)
+    if failure == "misdirected":
+        return Fault("error", "not sent: not the vendor's address", again=None, billed=False)
+    detail = "the reply cannot be read" if failure == "encoding" else "the connection broke"
+    return Fault("error", detail, again=RETRY_S, billed=True)
+
+
+def _refusal(status: int, wire: Wire, adapter: Adapter) -> Fault:
+    """Return what a status of failure means.
+
+    A server or a proxy that breaks off may have begun, and what was made may be billed.
+    """
+    body = parsed(wire.body) or {}
+    blocks = REFUSED.get(status, "") or adapter.exhausted(status, body)
+    broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
+    if blocks:
+        return Fault("error", blocks, again=None, billed=broken, down=True, blocks=blocks)
+    if broken or status in NOT_BEGUN:
+        again = retry_after(wire.headers, body)
+        return Fault("error", str(status), again=again, billed=broken, down=True)
+    return Fault("error", str(status), again=None, billed=False, down=status == GONE)
+
+
+def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
+    """Return after how many seconds a busy vendor wants to be asked again, 0.5 if it says none.
+
+    Read are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
+    """
+    said = (
+        _seconds(headers.get("retry-after-ms", ""), 1000.0),
+        _seconds(headers.get("retry-after", ""), 1.0),
+        _until(headers.get("retry-after", ""), headers.get("date", "")),
+        _retry_info(body),
+    )
+    return next((seconds for seconds in said if seconds is not None), RETRY_S)
+
+
+def _seconds(text: str, per_second: float) -> float | None:
+    try:
+        seconds = float(text) / per_second
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _until(text: str, date: str) -> float | None:
+    """Return the seconds from the reply's own date, or else from now, to an HTTP date."""
+    moment, sent = _http_date(text), _http_date(date)
+    if moment is None:
+        return None
+    return max(0.0, (moment - (sent or System().now())).total_seconds())
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _retry_info(body: Mapping[str, Any]) -> float | None:
+    for detail in items(mapping(body.get("error")).get("details")):
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str) and (found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", delay)):
+            return float(found[1])
+    return None
+
+
+def picture_type(picture: bytes | None) -> str:
+    """Return the media type of a picture by its first bytes, "" for one that is none."""
+    if picture is None:
+        return ""
+    if picture.startswith(PNG):
+        return "image/png"
+    return "image/jpeg" if picture.startswith(JPEG) else ""
+
+
+def described(system: str, schema: Mapping[str, Any]) -> str:
+    """Return the system text for a model that is not held to a schema: it is told of it."""
+    wanted = json.dumps(schema, separators=(",", ":"), sort_keys=True)
+    return (
+        f"{system}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
+        f"else:\n{wanted}"
+    ).lstrip()
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list, none for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """Return text as it is, and none for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def count(source: Mapping[str, Any], *path: str) -> int:
+    """Return a number of tokens that a server reports, 0 for anything that is none."""
+    found: object = source
+    for name in path:
+        found = mapping(found).get(name)
+    return found if type(found) is int and found >= 0 else 0

@@ -1,0 +1,142 @@
+"""A pass over thresholds, weights and limits on L1 alone: verdicts and trades of a whole history.
+
+The bars are scored once (torra.replay.l1.verdicts.stream_of), and every configuration after that
+costs a few sums over arrays and a walk over its trades. What comes out equals, verdict for verdict
+and trade for trade, what `run_tick` gives on the same bars when nobody is asked; so a question that
+needs no debate needs no replay. A profile that asks for what is not known here, a calendar of
+events, is refused with ConfigError. Nothing is stored; judging what was found is left to
+torra.replay.sweeps and torra.evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from technical_calculator import WARM_UP
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.evaluation.observations import TradeSeen
+from torra.market.exact_sums import Array
+from torra.replay.l1.trades import Course, Market, Plans, account_of, gate_flags
+from torra.replay.l1.verdicts import (
+    Flags,
+    Running,
+    composites,
+    consensus,
+    running,
+    stream_of,
+    verdicts,
+)
+
+
+def refuse_calendar(profile: Profile) -> None:
+    """Raise ConfigError for a profile that goes by a calendar of events: bars tell of none."""
+    if profile.events.calendar:
+        raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one configuration made of a history.
+
+    `composite`, `consensus` and `verdict` (1 BUY, -1 SELL, 0 HOLD) have one element for each tick
+    of `ticks`, in running order; `trades` are in the order of their ends.
+    """
+
+    profile: Profile
+    ticks: Running
+    composite: Array
+    consensus: Array
+    verdict: NDArray[np.int8]
+    trades: tuple[TradeSeen, ...]
+    halts: int = 0
+
+
+class Ground:
+    """One symbol's bars, scored once, and the ticks that every configuration runs.
+
+    The ticks are those that close in (begin, end]. What configurations have in common is kept from
+    one to the next.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        frames: Mapping[str, pd.DataFrame],
+        *,
+        scored: Mapping[str, pd.DataFrame] | None = None,
+        begin: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        """Score the frames of the instance's timeframes, unless `scored` has their `score_frame`.
+
+        A frame is float64 bars on a UTC index, as the door lets them in; one of fewer than WARM_UP
+        bars has no tick. Raises ConfigError when none is longer.
+        """
+        self.instance = instance
+        self.streams = tuple(
+            stream_of(name, frames[name], (scored or {}).get(name))
+            for name in instance.timeframes
+            if name in frames and len(frames[name]) >= WARM_UP
+        )
+        if not self.streams:
+            raise ConfigError(f"{instance.id}: fewer than {WARM_UP} bars of every timeframe")
+        self.ticks = running(self.streams, begin, end)
+        shortest = (one for one in self.streams if one.timeframe == instance.shortest)
+        self.market = Market(self.ticks, next(shortest, None))
+        self._composites: dict[str, Array] = {}
+        self._consensus: dict[str, Array] = {}
+        self._gates: dict[str, tuple[Flags, Flags]] = {}
+        self._plans: dict[str, Plans] = {}
+
+    @property
+    def bars(self) -> int:
+        """How many bars a configuration runs over: the ticks of all timeframes."""
+        return len(self.market.close)
+
+    def run(self, profile: Profile) -> Swept:
+        """Return what a configuration makes of the history.
+
+        Raises ConfigError for a symbol that the profile does not know, and for one that goes by a
+        calendar of events.
+        """
+        refuse_calendar(profile)
+        composite, agreed = self._weighed(profile)
+        verdict = verdicts(agreed, profile.thresholds)
+        course = Course(verdict, *self._flags(profile))
+        made = account_of(self.market, course, self.instance, profile, self._plans_of(profile))
+        return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
+
+    def _weighed(self, profile: Profile) -> tuple[Array, Array]:
+        weights = profile.sentiment_weights.model_dump_json()
+        if weights not in self._composites:
+            self._composites[weights] = composites(self.ticks, profile.sentiment_weights)
+        key = f"{weights} {sorted(profile.timeframe_weights.items())}"
+        if key not in self._consensus:
+            self._consensus[key] = consensus(
+                self.ticks, self._composites[weights], profile.timeframe_weights
+            )
+        return self._composites[weights], self._consensus[key]
+
+    def _flags(self, profile: Profile) -> tuple[Flags, Flags]:
+        spread = profile.symbol(self.instance.symbol).spread
+        key = f"{profile.gate.model_dump_json()} {spread}"
+        if key not in self._gates:
+            self._gates[key] = gate_flags(self.market, profile.gate, spread)
+        return self._gates[key]
+
+    def _plans_of(self, profile: Profile) -> Plans:
+        spec = profile.symbol(self.instance.symbol)
+        key = f"{spec.model_dump_json()} {profile.risk.model_dump_json()}"
+        return self._plans.setdefault(key, {})
+
+
+def sweep(ground: Ground, profiles: Iterable[Profile]) -> Iterator[Swept]:
+    """Yield what each configuration makes of the history, in their order."""
+    return map(ground.run, profiles)

@@ -1,0 +1,125 @@
+"""Other futures: a history that is itself up to a moment and something else after it.
+
+Whatever is computed from the past alone is the same in all of them. Each kind catches what another
+one may miss: a scaled future moves anything normalised over the whole frame, noise anything that
+peeks a few bars ahead, the reversed one sums that happen to agree, the removed one whatever counts
+on a length, and one planted spike the highest and lowest of a window that is not over. Every future
+passes the door: its bars are sound, only not true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from numpy.random import Generator
+
+from torra.clock import duration
+from torra.replay.shards import history
+
+PRICES: Final = ["open", "high", "low", "close"]
+SCALE: Final = 1.37
+SPIKE: Final = 3.0
+"""How many times as high, and as low, as it was a planted bar goes."""
+
+WILD: Final = 5.0
+"""How much wilder the noise is than the bars that it replaces."""
+
+Values = npt.NDArray[np.float64]
+Aggregate = Callable[[pd.DataFrame, str, str], pd.DataFrame]
+
+
+def _scaled(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
+    del last, rng
+    changed = later.copy()
+    changed[PRICES] *= SCALE
+    return changed
+
+
+def _noise(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
+    moves = np.abs(np.diff(np.log(later["close"].to_numpy()), prepend=np.log(last)))
+    size = WILD * float(moves.mean()) or 0.01
+    steps = np.clip(rng.normal(0.0, size, len(later)), -1.0, 1.0)
+    path = np.clip(np.cumsum(steps), -5.0, 5.0)
+    close = last * np.exp(path)
+    opened = np.concatenate([[last], close[:-1]])
+    wick = np.exp(np.abs(rng.normal(0.0, size, (2, len(later)))).clip(0.0, 1.0))
+    columns = {
+        "open": opened,
+        "high": np.maximum(opened, close) * wick[0],
+        "low": np.minimum(opened, close) / wick[1],
+        "close": close,
+        "volume": later["volume"].to_numpy() * rng.uniform(0.1, 10.0, len(later)) + 1.0,
+    }
+    return pd.DataFrame(columns, index=later.index)[list(later.columns)]
+
+
+def _reversed(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
+    del last, rng
+    return pd.DataFrame(later.to_numpy()[::-1], index=later.index, columns=later.columns)
+
+
+def _removed(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
+    del last, rng
+    return later.iloc[:0]
+
+
+def _spike(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
+    del last, rng
+    changed = later.copy()
+    first = changed.index[:1]
+    changed.loc[first, "high"] *= SPIKE
+    changed.loc[first, "low"] /= SPIKE
+    changed.loc[first, "volume"] = (changed.loc[first, "volume"] + 1.0) * SPIKE
+    return changed
+
+
+KINDS: Final[Mapping[str, Callable[[pd.DataFrame, float, Generator], pd.DataFrame]]] = {
+    "scaled": _scaled,
+    "noise": _noise,
+    "reversed": _reversed,
+    "removed": _removed,
+    "spike": _spike,
+}
+
+
+def closed(frame: pd.DataFrame, timeframe: str, as_of: datetime) -> int:
+    """Return how many bars of a frame are closed at a moment."""
+    return int(frame.index.searchsorted(pd.Timestamp(as_of - duration(timeframe)), side="right"))
+
+
+def changed(
+    frame: pd.DataFrame, timeframe: str, as_of: datetime, kind: str, rng: Generator
+) -> pd.DataFrame:
+    """Return a frame with another future after `as_of`; every bar that is closed then is kept."""
+    end = closed(frame, timeframe, as_of)
+    if end == len(frame):
+        return frame
+    later = frame.iloc[end:]
+    last = float(frame["close"].iloc[end - 1]) if end else float(later["open"].iloc[0])
+    return pd.concat([frame.iloc[:end], KINDS[kind](later, last, rng)])
+
+
+def world(
+    frames: Mapping[str, pd.DataFrame],
+    derived: Mapping[str, str],
+    as_of: datetime,
+    kind: str,
+    rng: Generator,
+    *,
+    aggregate: Aggregate = history.aggregate,
+) -> dict[str, pd.DataFrame]:
+    """Return every timeframe with another future.
+
+    A timeframe of `derived` is put together anew from the one that it names, as it was before.
+    """
+    found = {
+        name: changed(frame, name, as_of, kind, rng)
+        for name, frame in frames.items()
+        if name not in derived
+    }
+    return found | {name: aggregate(found[base], base, name) for name, base in derived.items()}

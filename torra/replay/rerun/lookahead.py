@@ -1,0 +1,453 @@
+"""The work behind `torra lookahead`: changes the future and reports every number that moved.
+
+At each of so many moments the bars that close later are replaced in several ways
+(torra.replay.rerun.futures), and whatever a tick at that moment knows must stay what it was, bit
+for bit:
+
+    score     every row and column of the score frame up to the moment, of each timeframe
+    window    the row of the newest 750 bars alone against that of the whole history: a live tick
+              sees the one, a replayed tick the other
+    bars      a timeframe that is put together from a shorter one, up to the moment
+    tick      the record of run_tick at the moment and at the closes before it, with the rules
+              provider, on the budget desk and on the full one: scores, ATH, features, memory,
+              regime, reports, consensus, verdict, action, signal
+
+News and scheduled events come with times of their own and are not bars; their fence is another one
+(docs/news.md). What moved is a finding, not an error. Nothing is stored or published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.random import PCG64, Generator
+
+import technical_calculator
+from torra.clock import duration, iso
+from torra.config import Instance, Profile
+from torra.desk.schedule import running_order
+from torra.errors import ConfigError
+from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.wording import count
+from torra.providers.rules.provider import RulesProvider
+from torra.replay.rerun import futures
+from torra.replay.rerun.futures import KINDS, Aggregate, closed
+from torra.replay.rerun.journal_replay import Still
+from torra.replay.shards import history
+from torra.replay.shards.history import History
+from torra.store.connection import TickKey
+from torra.store.memory import MemoryStore
+from torra.tick.bar_window import HistoryWindow
+from torra_trader import Edges, run_tick
+
+Score = Callable[[pd.DataFrame], pd.DataFrame]
+"""Bars in, one row of columns for each bar out."""
+
+POINTS: Final = 20
+SEED: Final = 8
+MODES: Final = ("budget", "full")
+LEAD: Final = 8
+"""Closes of the shortest timeframe that are run before the moment, so that there is a memory."""
+
+NOT_COMPARED: Final = frozenset(("elapsed_ms", "versions", "provider", "profile", "execution"))
+"""Fields of a record that say how it was run and not what it came to."""
+
+LEAST: Final = 10
+"""Moments without which a clean result shows nothing."""
+
+CERTAIN: Final = 3.0
+"""Rule of three: what shows at a share of more than 3/n of moments shows at one of n with 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A number that another future changed.
+
+    `part` is score, window, bars or tick, `moment` the close at which it moved, `as_of` the moment
+    after which the future was another one. `size` is None where the two are not both numbers.
+    """
+
+    part: str
+    column: str
+    kind: str
+    moment: datetime
+    as_of: datetime
+    before: Any
+    after: Any
+    size: float | None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a probe saw: `columns` by part, and whatever moved."""
+
+    symbol: str
+    points: int = 0
+    comparisons: int = 0
+    columns: dict[str, set[str]] = field(default_factory=dict)
+    moved: list[Moved] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing moved."""
+        return not self.moved
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is probed: bars by timeframe, the settings of its ticks, and the code that scores."""
+
+    instance: Instance
+    profile: Profile
+    frames: Mapping[str, pd.DataFrame]
+    derived: Mapping[str, str] = field(default_factory=dict)
+    score: Score | None = None
+    aggregate: Aggregate = history.aggregate
+
+    @classmethod
+    def of(cls, bars: History, profile: Profile) -> Subject:
+        """Return a history as a subject; raises ConfigError when it is too short to be probed."""
+        long = {
+            name: frame
+            for name, frame in bars.frames.items()
+            if len(frame) > technical_calculator.WARM_UP + 1
+        }
+        if not long:
+            raise ConfigError(
+                f"{bars.symbol}: more than {technical_calculator.WARM_UP + 1} bars are needed"
+            )
+        names = tuple(sorted(long, key=duration))
+        instance = Instance(symbol=bars.symbol, timeframes=names, feed="store", bridge="paper")
+        shorter = {name: _base(names, name) for name in bars.derived if name in long}
+        derived = {name: base for name, base in shorter.items() if base}
+        return cls(instance, profile, long, derived)
+
+    def scored(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the score frame of some bars."""
+        return (self.score or technical_calculator.score_frame)(frame)
+
+
+def probe(
+    subject: Subject,
+    *,
+    points: int = POINTS,
+    seed: int = SEED,
+    kinds: Sequence[str] = tuple(KINDS),
+    modes: Sequence[str] = MODES,
+    on_point: Callable[[int], None] = lambda _: None,
+) -> Findings:
+    """Return what moved at `points` moments drawn by `seed`; `on_point` hears of each."""
+    found = Findings(subject.instance.symbol)
+    rng = Generator(PCG64(seed))
+    whole = _World(subject, subject.frames)
+    for as_of in _moments(subject, points, rng):
+        _windows(subject, whole, as_of, found)
+        true = {mode: whole.ticks(as_of, mode) for mode in modes}
+        for kind in kinds:
+            frames = futures.world(
+                subject.frames, subject.derived, as_of, kind, rng, aggregate=subject.aggregate
+            )
+            other = _World(subject, frames)
+            _bars(subject, whole, other, as_of, kind, found)
+            _scores(whole, other, as_of, kind, found)
+            for mode in modes:
+                _ticks(true[mode], other.ticks(as_of, mode), as_of, f"{kind}, {mode}", found)
+        found.points += 1
+        on_point(1)
+    return found
+
+
+# --- one future -----------------------------------------------------------------------------------
+
+
+class _World:
+    """One future: its bars, scored once, and the ticks that are run on it."""
+
+    def __init__(self, subject: Subject, frames: Mapping[str, pd.DataFrame]) -> None:
+        self.subject = subject
+        self.frames = frames
+        self.scores = {name: self._scored(name) for name, frame in frames.items() if len(frame)}
+
+    @cached_property
+    def window(self) -> _Window:
+        """What ticks look at; made when one is run."""
+        return _Window(self.frames, self.subject.score)
+
+    def _scored(self, name: str) -> pd.DataFrame:
+        own = None if self.subject.score else self.window.whole(name)
+        return self.subject.scored(self.frames[name]) if own is None else own
+
+    def ticks(self, as_of: datetime, mode: str) -> list[tuple[datetime, dict[str, Any]]]:
+        """Return the close and the flat record of the ticks that end at a moment."""
+        instance, profile = self.subject.instance, _for(self.subject.profile, mode)
+        clock, rules = Still(as_of), RulesProvider()
+        edges = Edges(
+            MemoryStore({instance.id: profile}), self.window, rules.submit, rules.name, clock, 1
+        )
+        found = []
+        for key in self._keys(as_of):
+            close = key.bar_time + duration(key.timeframe)
+            clock.set(close)
+            outcome = run_tick(
+                instance, key.timeframe, key.bar_time, 0.0, profile=profile, edges=edges
+            )
+            record = outcome.record or {"state": outcome.state, "reason": outcome.reason}
+            found.append((close, _flat(record)))
+        return found
+
+    def _keys(self, as_of: datetime) -> list[TickKey]:
+        """Return the ticks of the last closes up to a moment, in running order."""
+        begin = as_of - LEAD * duration(self.subject.instance.shortest)
+        keys = [
+            TickKey(self.subject.instance.id, name, time.to_pydatetime())
+            for name, frame in self.frames.items()
+            if closed(frame, name, begin) >= technical_calculator.WARM_UP
+            for time in frame.index[closed(frame, name, begin) : closed(frame, name, as_of)]
+        ]
+        return sorted(keys, key=running_order)
+
+
+class _Window(HistoryWindow):
+    """The window of a replay, with the rows of a score that was handed in."""
+
+    def __init__(self, frames: Mapping[str, pd.DataFrame], score: Score | None) -> None:
+        super().__init__(frames)
+        self._own = {name: score(frame) for name, frame in frames.items()} if score else {}
+
+    def whole(self, timeframe: str) -> pd.DataFrame | None:
+        """Return the score frame of a timeframe as ticks look it up; None for one without."""
+        stream = self._streams.get(timeframe)
+        if stream is None:
+            return None
+        return pd.DataFrame(stream.values, index=self.times[timeframe], columns=stream.columns)
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: Any) -> Mapping[str, float]:
+        """Look the row up."""
+        row = super().l1_row(timeframe, as_of, bars)
+        if timeframe not in self._own:
+            return row
+        own = self._own[timeframe].loc[pd.Timestamp(as_of - duration(timeframe))]
+        return {**row, **dict(zip(own.index, own.to_numpy(dtype=float).tolist(), strict=True))}
+
+
+def _for(profile: Profile, mode: str) -> Profile:
+    """Return the profile with everybody of a desk asked, and heard."""
+    changes = {
+        "mode": mode,
+        "provider": "rules",
+        "call_policy": "always",
+        "influence": "full",
+        "active_agents": (),
+        "picture": "off",
+    }
+    return profile.model_copy(update={"agents": profile.agents.model_copy(update=changes)})
+
+
+def _base(names: Sequence[str], name: str) -> str:
+    """Return the timeframe from which a longer one is put together, "" where there is none."""
+    return max((n for n in names if duration(n) < duration(name)), key=duration, default="")
+
+
+def _moments(subject: Subject, points: int, rng: Generator) -> list[datetime]:
+    """Draw closes of the shortest timeframe that have scores before and bars after them."""
+    shortest = subject.instance.shortest
+    frame = subject.frames[shortest]
+    first = min(technical_calculator.WARM_UP + LEAD, len(frame) - 2)
+    possible = np.arange(first, len(frame) - 1)
+    drawn = rng.choice(possible, min(points, len(possible)), replace=False)
+    return [frame.index[at].to_pydatetime() + duration(shortest) for at in sorted(drawn)]
+
+
+# --- what is compared -----------------------------------------------------------------------------
+
+
+def _windows(subject: Subject, whole: _World, as_of: datetime, found: Findings) -> None:
+    """Hold the row of the newest bars alone against that of the whole history."""
+    length = technical_calculator.HISTORY
+    for name, frame in subject.frames.items():
+        end = closed(frame, name, as_of)
+        if end < length:
+            continue
+        live = subject.scored(frame.iloc[end - length : end]).iloc[[-1]]
+        _frames("window", whole.scores[name].iloc[[end - 1]], live, name, as_of, "live", found)
+
+
+def _bars(
+    subject: Subject, whole: _World, other: _World, as_of: datetime, kind: str, found: Findings
+) -> None:
+    for name in subject.derived:
+        ends = [closed(world.frames[name], name, as_of) for world in (whole, other)]
+        parts = [world.frames[name].iloc[: min(ends)] for world in (whole, other)]
+        if ends[0] != ends[1]:
+            found.moved.append(
+                Moved("bars", f"{name}.count", kind, as_of, as_of, ends[0], ends[1], None)
+            )
+        _frames("bars", parts[0], parts[1], name, as_of, kind, found)
+
+
+def _scores(whole: _World, other: _World, as_of: datetime, kind: str, found: Findings) -> None:
+    for name, frame in other.frames.items():
+        end = min(closed(frame, name, as_of), closed(whole.frames[name], name, as_of))
+        if end:
+            before, after = (world.scores[name].iloc[:end] for world in (whole, other))
+            _frames("score", before, after, name, as_of, kind, found)
+
+
+def _frames(
+    part: str,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    timeframe: str,
+    as_of: datetime,
+    kind: str,
+    found: Findings,
+) -> None:
+    """Compare two frames of the same rows column by column; the newest row that moved is told."""
+    step = duration(timeframe)
+    for column in before.columns:
+        name = f"{timeframe}.{column}"
+        found.columns.setdefault(part, set()).add(name)
+        found.comparisons += len(before)
+        one, other = (frame[column].to_numpy(dtype=float) for frame in (before, after))
+        differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
+        if not differs.any():
+            continue
+        sizes = np.abs(other - one)
+        at = int(np.flatnonzero(differs)[-1])
+        moment = before.index[at].to_pydatetime() + step
+        size = float(np.nanmax(sizes[differs])) if not np.isnan(sizes[differs]).all() else None
+        found.moved.append(
+            Moved(part, name, kind, moment, as_of, _number(one[at]), _number(other[at]), size)
+        )
+
+
+def _ticks(
+    before: Sequence[tuple[datetime, dict[str, Any]]],
+    after: Sequence[tuple[datetime, dict[str, Any]]],
+    as_of: datetime,
+    kind: str,
+    found: Findings,
+) -> None:
+    """Compare the records of the same ticks in two futures."""
+    if [close for close, _ in before] != [close for close, _ in after]:
+        found.moved.append(
+            Moved("tick", "ticks.count", kind, as_of, as_of, len(before), len(after), None)
+        )
+    seen = found.columns.setdefault("tick", set())
+    for (close, one), (_, other) in zip(before, after, strict=False):
+        for name in sorted(one.keys() | other.keys()):
+            seen.add(name)
+            found.comparisons += 1
+            pair = one.get(name), other.get(name)
+            if not _same(*pair):
+                found.moved.append(Moved("tick", name, kind, close, as_of, *pair, _size(*pair)))
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as names with values: lists of named things by their names."""
+    kept = {name: value for name, value in record.items() if name not in NOT_COMPARED}
+    return dict(_leaves("", kept))
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(f"{name}.{key}" if name else str(key), item)
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(value):
+            known = item if isinstance(item, Mapping) else {}
+            label = known.get("id") or known.get("name") or at
+            yield from _leaves(f"{name}.{label}", item)
+    else:
+        yield name, value
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and (one == other or (one != one and other != other))  # noqa: PLR0124
+
+
+def _size(one: Any, other: Any) -> float | None:
+    numbers = [value for value in (one, other) if isinstance(value, (int, float))]
+    return abs(float(numbers[1]) - float(numbers[0])) if len(numbers) == 2 else None
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+# --- what it shows --------------------------------------------------------------------------------
+
+
+def exhibit(found: Findings) -> Exhibit:
+    """Return what moved, one row for each number and kind of future, the largest moves first."""
+    groups: dict[tuple[str, str, str], list[Moved]] = {}
+    for one in found.moved:
+        groups.setdefault((one.part, one.column, one.kind), []).append(one)
+    rows = sorted((_row(key, group) for key, group in groups.items()), key=_order)
+    columns = sum(len(names) for names in found.columns.values())
+    leaking = len({(one.part, one.column) for one in found.moved})
+    return Exhibit(
+        name=f"look-ahead-{found.symbol.lower()}",
+        title=f"{found.symbol}: what knew the future",
+        columns=(
+            "part",
+            "number",
+            "future",
+            "moments",
+            "largest move",
+            "moved at",
+            "before",
+            "after",
+        ),
+        rows=tuple(rows),
+        says=_says(found, columns, leaking),
+        enough=found.points >= LEAST,
+        figures={
+            "points": float(found.points),
+            "comparisons": float(found.comparisons),
+            "columns": float(columns),
+            "moved": float(leaking),
+        },
+    )
+
+
+def _row(key: tuple[str, str, str], group: Sequence[Moved]) -> tuple[Cell, ...]:
+    sizes = [one.size for one in group if one.size is not None]
+    worst = max(group, key=lambda one: -1.0 if one.size is None else one.size)
+    moments = len({one.as_of for one in group})
+    largest = max(sizes) if sizes else None
+    return (*key, moments, largest, iso(worst.moment), _cell(worst.before), _cell(worst.after))
+
+
+def _order(row: tuple[Cell, ...]) -> tuple[Any, ...]:
+    parts = ("score", "window", "bars", "tick")
+    return parts.index(str(row[0])), -float(row[3] or 0), -float(row[4] or 0), row[1], row[2]
+
+
+def _cell(value: Any) -> Cell:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _says(found: Findings, columns: int, leaking: int) -> str:
+    moments = count(found.points, "moment")
+    if leaking:
+        worst = ", ".join(sorted({one.column for one in found.moved})[:5])
+        more = f" and {leaking - 5} more" if leaking > 5 else ""
+        return (
+            f"{count(leaking, 'number')} of {columns:,} moved when only the future changed, at one "
+            f"or more of {moments}: {worst}{more}. A result that uses them is not to be believed."
+        )
+    if found.points < LEAST:
+        return f"Nothing moved, but {moments} are too few to show anything: ask for {POINTS}."
+    rare = found.points / CERTAIN
+    return (
+        f"Nothing moved: {columns:,} numbers, {count(found.comparisons, 'comparison')} at "
+        f"{moments} in {len(KINDS)} other futures. A leak that shows at one moment in {rare:.0f} "
+        "or oftener would have been seen with 95 % confidence."
+    )

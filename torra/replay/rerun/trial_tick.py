@@ -1,0 +1,430 @@
+"""`torra tick`: the very run_tick, in a throw-away copy of the desk's database.
+
+The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`; nothing
+is published and nothing of the desk changes but its ledger: what a vendor is paid for a trial
+counts under the profile's ceiling like any other call. A vendor that the desk does not ask now is
+not asked here either; one that refuses a trial is still asked by the desk. What comes back is the
+record of the tick, with the action and the signal that would have been.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pandas as pd
+
+from agent_config import VENDORS
+from agents.contracts import VECTORS
+from instance_database import Database, TickKey
+from torra.clock import Simulated, System, duration, floor, iso, parse
+from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
+from torra.desk import wiring
+from torra.desk.outlook import Outlook
+from torra.desk.promotion import fingerprint
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds.csv_file import read_bars
+from torra.feeds.frame import FrameFeed
+from torra.feeds.protocol import Feed
+from torra.store.connection import BACKUP_FOLDER
+from torra.tick.bar_window import LiveWindow
+from torra.tick.spending import Account, Purse, Rung
+from torra_trader import Edges, Seen, run_tick
+
+EARLIEST: Final = parse("1990-01-01")
+DOCUMENT_KEYS: Final = (
+    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
+    "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
+    "conviction", "abstained", "failures", "flags", "news", "events",
+)  # fmt: skip
+"""What `torra tick --json` prints, in this order."""
+
+
+def run(
+    home: Path,
+    symbol: str,
+    timeframe: str,
+    *,
+    as_of: str | None = None,
+    bars: Path | None = None,
+    profile: str | None = None,
+    mode: str | None = None,
+    provider: str | None = None,
+    settings: Profile | None = None,
+    hear: Callable[[Seen], None] | None = None,
+) -> Mapping[str, Any]:
+    """Return the record of one tick; raises ConfigError or DataUnavailable.
+
+    `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
+    `hear` is told what the tick came to as values.
+    """
+    instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
+    settings = settings or profile_of(home, instance, profile, mode, provider)
+    wiring.check_profile(settings, instance, profile or instance.profile)
+    wiring.check_models(home, settings.agents)
+    if profile:
+        instance = instance.model_copy(update={"profile": _ledger_name(profile)})
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
+        database = _copy(home / wiring.DATABASE, Path(folder))
+        stack.callback(database.close)
+        if paid(settings):
+            _refuse_older(home / wiring.DATABASE, Path(folder))
+        feed = _feed(home, instance, timeframe, bars, database)
+        moment = _moment(as_of, instance, timeframe, feed, database)
+        books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
+        models = wiring.open_models(home, database, remember=False)
+        stack.callback(models.close)
+        models.heed()
+        account = _Payer(home, models, settings, instance.profile, books)
+        paying = cast(Account, account) if paid(settings) else None
+        # It only reads: nothing is collected for a trial.
+        outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
+        return _tick(
+            instance, timeframe, moment, settings, feed, database, models, paying, outlook, hear
+        )
+
+
+class _Payer:
+    """The account of a trial: books in the desk's own ledger.
+
+    The desk's database is opened, and made where there is none, when the first call is near.
+    """
+
+    def __init__(
+        self, home: Path, models: wiring.Models, profile: Profile, name: str, stack: ExitStack
+    ) -> None:
+        self._home = home
+        self._models = models
+        self._profile = profile
+        self._name = name
+        self._stack = stack
+        self._opened: Account | None = None
+
+    def rung(self, *args: Any, **named: Any) -> Rung:
+        return self._account().rung(*args, **named)
+
+    def purse(self, *args: Any, **named: Any) -> Purse:
+        return self._account().purse(*args, **named)
+
+    def _account(self) -> Account:
+        if self._opened is None:
+            books = wiring.open_database(self._home)
+            self._stack.callback(books.close)
+            found = replace(self._models, database=books).account(self._profile.agents, self._name)
+            if found is None:
+                raise ValueError("a profile that asks no vendor has no account")
+            self._opened = found
+        return self._opened
+
+
+def paid(profile: Profile) -> bool:
+    """Return whether a tick of a profile asks somebody who may have to be paid."""
+    return bool(set(profile.agents.vendors()) & set(VENDORS))
+
+
+def _ledger_name(profile: str) -> str:
+    """Return the name by which the ledger knows a profile."""
+    name = Path(profile).stem if _is_file(profile) else profile
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"--profile {profile}: the ledger keeps a profile by its file's name; rename the file "
+            "with letters, digits, _ . - only, 32 at most"
+        )
+    return name
+
+
+def _refuse_older(path: Path, folder: Path) -> None:
+    """Raise ConfigError when the desk's database is older than this program.
+
+    Its copy was migrated, and then left a backup beside it. The desk's own is for the desk to
+    migrate.
+    """
+    if (folder / BACKUP_FOLDER).exists():
+        raise ConfigError(
+            f"{path} was made by an older Torra, and what a trial costs is booked in it; start the "
+            "desk once, which brings it up to date after a backup, or try in a copy with --home"
+        )
+
+
+def _tick(
+    instance: Instance,
+    timeframe: str,
+    as_of: datetime,
+    profile: Profile,
+    feed: Feed,
+    database: Database,
+    models: wiring.Models,
+    account: Account | None,
+    outlook: Outlook,
+    hear: Callable[[Seen], None] | None = None,
+) -> Mapping[str, Any]:
+    clock = Simulated(as_of)
+    database.rewind(instance.id, as_of, timeframe)
+    window = LiveWindow(instance, feed, database)
+    window.fill(as_of)
+    held = database.lease()
+    epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
+    voice = models.provider(profile.agents)
+    edges = Edges(
+        database,
+        window,
+        voice.submit,
+        voice.name,
+        clock,
+        epoch,
+        account=account,
+        news=outlook.news(instance, profile),
+        events=outlook.events(instance, profile),
+        promoted=lambda: database.agents_promoted(fingerprint(profile)),
+    )
+    before = edges if account is None else replace(edges, submit=None)
+    silent = profile.model_copy(update={"execution": "off"})
+    for other in _before(instance, timeframe, as_of, feed):
+        clock.set(other.bar_time + duration(other.timeframe))
+        run_tick(
+            instance, other.timeframe, other.bar_time, clock.monotonic(),
+            profile=silent, edges=before,
+        )  # fmt: skip
+    clock.set(as_of)
+    bar_time = as_of - duration(timeframe)
+    outcome = run_tick(
+        instance, timeframe, bar_time, clock.monotonic(), profile=profile, edges=edges
+    )
+    if outcome.record is None:
+        raise DataUnavailable(outcome.reason, outcome.detail)
+    if hear is not None and outcome.seen is not None:
+        hear(outcome.seen)
+    stored = database.tick(outcome.key) or {}
+    said = stored.get("deliberation") or {}
+    panel = said.get("panel") or {}
+    return {
+        **outcome.record,
+        "regime": outcome.record["regime"]["name"],
+        "conviction_raw": panel.get("conviction_raw"),
+        "conviction": panel.get("conviction"),
+        "abstained": _abstained(said),
+        "failures": _failures(stored),
+        "flags": said.get("flags", []),
+    }
+
+
+def _abstained(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return why each agent that had nothing to go on abstained."""
+    return {
+        report["agent_id"]: report["reason"]
+        for report in said.get("reports", ())
+        if report["abstained"]
+    }
+
+
+def _failures(stored: Mapping[str, Any]) -> dict[str, str]:
+    """Return why each agent that gave no report failed, in one line."""
+    details = {call["role_id"]: call["detail"] for call in stored.get("calls", ())}
+    failures = (stored.get("deliberation") or {}).get("failures", {})
+    return {
+        agent: f"{reason} ({details[agent]})" if details.get(agent) else reason
+        for agent, reason in failures.items()
+    }
+
+
+def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> Iterator[TickKey]:
+    """Yield the newest tick of each other timeframe that ran before this one, for the consensus.
+
+    Where two close together the longer runs first. One that the desk has run already stays as it
+    is; one that it has not sends no signal; one without bars does not take part.
+    """
+    for other in reversed(instance.timeframes):
+        step = duration(other)
+        last = floor(as_of, other)
+        if last == as_of and step <= duration(timeframe):
+            last -= step
+        if other != timeframe and len(feed.bars(instance.symbol, other, last, 1)):
+            yield TickKey(instance.id, other, last - step)
+
+
+def instance_of(home: Path, symbol: str, timeframe: str, *, from_file: bool) -> Instance:
+    """Return the instance of the desk, or one made for a file; raises ConfigError."""
+    try:
+        duration(timeframe)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if from_file:
+        values = {"symbol": symbol, "timeframes": [timeframe], "feed": "store"}
+        return validate(Instance, values, "the command line")
+    instance = load_desk(home).instance(symbol)
+    if timeframe not in instance.timeframes:
+        known = ", ".join(instance.timeframes)
+        raise ConfigError(f"{instance.id} is not watched on {timeframe}; the desk watches {known}")
+    return instance
+
+
+def profile_of(
+    home: Path, instance: Instance, named: str | None, mode: str | None, provider: str | None
+) -> Profile:
+    """Return the profile of a trial with what the user changed in it; raises ConfigError."""
+    is_file = named is not None and _is_file(named)
+    profile = load_profile(Path(named) if named and is_file else named or instance.profile, home)
+    changes = {
+        name: value for name, value in (("mode", mode), ("provider", provider)) if value is not None
+    }
+    if not changes:
+        return profile
+    values = json.loads(profile.model_dump_json())
+    values["agents"].update(changes)
+    return validate(Profile, values, "the command line")
+
+
+def _is_file(profile: str) -> bool:
+    return profile.endswith(".json") or Path(profile).is_file()
+
+
+def _copy(path: Path, folder: Path) -> Database:
+    copy = folder / wiring.DATABASE
+    if path.exists():
+        Database.copy(path, copy)
+    return Database.open(copy, now=System().real_now)
+
+
+def _feed(
+    home: Path, instance: Instance, timeframe: str, file: Path | None, database: Database
+) -> Feed:
+    if file is None:
+        return wiring.open_feeds([instance], load_desk(home).channels, database)[instance.id]
+    return FrameFeed({timeframe: read_bars(file, clock="utc")})
+
+
+def _moment(
+    text: str | None, instance: Instance, timeframe: str, feed: Feed, database: Database
+) -> datetime:
+    step = duration(timeframe)
+    if text is not None:
+        return _close(text, timeframe)
+    newest = database.newest_bar(instance.id, timeframe)
+    if isinstance(feed, FrameFeed) or newest is None:
+        frame: pd.DataFrame = feed.bars(instance.symbol, timeframe, _latest(feed), 1)
+        if not len(frame):
+            raise ConfigError(
+                f"no bars of {instance.symbol} {timeframe}: bring some with "
+                f"torra import FILE --symbol {instance.symbol} --timeframe {timeframe}"
+            )
+        newest = frame.index[-1].to_pydatetime()
+    return newest + step
+
+
+def _close(text: str, timeframe: str) -> datetime:
+    try:
+        moment = parse(text)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"--as-of {text}: write a UTC time as 2021-12-01T10:00Z") from error
+    if not EARLIEST <= moment <= System().now():
+        raise ConfigError(f"--as-of {text} is before {iso(EARLIEST)} or not yet")
+    nearest = floor(moment, timeframe)
+    if moment != nearest:
+        raise ConfigError(
+            f"--as-of {text} is not a close of {timeframe}; the one before is {iso(nearest)}"
+        )
+    return moment
+
+
+def _latest(feed: Feed) -> datetime:
+    period = feed.period()
+    return System().now() if period is None else period[1]
+
+
+def document(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what --json prints."""
+    return {key: record[key] for key in DOCUMENT_KEYS}
+
+
+def table(record: Mapping[str, Any]) -> str:
+    """Return the record as a table for a terminal."""
+    return "\n".join([*_heading(record), *_vectors(record), "", *_decision(record)])
+
+
+def _outside(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was known besides the bars, where the profile asks for it."""
+    rows: dict[str, str] = {}
+    if news := record["news"]:
+        score = "" if news["score"] is None else f", score {news['score']:+.2f}"
+        rows["news"] = f"{news['status']}, {news['unique']} headlines{score}"
+    if events := record["events"]:
+        near = [
+            f"{said} {events[name]:.0f} min{after}: {_named(events, record['as_of'], name)}"
+            for name, said, after in (("to_next", "next in", ""), ("since_last", "last", " ago"))
+            if events[name] is not None
+        ]
+        status = events["status"].replace("_", " and ")
+        rows["events"] = f"{status}, {'; '.join(near) or 'none within a day'}"
+    return rows
+
+
+def _named(events: Mapping[str, Any], as_of: str, which: str) -> str:
+    """Return the events that are the next or the last, as the calendar calls them."""
+    close = parse(as_of)
+    times = [parse(row["time"]) for row in events["events"]]
+    if which == "to_next":
+        moment = min(time for time in times if time > close)
+    else:
+        moment = max(time for time in times if time <= close)
+    found = (row for row, time in zip(events["events"], times, strict=True) if time == moment)
+    return ", ".join(f"{row['name']} ({row['currency']})" for row in found)
+
+
+def _heading(record: Mapping[str, Any]) -> list[str]:
+    closed = f"bar of {record['bar_time']}, closed {record['as_of']}"
+    columns = f"{'vector':<14}{'L1':>9}{'agents':>9}{'blended':>9}  note"
+    return [f"{record['symbol']} {record['timeframe']}: {closed}", "", columns]
+
+
+def _vectors(record: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{vector:<14}{record['l1'][vector]:>+9.3f}{record['agents'][vector]:>+9.3f}"
+        f"{record['scores'][vector]['score']:>+9.3f}  {record['notes'].get(vector, '')}"
+        for vector in VECTORS
+    ]
+
+
+def _decision(record: Mapping[str, Any]) -> list[str]:
+    gate, limits, signal = record["gate"], record["thresholds"], record["signal"]
+    reasons = f" ({', '.join(gate['reasons'])})" if gate["reasons"] else ""
+    denied = f"; denied: {', '.join(record['denied'])}" if record["denied"] else ""
+    rows = {
+        "source": f"{record['source_type']}, {record['calls']} calls by {record['provider']}, "
+        f"{record['cost_usd']:.4f} USD, {record['elapsed_ms']:.0f} ms",
+        "gate": f"multiplier {gate['multiplier']:.2f}, "
+        f"veto {'yes' if gate['veto'] else 'no'}{reasons}",
+        "ATH": f"{record['ath']:+.3f}",
+        "composite": f"{record['composite']:+.3f}   (L1 {record['l1_composite']:+.3f})",
+        "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}) "
+        f"of {', '.join(name for name, part in record['composites'].items() if part['fresh'])}; "
+        f"BUY from {limits['buy']:+.2f}, SELL to {-limits['sell']:+.2f}",
+        "verdict": f"{record['verdict']}   (L1 {record['l1_verdict']})",
+        "action": f"{record['action']}: {record['reason']}{denied}",
+        "regime": record["regime"],
+    }
+    if record["conviction"] is not None:
+        rows["conviction"] = f"{record['conviction']:.2f}   (raw {record['conviction_raw']:.2f})"
+    if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
+        rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
+    rows |= _outside(record)
+    if record["abstained"]:
+        silent = (f"{agent}: {reason}" for agent, reason in record["abstained"].items())
+        rows["abstained"] = "; ".join(silent)
+    if record["failures"]:
+        failed = (f"{agent}: {reason}" for agent, reason in record["failures"].items())
+        rows["failed"] = "; ".join(failed)
+    if signal:
+        rows["signal"] = (
+            f"{signal['kind']} {signal['side']} {signal['lots']} lots, stop {signal['stop']}, "
+            f"target {signal['target']} (not sent: this was a trial)"
+        )
+    return [f"{name:<11}{text}" for name, text in rows.items()]

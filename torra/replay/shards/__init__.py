@@ -1,0 +1,1 @@
+"""A replay in parts that resume: jobs, checkpoints, and the cluster that runs them."""

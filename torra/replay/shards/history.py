@@ -1,0 +1,246 @@
+"""The bars of a replay: from files or from the desk's database, checked at the door.
+
+A file's timeframe is read off its steps. Where a longer timeframe is wanted that no file brings, it
+is put together from the whole bars of a shorter one: a bar of the longer timeframe exists only when
+every bar of its span is there and closed, so nothing of the future and no half bar gets in. What
+cannot be used is a ConfigError that names the file and the remedy. Nothing is stored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from torra.clock import TIMEFRAMES, System, duration, iso, parse
+from torra.config import load_desk
+from torra.desk import wiring
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds import door
+from torra.feeds.csv_file import read_bars
+
+STORE: Final = "store"
+"""In place of a file: the bars that the desk has stored."""
+
+AGGREGATES: Final = {
+    "open": "first",
+    "high": "max",
+    "low": "min",
+    "close": "last",
+    "volume": "sum",
+}
+"""How the columns of several bars become those of one."""
+
+
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the UTC time that an option names, None where it is not given."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{option} {text}: write a UTC time as 2024-05-01T10:00Z") from error
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Checked bars of one symbol by timeframe: float64 columns on a UTC index of open times.
+
+    `derived` names the timeframes that were put together from shorter ones, `sources` says where
+    each came from; `digest` names the bars themselves.
+    """
+
+    symbol: str
+    frames: Mapping[str, pd.DataFrame]
+    sources: Mapping[str, str]
+    derived: tuple[str, ...] = ()
+
+    @property
+    def timeframes(self) -> tuple[str, ...]:
+        """The timeframes, shortest first."""
+        return tuple(sorted(self.frames, key=duration))
+
+    @property
+    def period(self) -> tuple[datetime, datetime]:
+        """First open and last close of any timeframe, UTC."""
+        starts = [frame.index[0].to_pydatetime() for frame in self.frames.values()]
+        ends = [
+            frame.index[-1].to_pydatetime() + duration(name) for name, frame in self.frames.items()
+        ]
+        return min(starts), max(ends)
+
+    @property
+    def digest(self) -> str:
+        """A hash of every time and price, 16 hexadecimal characters."""
+        found = hashlib.sha256(self.symbol.encode())
+        for name in self.timeframes:
+            frame = self.frames[name]
+            found.update(name.encode())
+            found.update(pd.DatetimeIndex(frame.index).as_unit("us").asi8.tobytes())
+            found.update(frame.to_numpy(dtype=float).tobytes())
+        return found.hexdigest()[:16]
+
+
+def load(
+    home: Path,
+    symbol: str,
+    bars: Sequence[str],
+    *,
+    timeframes: Sequence[str] = (),
+    clock: str = "utc",
+) -> History:
+    """Return the history of a symbol; raises ConfigError naming what to mend.
+
+    `bars` are files, or the single word "store"; `timeframes` are wanted, by default what the files
+    bring or, from the store, what the desk watches of the symbol. `clock` is that of the files.
+    """
+    for name in timeframes:
+        if name not in TIMEFRAMES:
+            raise ConfigError(f"unknown timeframe {name}; known: {', '.join(TIMEFRAMES)}")
+    if not bars:
+        raise ConfigError("name the bars with --bars FILE, or --bars store for the desk's own")
+    if STORE in bars:
+        if len(bars) > 1:
+            raise ConfigError("--bars store stands alone; take the files or the store")
+        found, sources = _stored(home, symbol, timeframes)
+    else:
+        found, sources = {}, {}
+        for file in bars:
+            name, frame = _read(Path(file), clock)
+            if bars.count(file) > 1:
+                raise ConfigError(f"--bars {file} is given twice; once will do")
+            if name in found:
+                raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
+            found[name], sources[name] = frame, Path(file).name
+    return _completed(symbol, found, sources, timeframes)
+
+
+def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
+    """Return the bars of `longer` whose every bar of `shorter` is there; both on the UTC grid."""
+    step = duration(longer)
+    starts = pd.DatetimeIndex(frame.index).floor(pd.Timedelta(step))
+    groups = frame.groupby(starts, sort=True)
+    columns = {name: how for name, how in AGGREGATES.items() if name in frame.columns}
+    whole = groups.size() == step // duration(shorter)
+    found = groups.agg(columns)[whole]
+    found.index = found.index.rename(frame.index.name)
+    return found[list(frame.columns)]
+
+
+def _completed(
+    symbol: str,
+    found: dict[str, pd.DataFrame],
+    sources: dict[str, str],
+    wanted: Sequence[str],
+) -> History:
+    """Put together the longer timeframes that are wanted and not there; check every frame."""
+    names = sorted(wanted or found, key=duration)
+    derived = []
+    for name in names:
+        if name in found:
+            continue
+        shorter = [have for have in found if duration(have) < duration(name)]
+        if not shorter:
+            known = ", ".join(sources.values())
+            raise ConfigError(f"no {name} bars of {symbol} in {known}: add a file that holds them")
+        base = max(shorter, key=duration)
+        found[name] = aggregate(found[base], base, name)
+        sources[name] = f"{sources[base]}, {name} from {base}"
+        derived.append(name)
+    frames = {name: _checked(found[name], name, sources[name]) for name in names}
+    return History(symbol, frames, {name: sources[name] for name in names}, tuple(derived))
+
+
+def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
+    if not len(frame):
+        raise ConfigError(f"{source}: no {timeframe} bars")
+    end = frame.index[-1].to_pydatetime() + duration(timeframe)
+    try:
+        return door.check(frame, timeframe, as_of=end, minimum=1)
+    except DataUnavailable as error:
+        raise ConfigError(f"{source}: {error}; mend the bars") from error
+
+
+def _read(file: Path, clock: str) -> tuple[str, pd.DataFrame]:
+    frame = _unpacked(file, clock) if file.suffix == ".gz" else read_bars(file, clock=clock)
+    return _timeframe(frame, file), frame
+
+
+def _unpacked(file: Path, clock: str) -> pd.DataFrame:
+    try:
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from error
+    with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
+        plain = Path(folder) / file.stem
+        plain.write_bytes(content)
+        try:
+            return read_bars(plain, clock=clock)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(str(plain), str(file))) from None
+
+
+def _timeframe(frame: pd.DataFrame, file: Path) -> str:
+    """Return the timeframe whose step is the most frequent between two bars."""
+    if len(frame) < 2:
+        raise ConfigError(
+            f"{file}: it holds {len(frame)} bar, and its timeframe is read off the steps between "
+            "bars: two at least, and some hundreds to score them"
+        )
+    usual = pd.Series(frame.index).diff().mode()
+    for name, step in TIMEFRAMES.items():
+        if usual.iloc[0] == pd.Timedelta(step):
+            return name
+    raise ConfigError(
+        f"{file}: its bars are mostly {usual.iloc[0]} apart; known timeframes: "
+        f"{', '.join(TIMEFRAMES)}"
+    )
+
+
+def _stored(
+    home: Path, symbol: str, timeframes: Sequence[str]
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    if not (home / wiring.DATABASE).exists():
+        raise ConfigError(f"{home} holds no database yet; start the desk once or name a file")
+    instance = load_desk(home).instance(symbol)
+    names = tuple(timeframes) or instance.timeframes
+    database = wiring.open_database(home)
+    now = System().now()
+    try:
+        held = {name: database.load_bars(instance.id, name, as_of=now) for name in names}
+    finally:
+        database.close()
+    found = {name: frame for name, frame in held.items() if len(frame)}
+    if not found:
+        raise ConfigError(
+            f"no bars of {instance.id} are stored: torra import FILE --symbol {instance.id} "
+            "--timeframe M15"
+        )
+    return found, {name: f"store, {instance.id} {name}" for name in found}
+
+
+def cut(history: History, begin: datetime | None, end: datetime | None) -> History:
+    """Return the history without the bars that close after `end`; those before `begin` stay.
+
+    Bars before `begin` are what the first tick stands on. Raises ConfigError when nothing is left.
+    """
+    frames = dict(history.frames)
+    if end is not None:
+        for name, frame in history.frames.items():
+            frames[name] = frame[frame.index <= pd.Timestamp(end - duration(name))]
+    first, last = history.period
+    empty = any(not len(frame) for frame in frames.values())
+    if empty or (begin is not None and begin >= last) or (end is not None and end <= first):
+        raise ConfigError(
+            f"no bars of {history.symbol} in that period; there are some from {iso(first)} "
+            f"to {iso(last)}"
+        )
+    return History(history.symbol, frames, history.sources, history.derived)

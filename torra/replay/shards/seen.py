@@ -1,0 +1,128 @@
+"""From the outcome of a tick to what is observed of it: plain values for torra.evaluation.
+
+Nothing is computed here that the tick did not compute; a number is only moved to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from agent_config import FOCUS_WEIGHT
+from agents.contracts import VECTORS, AgentReport, Role
+from agents.deliberation import Deliberation
+from agents.registry import AGENTS
+from agents.synthesis import trust
+from torra.clock import parse
+from torra.evaluation.observations import (
+    NOTHING,
+    Four,
+    Opinion,
+    TickSeen,
+    TradeSeen,
+    four,
+)
+from torra.tick.debate import SHADOW
+from torra_trader import Seen
+
+
+def tick_seen(seen: Seen, elapsed_ms: float) -> TickSeen:
+    """Return what was observed of a finished tick, which took `elapsed_ms` of real time."""
+    sight, thought, saved = seen.sight, seen.thought, seen.saved
+    said, counted = thought.deliberation, thought.counted
+    ruling, rule = counted.ruling, counted.rule_ruling
+    return TickSeen(
+        instance=sight.instance.id,
+        symbol=sight.instance.symbol,
+        timeframe=sight.timeframe,
+        bar_time=sight.bar_time,
+        close_time=sight.as_of,
+        close=sight.close,
+        atr=sight.atr,
+        ath=sight.ath_score,
+        l1=four(sight.l1),
+        debate=four(said.debate),
+        adjustments=four(said.adjustments),
+        scores=four({vector: thought.gated[vector]["score"] for vector in VECTORS}),
+        l1_consensus=saved.l1_consensus,
+        consensus=saved.consensus,
+        l1_verdict=saved.l1_verdict,
+        verdict=saved.verdict,
+        action=seen.action.name,
+        reason=seen.action.reason,
+        source_type=str(said.source_type),
+        multiplier=ruling.multiplier,
+        veto=ruling.veto,
+        rule_multiplier=rule.multiplier,
+        rule_veto=rule.veto,
+        conviction=counted.conviction_for(saved.verdict),
+        calls=len(said.calls),
+        cost_usd=said.cost_usd,
+        regime=sight.bundle.regime.name,
+        session=str(sight.memory.get("session") or ""),
+        state=str(sight.memory.get("current_markov_state") or ""),
+        shadow=SHADOW in said.flags,
+        opinions=opinions(said),
+        elapsed_ms=elapsed_ms,
+    )
+
+
+def opinions(said: Deliberation) -> tuple[Opinion, ...]:
+    """Return what each agent said, abstainers and failures included."""
+    heard = tuple(_opinion(report) for report in said.reports)
+    failed = tuple(
+        Opinion(name, _role(name).kind, focus=_focus(_role(name)), answered=False)
+        for name in said.failures
+    )
+    return (*heard, *failed)
+
+
+def _opinion(report: AgentReport) -> Opinion:
+    role, word = _role(report.agent_id), report.ruling
+    return Opinion(
+        agent_id=report.agent_id,
+        kind=role.kind,
+        adjustments=tuple(report.adjustments.get(vector) for vector in VECTORS),
+        focus=_focus(role),
+        trust=trust(report),
+        confidence=report.confidence,
+        abstained=report.abstained,
+        multiplier=1.0 if word is None else word.multiplier,
+        veto=word is not None and word.veto,
+    )
+
+
+def _role(name: str) -> Role:
+    return AGENTS[name].role
+
+
+def _focus(role: Role) -> Four:
+    if role.kind == "gate":
+        return NOTHING
+    return four({v: FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS})
+
+
+def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
+    """Return what was observed of a closed trade; `row` is that of its opening signal."""
+    return TradeSeen(
+        instance=row["instance"],
+        symbol=row["symbol"],
+        timeframe=row["timeframe"],
+        side=row["side"],
+        decided=_moment(row["decided_at"]),
+        opened=_moment(row["opened_at"]),
+        closed=_moment(row["closed_at"]),
+        entry=float(row["price"]),
+        exit=float(row["close_price"]),
+        stop=float(row["stop"]),
+        target=float(row["target"]),
+        lots=float(row["filled_lots"] or row["lots"]),
+        r=float(row["r_multiple"]),
+        profit=float(row["profit"]),
+        reason=str(row["close_reason"]),
+    )
+
+
+def _moment(value: datetime | str) -> datetime:
+    return parse(value) if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""The desk's SQLite file: connection, migrations, one file per noun, and the null store."""

@@ -1,0 +1,123 @@
+"""The log of what people did to the desk: append-only, each entry sealed to the one before it.
+
+An entry says who did what to which thing, from where, with what outcome, and what it was before
+and after. Its hash covers all of that and the hash of the entry before, so that a line which was
+changed or taken out breaks the chain (`broken_entry`). The schema refuses updates and deletions.
+No secret belongs in here: callers pass settings and ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torra.store.connection import Store, to_json
+
+SEALED: Final = (
+    "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
+)  # fmt: skip
+"""What the hash of an entry covers, in this order."""
+
+PAGE: Final = 500
+"""Entries that are in memory at a time while all are read."""
+
+NEVER: Final = 1 << 62
+"""A number that no entry reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where the chain is broken: the number of an entry, and why it cannot be trusted."""
+
+    seq: int
+    why: str
+
+
+class AuditStore(Store):
+    """The audit log."""
+
+    def audit(
+        self,
+        *,
+        actor: str,
+        action: str,
+        target: str = "",
+        outcome: str = "done",
+        address: str = "",
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Append an entry and return its number; part of a transaction that is open."""
+        with self.transaction():
+            last = self._row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+            row: dict[str, Any] = {
+                "seq": last["seq"] + 1 if last else 1,
+                "at": self._moment(),
+                "actor": actor,
+                "address": address,
+                "action": action,
+                "target": target,
+                "outcome": outcome,
+                "before": to_json(before or {}),
+                "after": to_json(after or {}),
+                "previous": last["hash"] if last else "",
+            }
+            return self._add("audit", {**row, "hash": seal(row)})
+
+    def audit_entries(
+        self, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
+    ) -> list[dict[str, Any]]:
+        """Return entries, newest first; `before` is the number above the first of them.
+
+        Only those of an action or an actor where one is given.
+        """
+        asked = {"action": action, "actor": actor}
+        named = {name: value for name, value in asked.items() if value}
+        chosen = "".join(f" AND {name} = ?" for name in named)
+        return self._rows(
+            f"SELECT * FROM audit WHERE seq < ?{chosen} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - names of ours
+            NEVER if before is None else min(max(before, 0), NEVER),
+            *named.values(),
+            limit,
+        )
+
+    def every_audit_entry(self, page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
+        """Yield all entries, oldest first, some at a time; those that come meanwhile too."""
+        last = 0
+        sql = "SELECT * FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
+        while rows := self._rows(sql, last, page):
+            last = rows[-1]["seq"]
+            yield rows
+
+    def broken_entry(self, page: int = PAGE) -> Break | None:
+        """Return the first entry whose chain is broken, None when it holds from first to last.
+
+        It cannot tell that the newest entries were cut off: compare their hash with an export.
+        """
+        last: Mapping[str, Any] = {"seq": 0, "hash": ""}
+        for rows in self.every_audit_entry(page):
+            found = first_break(rows, last)
+            if found:
+                return found
+            last = rows[-1]
+        return None
+
+
+def first_break(rows: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> Break | None:
+    """Return the first broken entry among entries that follow `last`, oldest first."""
+    for row in rows:
+        if row["seq"] != last["seq"] + 1:
+            return Break(row["seq"], f"entry {last['seq'] + 1} is missing before it")
+        if row["hash"] != seal(row):
+            return Break(row["seq"], "it was changed: its hash is another")
+        if row["previous"] != last["hash"]:
+            return Break(row["seq"], "it does not follow the entry before it")
+        last = row
+    return None
+
+
+def seal(row: Mapping[str, Any]) -> str:
+    """Return the hash of an entry, given everything that it covers."""
+    return hashlib.sha256(to_json([row[name] for name in SEALED]).encode()).hexdigest()

@@ -1,0 +1,204 @@
+"""The bars that Torra has seen, each stored once; a changed bar is a new revision of it.
+
+Revisions count through a whole stream: what is changed, or put in between, gets a number above all
+that its stream has. So a range of bars and the highest revision in it name, for ever, the very bars
+that a tick saw (`bars_then`).
+
+What is read is causal: nothing that closed after `as_of`. The highest price so far is looked up,
+not searched: a small table holds the bars that set a new high, kept right when bars arrive late or
+change. Whether bars may be used at all was decided at the feed's door; here a number that is not
+finite raises ValueError, and a database that fails StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from torra.clock import duration, parse
+from torra.store.connection import Store, stamp
+
+COLUMNS: Final = ("open", "high", "low", "close", "volume")
+
+Stored = tuple[str, float, float, float, float, float]
+"""A bar as a row: bar_time, open, high, low, close, volume."""
+
+NEWEST_REVISIONS: Final = (
+    "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
+    "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? GROUP BY bar_time "
+)
+"""Beside max(), SQLite gives the other columns of the very row that holds the maximum."""
+
+BEFORE_ALL: Final = ""
+"""Text that sorts before every time."""
+
+
+class BarStore(Store):
+    """Bars of every stream."""
+
+    def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
+        """Store the bars of a frame that are new or changed; return how many bars were new.
+
+        The frame is that of the feeds: UTC index of open times, columns open to volume.
+        """
+        bars = _as_rows(frame)
+        if not bars:
+            return 0
+        with self.transaction():
+            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0])
+            known = {bar[0] for bar in stored}
+            if stored == bars[: len(stored)]:  # what every tick but the first finds
+                fresh = bars[len(stored) :]
+            else:
+                last = {bar[0]: bar for bar in stored}
+                fresh = [bar for bar in bars if last.get(bar[0]) != bar]
+            span = self.bar_span(instance, timeframe) if fresh else None
+            newest = span[1] if span else BEFORE_ALL
+            again = bool(fresh) and fresh[0][0] <= newest
+            later = self._next_revision(instance, timeframe) if again else 0
+            at = self._moment()
+            self.connection().conn.executemany(
+                "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (instance, timeframe, bar[0], later if bar[0] <= newest else 0, *bar[1:], at)
+                    for bar in fresh
+                ],
+            )
+            if fresh:
+                self._settle_highs(instance, timeframe, fresh[0][0])
+        return sum(bar[0] not in known for bar in fresh)
+
+    def load_bars(
+        self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the newest `limit` bars (None: all) that were closed at `as_of`, oldest first.
+
+        The frame has the feeds' shape; it is empty when there are none.
+        """
+        return _as_frame(self.newest_bars(instance, timeframe, as_of=as_of, limit=limit))
+
+    def newest_bars(
+        self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
+        last = stamp(as_of - duration(timeframe))
+        rows = self._rows(
+            NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
+            instance, timeframe, BEFORE_ALL, last, -1 if limit is None else limit,
+        )  # fmt: skip
+        return rows[::-1]
+
+    def bars_then(
+        self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
+    ) -> pd.DataFrame:
+        """Return the bars from `first` to `last` as they were while `revision` was their highest.
+
+        That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
+        """
+        rows = self._rows(
+            "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
+            "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
+            "GROUP BY bar_time ORDER BY bar_time",
+            instance, timeframe, stamp(first), stamp(last), revision,
+        )  # fmt: skip
+        return _as_frame(rows)
+
+    def highest(self, instance: str, timeframe: str, *, as_of: datetime) -> float | None:
+        """Return the highest price of the stream up to `as_of`; None without a bar."""
+        return self._highest(instance, timeframe, stamp(as_of - duration(timeframe)))
+
+    def bar_count(self, instance: str, timeframe: str) -> int:
+        """Return how many bars of the stream are stored, revisions counted once."""
+        sql = "SELECT count(DISTINCT bar_time) AS n FROM bars WHERE instance = ? AND timeframe = ?"
+        row = self._row(sql, instance, timeframe)
+        return int(row["n"]) if row else 0
+
+    def bar_rows(self, instance: str, timeframe: str) -> int:
+        """Return how many bars of a stream are stored, every revision counted."""
+        sql = "SELECT count(*) AS number FROM bars WHERE instance = ? AND timeframe = ?"
+        row = self._row(sql, instance, timeframe)
+        return int(row["number"]) if row else 0
+
+    def newest_bar(self, instance: str, timeframe: str) -> datetime | None:
+        """Return the open time of the newest stored bar; None without one."""
+        span = self.bar_span(instance, timeframe)
+        return parse(span[1]) if span else None
+
+    def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
+        """Return the first and the last stored bar time, ISO; None without a bar."""
+        sql = "SELECT bar_time FROM bars WHERE instance = ? AND timeframe = ? ORDER BY bar_time "
+        first = self._row(sql + "LIMIT 1", instance, timeframe)
+        last = self._row(sql + "DESC LIMIT 1", instance, timeframe)
+        return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
+
+    def bar_revision(
+        self, instance: str, timeframe: str, first: datetime, last: datetime
+    ) -> int | None:
+        """Return the highest revision among the bars from `first` to `last` (bar times)."""
+        row = self._row(
+            "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ? "
+            "AND bar_time BETWEEN ? AND ?",
+            instance, timeframe, stamp(first), stamp(last),
+        )  # fmt: skip
+        return None if row is None else row["revision"]
+
+    def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Stored]:
+        """Return the bars of a range in the order of their times and revisions."""
+        found = self.connection().conn.execute(
+            "SELECT bar_time, open, high, low, close, volume FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ? ORDER BY bar_time, revision",
+            (instance, timeframe, first, last),
+        )
+        return list(found)
+
+    def _next_revision(self, instance: str, timeframe: str) -> int:
+        sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
+        row = self._row(sql, instance, timeframe)
+        return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
+
+    def _highest(self, instance: str, timeframe: str, last: str) -> float | None:
+        row = self._row(
+            "SELECT high FROM record_highs WHERE instance = ? AND timeframe = ? AND bar_time <= ? "
+            "ORDER BY bar_time DESC LIMIT 1",
+            instance, timeframe, last,
+        )  # fmt: skip
+        return float(row["high"]) if row else None
+
+    def _settle_highs(self, instance: str, timeframe: str, first: str) -> None:
+        """Find the bars from `first` on that set a new high."""
+        self._change(
+            "DELETE FROM record_highs WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
+            instance, timeframe, first,
+        )  # fmt: skip
+        highest = self._highest(instance, timeframe, first)
+        later = self.connection().conn.execute(
+            NEWEST_REVISIONS + "ORDER BY bar_time", (instance, timeframe, first, "~")
+        )
+        records = []
+        for bar_time, _, _, high, *_ in later:
+            if highest is None or high > highest:
+                highest = high
+                records.append((instance, timeframe, bar_time, high))
+        self.connection().conn.executemany("INSERT INTO record_highs VALUES (?, ?, ?, ?)", records)
+
+
+def _as_rows(frame: pd.DataFrame) -> list[Stored]:
+    values = frame[list(COLUMNS)].to_numpy(dtype=float)
+    if not np.isfinite(values).all():
+        raise ValueError("a bar with a number that is not finite may not be stored")
+    times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
+    texts = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
+    return sorted(zip(texts, *values.T.tolist(), strict=True))
+
+
+def _as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    index = pd.DatetimeIndex(
+        np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"), name="time"
+    ).tz_localize("UTC")
+    values = [[row[name] for name in COLUMNS] for row in rows]
+    shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))
+    return pd.DataFrame(shape, index=index, columns=list(COLUMNS))

@@ -1,0 +1,219 @@
+"""What every store that a tick is kept in does alike: the brain's part.
+
+`Brain` weighs the scores of a tick beside what is stored (`save_sentiment`, `foresee`) and says
+what was known of a stream at a moment (`memory_context`). The arithmetic is
+torra.verdict.sentiment_rules'; where rows are kept is left to the store that inherits: the desk's
+database (instance_database) or memory alone (torra.store.memory).
+
+Nothing is read that closed after the tick's own close. A score that is not a number in [-1, +1]
+raises ValueError before anything is kept; a store that fails raises what it raises.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+from torra.clock import parse
+from torra.config import Profile, SymbolSpec
+from torra.store.connection import TickKey
+from torra.store.positions import Books
+from torra.verdict import sentiment_rules
+from torra.verdict.risk_engine import Position
+from torra.verdict.sentiment_rules import (
+    CHAINS,
+    MARKOV_HISTORY,
+    RECENT_TRADES,
+    OpenPosition,
+    Saved,
+    number,
+    numbers,
+)
+
+Composites = dict[str, tuple[datetime, dict[str, float]]]
+"""By timeframe: close time and composites by chain of a stream's newest tick."""
+
+
+class Brain(Books):
+    """The brain over a store."""
+
+    # --- what a store gives ---------------------------------------------------------------------
+
+    @abstractmethod
+    def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[Any]:
+        """Begin a transaction or join the open one."""
+
+    @abstractmethod
+    def closed_trades(
+        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """Return closed trades (of one instance), newest first, that were closed before `as_of`."""
+
+    @abstractmethod
+    def _latest_composites(
+        self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
+    ) -> Composites:
+        """Return the newest composites of an instance's streams that closed up to a moment."""
+
+    @abstractmethod
+    def _history(
+        self, instance: str, timeframe: str, as_of: datetime, limit: int
+    ) -> list[tuple[str, float, str]]:
+        """Return close time (ISO), consensus and verdict of the newest ticks that closed before.
+
+        Oldest first.
+        """
+
+    @abstractmethod
+    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
+        """Return the newest close of a stream at `as_of`; None for what is not known."""
+
+    @abstractmethod
+    def _keep_tick(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        saved: Saved,
+        *,
+        scores: Mapping[str, float],
+        l1: Mapping[str, float],
+        ath: float,
+        source_type: str,
+        deliberation: Mapping[str, Any] | None,
+    ) -> None:
+        """Store a tick with its chains."""
+
+    # --- the brain ------------------------------------------------------------------------------
+
+    def save_sentiment(
+        self,
+        scores: Mapping[str, Any],
+        *,
+        key: TickKey,
+        close_time: datetime,
+        ath: float,
+        l1: Mapping[str, Any],
+        ungated: Mapping[str, Any],
+        source_type: str,
+        profile: Profile,
+        deliberation: Mapping[str, Any] | None,
+        timeframes: Sequence[str],
+    ) -> Saved:
+        """Weigh the blended scores of a tick, store them with their chains, and return the verdict.
+
+        `scores`, `l1` and `ungated` map each vector to a number or to {"score": number, ...}, as
+        score_chart gives them; all numbers in [-1, +1]. `timeframes` are the instance's: the latest
+        composite of each, up to `close_time`, takes part in the consensus, this tick's own for its
+        own. Joins the open transaction. Raises ValueError for a broken score.
+        """
+        gated, plain, free = numbers(scores), numbers(l1), numbers(ungated)
+        height = number("ath", ath)
+        low, high = sentiment_rules.low_high(gated, free)
+        own = sentiment_rules.composites((plain, low, high, gated), height, profile)
+        with self.transaction():
+            latest = self._latest_composites(key, close_time, timeframes)
+            latest[key.timeframe] = (close_time, own)
+            saved = sentiment_rules.weigh(own, latest, profile, close_time)
+            self._keep_tick(
+                key,
+                close_time,
+                saved,
+                scores=gated,
+                l1=plain,
+                ath=height,
+                source_type=str(source_type),
+                deliberation=deliberation,
+            )
+        return saved
+
+    def foresee(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        *,
+        l1: Mapping[str, Any],
+        ath: float,
+        profile: Profile,
+        timeframes: Sequence[str],
+    ) -> tuple[float, float]:
+        """Return the consensus of the L1 and of the final chain if a tick kept its L1 scores.
+
+        It is what `save_sentiment` would find with nobody asked; nothing is stored.
+        """
+        weights = profile.sentiment_weights
+        own = sentiment_rules.composite(numbers(l1), number("ath", ath), weights)
+        latest = self._latest_composites(key, close_time, timeframes)
+        chains = dict.fromkeys(CHAINS, own)
+        latest[key.timeframe] = (close_time, chains)
+        saved = sentiment_rules.weigh(chains, latest, profile, close_time)
+        return saved.l1_consensus, saved.consensus
+
+    def memory_context(
+        self,
+        instance: str,
+        timeframe: str,
+        *,
+        as_of: datetime,
+        profile: Profile,
+        symbol: str,
+        price: float | None = None,
+    ) -> dict[str, Any]:
+        """Return what the stream remembers at `as_of`, before this tick is stored.
+
+        The keys are document 001's and those of sentiment_rules.memory_view. Positions of other
+        instances count when they were decided before `as_of`: ticks that close together do not know
+        of each other. `price` is the close of the newest bar; without one it is looked up.
+        """
+        trades = self._recent_trades(instance, as_of)
+        ours, elsewhere = self.positions_at(instance, timeframe, as_of)
+        if ours and price is None:
+            price = self._last_close(instance, timeframe, as_of)
+        spec = profile.symbol(symbol)
+        held = [
+            OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
+        ]
+        return self._recall(
+            instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
+        )
+
+    def _recall(
+        self,
+        instance: str,
+        timeframe: str,
+        as_of: datetime,
+        profile: Profile,
+        *,
+        held: Sequence[OpenPosition],
+        trades: Sequence[Mapping[str, Any]],
+        elsewhere: int,
+    ) -> dict[str, Any]:
+        """Return the memory context; the chains are read from the store's rows."""
+        rows = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
+        return sentiment_rules.memory_view(
+            as_of=as_of,
+            timeframe=timeframe,
+            history=[(parse(close), consensus) for close, consensus, _ in rows],
+            settings=profile.markov,
+            lookback=profile.agents.history_lookback,
+            verdicts=[verdict for _, _, verdict in rows],
+            open_positions=held,
+            profits=[row["profit"] for row in trades],
+            trades=trades,
+            open_elsewhere=elsewhere,
+        )
+
+    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the closed trades that a memory context looks at, newest first."""
+        return self.closed_trades(instance, RECENT_TRADES, as_of=as_of)
+
+
+def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
+    """Return what closing now would bring, in account currency; 0 for one not filled yet."""
+    if price is None or position.state not in ("FILLED", "CLOSED"):
+        return 0.0
+    leave = price if position.side == "LONG" else price + spec.spread
+    gain = leave - position.entry if position.side == "LONG" else position.entry - leave
+    return gain / spec.tick_size * spec.tick_value * position.lots

@@ -1,0 +1,558 @@
+"""The desk's SQLite file: one connection per thread, one kind of transaction, checked settings.
+
+The only `sqlite3.connect` of the project is here. Every connection writes ahead (WAL), syncs at
+each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was told;
+a file or a system that refuses one of these is not used. Every write of the project is part of a
+`transaction()`, which begins IMMEDIATE: a deferred one fails at once when it turns from reading to
+writing behind another writer. sqlite-utils' methods join the open transaction.
+
+When something fails: nothing of the transaction is kept and StoreUnavailable says what a person
+can do; a broken rule of the schema (sqlite3.IntegrityError) and a wrong statement are defects of
+the program and pass through as they are. A number that is not finite is refused with ValueError
+before it is written, because SQLite would quietly store NaN as NULL. What is stored is the
+business of the stores that inherit from here; the schema is torra.store.migrations' part.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePath
+from typing import Any, Final, NamedTuple, cast
+
+import sqlite_utils
+
+from torra.clock import System, iso
+from torra.errors import ConfigError, StoreBroken, StoreUnavailable
+
+CLOSE_SECONDS: Final = 1.0
+"""How long closing a database waits for other threads to end what they are doing with it."""
+
+BUSY_SECONDS: Final = 5.0
+"""How long a connection waits for another writer (facts: promise D3)."""
+
+SYNCHRONOUS_FULL: Final = 2
+"""SQLite's number for synchronous=FULL: the log is synced at every commit."""
+
+BACKUP_FOLDER: Final = "backups"
+"""Beside the database."""
+
+RESTORE: Final = (
+    f"its backups are in its {BACKUP_FOLDER} folder; `torra restore` lists a desk's and puts one "
+    "in its place"
+)
+
+LOCKED: Final = "locked"
+REMEDIES: Final = {
+    LOCKED: "another program is writing to it; close that program or wait until it has finished",
+    "full": "free some space on its volume; nothing was damaged",
+    "readonly": "make the file and its folder writable for this user",
+    "disk I/O": "check its volume; nothing of the last transaction was kept",
+    "unable to open": "check that its folder exists and is writable",
+    "malformed": RESTORE,
+    "not a database": RESTORE,
+}
+"""What to do, by what SQLite's message says."""
+
+
+class TickKey(NamedTuple):
+    """What a tick is stored under; `bar_time` is the bar's open time, aware, in UTC."""
+
+    instance: str
+    timeframe: str
+    bar_time: datetime
+
+    @property
+    def text(self) -> str:
+        """The key as the tables hold it: instance|timeframe|ISO time."""
+        return f"{self.instance}|{self.timeframe}|{stamp(self.bar_time)}"
+
+
+class Line:
+    """A lock that serves threads in the order in which they came.
+
+    SQLite lets waiting writers guess when to try again, so that under load one of them can wait
+    for ever; the threads of one desk queue here first.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._turns: deque[threading.Event] = deque()
+
+    def enter(self, seconds: float) -> bool:
+        """Wait for our turn; False when it did not come in time."""
+        turn = threading.Event()
+        with self._guard:
+            self._turns.append(turn)
+            if self._turns[0] is turn:
+                turn.set()
+        if turn.wait(max(0.0, seconds)):
+            return True
+        with self._guard:
+            if turn.is_set():
+                return True
+            self._turns.remove(turn)
+            return False
+
+    def leave(self) -> None:
+        """End our turn; the next one's begins."""
+        with self._guard:
+            self._turns.popleft()
+            if self._turns:
+                self._turns[0].set()
+
+
+@dataclass(slots=True)
+class _Held:
+    """One thread's connection, and how many uses of it, one inside the other, are under way.
+
+    `log` is which file it writes ahead to, from its first transaction on.
+    """
+
+    db: sqlite_utils.Database
+    log: tuple[int, int] | None = None
+    uses: int = 0
+    depth: int = 0
+
+
+class Store:
+    """One SQLite file as several threads see it."""
+
+    def __init__(
+        self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
+    ) -> None:
+        self.path = path
+        self._log_path = path.with_name(f"{path.name}-wal")
+        self._now = now
+        self._busy_seconds = busy_seconds
+        self._local = threading.local()
+        self._lock = threading.Condition()
+        self._line = Line()
+        self._open: dict[threading.Thread, _Held] = {}
+        self._closed = False
+        self._identity: tuple[int, int] | None = None
+
+    @contextmanager
+    def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
+        """Make everything inside one unit: all of it is kept, or, after any exception, nothing.
+
+        Waits for another writer up to `wait_seconds` (None: the connection's own patience), then
+        raises StoreUnavailable, as it does when the disk fails. A transaction inside another joins
+        it; when the inner one raises and the outer goes on, only the inner one's part is undone.
+        """
+        with self._using() as db:
+            if db.conn.in_transaction:
+                with self._inner(db.conn):
+                    yield
+                return
+            with self._turn(db, wait_seconds):
+                try:
+                    yield
+                    db.execute("COMMIT")
+                except BaseException:
+                    db.rollback()
+                    raise
+
+    def close(self) -> None:
+        """Close the connections of all threads.
+
+        One that is in use may not be closed under its thread, which would crash the process: it is
+        closed by that thread at the end of its use, for which this waits a moment.
+        """
+        ours = threading.current_thread()
+        with self._lock:
+            self._closed = True
+            for thread, held in list(self._open.items()):
+                if thread is ours or not held.uses:
+                    self._open.pop(thread).db.close()
+            self._lock.wait_for(lambda: not self._open, CLOSE_SECONDS)
+        self._local = threading.local()
+
+    @staticmethod
+    def copy(path: Path, target: Path) -> Path:
+        """Write a consistent copy of a database to a new file, checked before it gets its name.
+
+        Raises ConfigError when `path` is no database, StoreUnavailable when it cannot be copied.
+        """
+        try:
+            inspect(path)
+            with closing(_plain(path, BUSY_SECONDS)) as db:
+                return copy(db, target)
+        except sqlite3.DatabaseError as error:
+            raise StoreUnavailable(explain(path, error)) from error
+
+    def quick_check(self) -> str:
+        """Read the file through; return "ok" or what is damaged first."""
+        try:
+            return str(self._rows("PRAGMA quick_check(1)")[0]["quick_check"])
+        except StoreUnavailable as error:
+            return str(error)
+
+    def connection(self) -> sqlite_utils.Database:
+        """Return this thread's connection; writes belong inside a `transaction()`."""
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is None:
+            held = self._local.held = self._connected()
+        return held.db
+
+    # --- for the stores that inherit ------------------------------------------------------------
+
+    def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
+        with self._using() as db:
+            cursor = db.conn.execute(sql, values)  # db.query would wrap each look in a savepoint
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _tuples(self, sql: str, *values: object) -> list[Any]:
+        """Return rows as they come, for who reads many and knows their columns."""
+        with self._using() as db:
+            return db.conn.execute(sql, values).fetchall()
+
+    def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
+        rows = self._rows(sql, *values)
+        return rows[0] if rows else None
+
+    def _change(self, sql: str, *values: object) -> int:
+        _refuse_infinite(values, sql)
+        return self._write(sql, values).rowcount
+
+    def _add(self, table: str, row: Mapping[str, object]) -> int:
+        _refuse_infinite(row.values(), table)
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
+        return int(self._write(sql, tuple(row.values())).lastrowid or 0)
+
+    def _write(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
+        """Execute one statement inside the open transaction, or in one of its own.
+
+        A statement that fails leaves nothing by itself, so inside a transaction it needs none.
+        """
+        with self._using() as db:
+            if db.conn.in_transaction:
+                return db.conn.execute(sql, values)
+            with self.transaction():
+                return db.conn.execute(sql, values)
+
+    def _moment(self) -> str:
+        return stamp(self._now())
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def _connected(self) -> _Held:
+        with self._lock:
+            self._refuse_closed()
+            for thread in [thread for thread in self._open if not thread.is_alive()]:
+                self._open.pop(thread).db.close()
+        self._refuse_moved()
+        with self._translated():
+            held = _Held(connect(self.path, self._busy_seconds))
+        with self._lock:
+            self._identity = self._identity or _identity(self.path)
+            if self._closed:
+                held.db.close()
+            self._refuse_closed()
+            self._open[threading.current_thread()] = held
+        return held
+
+    def _using(self) -> _Use:
+        """Hold this thread's connection, and say what is wrong when SQLite does not."""
+        return _Use(self)
+
+    def hold(self) -> _Held:
+        """Hold this thread's connection against `close`."""
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is not None and held.uses:  # by this very thread: `close` lets it be
+            held.uses += 1
+            return held
+        self.connection()
+        held = cast(_Held, self._local.held)
+        with self._lock:
+            if not held.uses:
+                self._refuse_closed()
+            held.uses += 1
+        return held
+
+    def let_go(self, held: _Held) -> None:
+        """End a use of a connection, and close it if that was asked for meanwhile."""
+        if held.uses > 1:
+            held.uses -= 1
+            return
+        with self._lock:
+            held.uses -= 1
+            if self._closed and not held.uses:
+                self._open.pop(threading.current_thread(), None)
+                held.db.close()
+                self._lock.notify_all()
+
+    @contextmanager
+    def _inner(self, conn: sqlite3.Connection) -> Iterator[None]:
+        """Make a part of an open transaction that can be undone alone.
+
+        Savepoints are named by their depth: SQLite then knows the statements already.
+        """
+        held: _Held = self._local.held
+        name = f"inner_{held.depth}"
+        conn.execute(f"SAVEPOINT {name}")
+        held.depth += 1
+        try:
+            yield
+        except BaseException:
+            if conn.in_transaction:  # else the error has undone all of it
+                conn.execute(f"ROLLBACK TO {name}")
+                conn.execute(f"RELEASE {name}")
+            raise
+        else:
+            conn.execute(f"RELEASE {name}")
+        finally:
+            held.depth -= 1
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed; open the database again")
+
+    def _refuse_moved(self) -> None:
+        """Raise StoreBroken when the file is no longer the one that was opened first.
+
+        What is written to a file that was deleted or moved is lost, and to one that took its place
+        it is somebody else's.
+        """
+        if self._identity is not None and _identity(self.path) != self._identity:
+            raise StoreBroken(
+                f"{self.path} was deleted, moved or replaced while it was open: stop every program "
+                f"that works on it; {RESTORE}"
+            )
+
+    def _refuse_lost_log(self, held: _Held) -> None:
+        """Raise StoreBroken when the log that a connection writes to has lost its name.
+
+        SQLite would go on in it, and whoever is killed then loses every commit that it holds. It is
+        still open here, so what it holds is put into the database first, unless another program has
+        begun a log of its own: then the database is that one's.
+        """
+        if held.log is not None and _identity(self._log_path) != held.log:
+            if not _has_content(self._log_path):
+                held.db.execute("PRAGMA wal_checkpoint(FULL)")
+            raise StoreBroken(
+                f"{self._log_path} was deleted or replaced while the database was open: stop every "
+                "program that works on it, gracefully, so that what it did is kept; then start anew"
+            )
+
+    @contextmanager
+    def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
+        """Begin a transaction when no thread of ours and no other program has one."""
+        clock = System()
+        seconds = self._busy_seconds if wait_seconds is None else wait_seconds
+        end = clock.monotonic() + seconds
+        if not self._line.enter(seconds):
+            raise StoreUnavailable(
+                f"{self.path}: database is locked; another thread of this program is writing to it"
+            )
+        try:
+            self._refuse_moved()
+            self._refuse_lost_log(self._local.held)
+            if not self._began_at_once(db, end - clock.monotonic()):
+                _be_patient(db, end - clock.monotonic())
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                finally:
+                    _be_patient(db, self._busy_seconds)
+            self._local.held.log = self._local.held.log or _identity(self._log_path)
+            yield
+        finally:
+            self._line.leave()
+
+    def _began_at_once(self, db: sqlite_utils.Database, seconds: float) -> bool:
+        """Begin with the patience that the connection has, if that is not more than is given."""
+        if round(seconds * 1000) < round(self._busy_seconds * 1000):  # SQLite counts milliseconds
+            return False
+        try:
+            db.conn.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if LOCKED not in str(error):
+                raise
+            return False
+        return True
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise
+        except sqlite3.DatabaseError as error:
+            raise unavailable(self.path, error) from error
+
+
+class _Use:
+    """One use of a thread's connection; what SQLite says becomes what a person can act on."""
+
+    __slots__ = ("_held", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> sqlite_utils.Database:
+        self._held = self._store.hold()
+        return self._held.db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._store.let_go(self._held)
+        broken = isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError)
+        if isinstance(error, sqlite3.DatabaseError) and not broken:
+            raise unavailable(self._store.path, error) from error
+
+
+def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
+    """Open a connection and check its settings; raises ConfigError when one cannot be had."""
+    db = _plain(path, busy_seconds)
+    try:
+        db.execute("PRAGMA journal_mode = WAL").fetchone()
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        _be_patient(db, busy_seconds)
+        check_settings(db, path, busy_seconds)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def connect_guest(path: Path, busy_seconds: float) -> sqlite_utils.Database:
+    """Open a file that belongs to another program, which must be there; change none of its ways."""
+    if not path.is_file():
+        raise StoreUnavailable(f"{path} is not there; put it back, or take it out of desk.json")
+    return _plain(path, busy_seconds)
+
+
+def connect_reader(path: Path, *, still: bool = False) -> sqlite_utils.Database:
+    """Open a file that must be there to read it alone; nothing is written, the log not folded in.
+
+    `still` promises that nobody writes to it: then it opens on a volume that is read-only too.
+    """
+    place = f"{uri_of(path.absolute())}?mode=ro{'&immutable=1' if still else ''}"
+    return _plain(place, BUSY_SECONDS, uri=True)
+
+
+def uri_of(path: PurePath) -> str:
+    """Return a file's URI as SQLite takes it: a share of Windows is a part of the path there.
+
+    SQLite refuses a host (sqlite.org/uri.html: the authority is empty or `localhost`).
+    """
+    uri = path.as_uri()
+    return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
+
+
+def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -> None:
+    """Raise ConfigError unless the connection works as every one must (facts: promise D3)."""
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": SYNCHRONOUS_FULL,
+        "foreign_keys": 1,
+        "busy_timeout": round(busy_seconds * 1000),
+    }
+    for name, value in wanted.items():
+        found = db.execute(f"PRAGMA {name}").fetchone()[0]
+        if found != value:
+            raise ConfigError(
+                f"{path}: SQLite gives {name}={found} where Torra needs {value}; "
+                "keep the database on a local disk"
+            )
+
+
+def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
+    """Raise ConfigError when there is a file that is no SQLite database; change nothing."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a database file")
+    if not path.exists():
+        return
+    with closing(_plain(path, busy_seconds)) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(
+                f"{path} is not a database ({error}); move it away, or: {RESTORE}"
+            ) from error
+
+
+def copy(db: sqlite_utils.Database, target: Path) -> Path:
+    """Copy a database to a new file; the copy is read through before it gets its name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".partial")
+    partial.unlink(missing_ok=True)
+    with closing(_plain(partial, BUSY_SECONDS)) as written:
+        db.conn.backup(written.conn)
+        written.execute("PRAGMA journal_mode = DELETE").fetchone()
+        found = written.execute("PRAGMA quick_check").fetchone()[0]
+    if found != "ok":
+        raise StoreUnavailable(
+            f"the copy {partial} is damaged: {' '.join(found.split())}; `torra doctor` tells "
+            "whether the database is, else check the volume"
+        )
+    return partial.replace(target)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file lies at a path, None when none does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def unavailable(path: Path, error: Exception) -> StoreUnavailable:
+    """Return what to raise: a lock passes by itself, everything else wants a person."""
+    kind = StoreUnavailable if LOCKED in str(error) else StoreBroken
+    return kind(explain(path, error))
+
+
+def explain(path: Path, error: Exception) -> str:
+    """Name the file, what SQLite said and the remedy."""
+    message = str(error)
+    for word, remedy in REMEDIES.items():
+        if word in message:
+            return f"{path}: {message}; {remedy}"
+    return f"{path}: {message}; run `torra doctor` on it"
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time for a column that is compared as text: whole seconds, ISO, Z."""
+    return iso(moment.replace(microsecond=0) if moment.microsecond else moment)
+
+
+def to_json(value: object) -> str:
+    """Write JSON; raises ValueError on a number that is not finite."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqlite_utils.Database:
+    connection = sqlite3.connect(
+        place, timeout=busy_seconds, isolation_level=None, check_same_thread=False, uri=uri
+    )
+    return sqlite_utils.Database(connection, execute_plugins=False)
+
+
+def _be_patient(db: sqlite_utils.Database, seconds: float) -> None:
+    db.execute(f"PRAGMA busy_timeout = {max(0, round(seconds * 1000))}").fetchone()
+
+
+def _refuse_infinite(values: Iterable[object], place: str) -> None:
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"a number that is not finite may not be stored: {value} in {place}")

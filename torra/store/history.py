@@ -1,0 +1,205 @@
+"""What pages read of many streams at a time, or of a long one: few rows, each found by an index.
+
+The stores beside this one answer for one tick; a page over fifty instances would ask them some
+hundred times and read what it does not show. Here a question is asked once for all streams, of
+their newest rows, and what must be counted was counted when it was written (verdict_tallies). No
+statement reads a table through, so a page costs the same after ten years as after a day. Nothing
+is written. Raises StoreUnavailable when the file cannot be read.
+
+A part of instance_database.Database. Streams are given as (instance, timeframe).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from torra.clock import duration
+from torra.store.connection import Store, stamp
+
+StreamKey = tuple[str, str]
+"""Instance and timeframe."""
+
+STREAMS_AT_ONCE: Final = 400
+"""Streams in one statement; SQLite of old takes 999 values in one."""
+
+NEWEST: Final = (
+    "WITH wanted (instance, timeframe) AS (VALUES {}) SELECT w.instance, w.timeframe, "
+    "(SELECT torra_key FROM chains c WHERE c.instance = w.instance AND c.timeframe = w.timeframe "
+    "ORDER BY c.close_time DESC LIMIT 1) AS torra_key, "
+    "(SELECT max(bar_time) FROM ticks t WHERE t.instance = w.instance "
+    "AND t.timeframe = w.timeframe) AS bar_time FROM wanted w"
+)
+
+TICKS: Final = (
+    "SELECT c.torra_key, c.bar_time, c.close_time, c.consensus, c.l1_consensus, c.verdict, "
+    "c.l1_verdict, s.price_action, s.key_levels, s.momentum, s.structure, s.ath, s.source_type, "
+    "j.action, j.reason FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
+    "WHERE c.instance = ? AND c.timeframe = ? ORDER BY c.close_time DESC LIMIT ?"
+)
+
+HISTORY: Final = (
+    "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? AND timeframe = ? "
+    "ORDER BY close_time DESC LIMIT ?"
+)
+
+SKIPPED: Final = (
+    "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time > ? AND state = 'skipped' "
+    "ORDER BY bar_time DESC LIMIT ?"
+)
+
+
+class HistoryStore(Store):
+    """Streams as pages show them."""
+
+    def newest_of(
+        self, streams: Sequence[StreamKey]
+    ) -> dict[StreamKey, tuple[str | None, str | None]]:
+        """Return each stream's newest tick (its key) and the newest bar time of any state."""
+        found: dict[StreamKey, tuple[str | None, str | None]] = {}
+        for first in range(0, len(streams), STREAMS_AT_ONCE):
+            some = streams[first : first + STREAMS_AT_ONCE]
+            sql = NEWEST.format(", ".join(["(?, ?)"] * len(some)))
+            for row in self._rows(sql, *[value for stream in some for value in stream]):
+                found[row["instance"], row["timeframe"]] = (row["torra_key"], row["bar_time"])
+        return found
+
+    def told_ticks(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
+        """Return what a chart and a list tell of the newest ticks of a stream, newest first.
+
+        torra_key, bar_time, close_time, both consensus and verdicts, the five blended scores,
+        source_type; action and reason are None for a tick without a journal.
+        """
+        return self._rows(TICKS, instance, timeframe, limit)
+
+    def words_of(
+        self, torra_keys: Collection[str], names: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
+        """Return parts of the records of some ticks by their names; what is null is left out."""
+        paths = ", ".join(f"'$.{name}'" for name in names)
+        rows = self._rows(
+            f"SELECT torra_key, json_extract(record, {paths}) AS told FROM journal "  # noqa: S608
+            f"WHERE torra_key IN ({', '.join('?' * len(torra_keys))})",
+            *torra_keys,
+        )
+        return {
+            str(row["torra_key"]): {
+                name: value
+                for name, value in zip(names, json.loads(row["told"]), strict=True)
+                if value is not None
+            }
+            for row in rows
+        }
+
+    def consensus_history(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
+        """Return close_time, consensus and verdict of the newest ticks, oldest first."""
+        return self._rows(HISTORY, instance, timeframe, limit)[::-1]
+
+    def skips_after(
+        self, instance: str, timeframe: str, bar_time: str, limit: int
+    ) -> dict[str, Any] | None:
+        """Return the newest skipped close of the bars after `bar_time` ("" for all of them).
+
+        bar_time, close_time, state, reason, detail; of the newest `limit` of these skips also
+        `count`, `oldest` (its bar time) and `others`, how many have another reason than the newest.
+        None without a skip.
+        """
+        asked = (instance, timeframe, bar_time)
+        newest = self._row(
+            f"SELECT bar_time, close_time, state, reason, detail {SKIPPED}",
+            *asked, 1,
+        )  # fmt: skip
+        if newest is None:
+            return None
+        told = self._row(
+            "SELECT count(*) AS count, min(bar_time) AS oldest, "  # noqa: S608
+            f"sum(reason <> ?) AS others FROM (SELECT bar_time, reason {SKIPPED})",
+            newest["reason"], *asked, limit,
+        )  # fmt: skip
+        return {**newest, **(told or {})}
+
+    def skips_from(
+        self, instance: str, timeframe: str, bar_time: str, limit: int
+    ) -> list[dict[str, Any]]:
+        """Return the newest skipped closes of bars from `bar_time` on, newest first."""
+        return self._rows(
+            "SELECT bar_time, close_time, state, reason, detail FROM ticks WHERE instance = ? "
+            "AND timeframe = ? AND bar_time >= ? AND state = 'skipped' "
+            "ORDER BY bar_time DESC LIMIT ?",
+            instance, timeframe, bar_time, limit,
+        )  # fmt: skip
+
+    def tick_state(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
+        """Return state, reason and detail of one close; None when nobody has touched it."""
+        return self._row(
+            "SELECT state, reason, detail FROM ticks WHERE instance = ? AND timeframe = ? "
+            "AND bar_time = ?",
+            instance, timeframe, bar_time,
+        )  # fmt: skip
+
+    def beside(self, instance: str, timeframe: str, bar_time: str) -> tuple[str | None, str | None]:
+        """Return the bar times of the finished or skipped ticks before and after a bar."""
+        found = [
+            self._row(
+                "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "  # noqa: S608
+                f"AND bar_time {sign} ? AND state <> 'claimed' ORDER BY bar_time {way} LIMIT 1",
+                instance, timeframe, bar_time,
+            )
+            for sign, way in (("<", "DESC"), (">", "ASC"))
+        ]  # fmt: skip
+        before, after = (str(row["bar_time"]) if row else None for row in found)
+        return before, after
+
+    def verdict_tallies(self, instances: Collection[str]) -> dict[StreamKey, tuple[int, int]]:
+        """Return, by stream, how many verdicts are not L1's, and how many ticks there are."""
+        marks = ", ".join("?" * len(instances))
+        rows = self._rows(
+            "SELECT instance, timeframe, changed, ticks FROM verdict_tallies "  # noqa: S608
+            f"WHERE instance IN ({marks})",
+            *instances,
+        )
+        return {
+            (row["instance"], row["timeframe"]): (int(row["changed"]), int(row["ticks"]))
+            for row in rows
+        }
+
+    def last_close(
+        self, instance: str, timeframe: str, as_of: datetime
+    ) -> tuple[str, float] | None:
+        """Return bar time and close of the newest bar that was closed at `as_of`."""
+        row = self._row(
+            "SELECT bar_time, close FROM bars WHERE instance = ? AND timeframe = ? "
+            "AND bar_time <= ? ORDER BY bar_time DESC, revision DESC LIMIT 1",
+            instance, timeframe, stamp(as_of - duration(timeframe)),
+        )  # fmt: skip
+        return (str(row["bar_time"]), float(row["close"])) if row else None
+
+    def spent_together(self, profiles: Collection[str], since: datetime) -> float:
+        """Return what counts for some profiles in the window that began at `since`, in USD."""
+        marks = ", ".join("?" * len(profiles))
+        row = self._row(
+            "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger "  # noqa: S608
+            f"WHERE profile IN ({marks}) AND until > ?",
+            *profiles, stamp(since),
+        )  # fmt: skip
+        return float(row["usd"]) if row else 0.0
+
+    def waiting(self) -> list[str]:
+        """Return the instance of every proposal that waits for a person."""
+        rows = self._rows("SELECT instance FROM proposals WHERE state = 'WAITING'")
+        return [str(row["instance"]) for row in rows]
+
+    def running_debates(self, since: datetime) -> list[dict[str, Any]]:
+        """Return the debates that began after a real moment and go on: stream_id, torra_key, at.
+
+        Newest first. One that is older was left by a desk that died.
+        """
+        rows = self._rows(
+            "SELECT stream_id, torra_key, at FROM streams WHERE ended = 0 AND owner >= '' "
+            "AND kind = 'tick' AND at > ?",
+            stamp(since),
+        )
+        return sorted(rows, key=lambda row: (row["at"], row["stream_id"]), reverse=True)

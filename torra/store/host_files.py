@@ -1,0 +1,245 @@
+"""A host's own sentiment files, fed with the rows of its symbols after the desk has stored them.
+
+`symbol_databases` of desk.json maps a symbol to the file of an existing scorer. Two files cannot
+be written as one, so the desk's database comes first and this follows: a thread of its own writes
+each new row by its torra_key, and compares both files whenever the desk sets to work and after any
+failure. So a row is there once, however often anything crashes; a file that is locked, full or gone
+is behind until it can be written again, and never keeps a tick waiting.
+
+The file keeps its journal mode, its rows and the columns that Torra does not know; its sentiment
+table gains two columns and an index (after a backup). What it lacks is a ConfigError at start.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import sqlite_utils
+
+from torra.config import Instance
+from torra.errors import ConfigError, StoreUnavailable
+from torra.store.connection import LOCKED, connect_guest, explain
+from torra.store.migrations import take_over
+from torra.store.sentiment import FED, KEY_END
+
+PAGE_ROWS: Final = 2000
+"""Rows that are compared at a time."""
+
+GUEST_BUSY_SECONDS: Final = 2.0
+"""How long a write waits for the host's own program to finish its."""
+
+RETRY_SECONDS: Final = 15.0
+"""After this time a file that could not be written is tried again, if no new row comes before."""
+
+COMPARE_EVERY: Final = 200
+"""After this many told ticks an instance's file is compared anew: what was not told is found."""
+
+WRITE: Final = (
+    f"INSERT INTO sentiment ({', '.join(FED)}) VALUES ({', '.join('?' * len(FED))}) "  # noqa: S608
+    "ON CONFLICT (torra_key) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in FED[:-1])
+)
+
+log = logging.getLogger("torra")
+
+
+class Source(Protocol):
+    """What is read of the desk's database (instance_database.Database)."""
+
+    def sentiment_page(self, instance: str, after: str, limit: int) -> list[dict[str, Any]]:
+        """Return an instance's rows in the order of their keys."""
+        ...
+
+    def sentiment_row(self, torra_key: str) -> dict[str, Any] | None:
+        """Return the row of a tick."""
+        ...
+
+
+def files_of(
+    instances: Iterable[Instance], named: Mapping[str, str], home: Path
+) -> dict[str, Path]:
+    """Return the host's file of each instance that has one; raises ConfigError.
+
+    `named` maps an instance's name or its symbol to a path, relative to the home.
+    """
+    known = list(instances)
+    files = {}
+    for item in known:
+        told = named.get(item.id) or named.get(item.symbol)
+        if told:
+            files[item.id] = home / Path(told).expanduser()
+    _refuse_strangers(named, {name for item in known for name in (item.id, item.symbol)})
+    for path in files.values():
+        sharing = [name for name, other in files.items() if other == path]
+        if len(sharing) > 1:
+            raise ConfigError(
+                f"symbol_databases: {', '.join(sharing)} would write to the same file {path}; "
+                "name the instance, not the symbol, that feeds it"
+            )
+    return files
+
+
+def _refuse_strangers(named: Mapping[str, str], known: set[str]) -> None:
+    for name in named:
+        if name not in known:
+            raise ConfigError(
+                f"symbol_databases names {name}, which this desk does not watch; it watches "
+                f"{', '.join(sorted(known))}"
+            )
+
+
+class SymbolDatabases:
+    """The host's files of one desk, and the thread that feeds them."""
+
+    def __init__(
+        self, files: Mapping[str, Path], source: Source, now: Callable[[], datetime]
+    ) -> None:
+        self._files = dict(files)
+        self._source = source
+        self._now = now
+        self._told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._behind: dict[str, str] = {}
+        self._ready: set[Path] = set()
+
+    def check(self) -> None:
+        """Make every file ready; raises ConfigError for one that is no scorer's."""
+        for path in self._files.values():
+            if not path.is_file():
+                raise ConfigError(
+                    f"symbol_databases names {path}, and there is no such file; name the "
+                    "existing scorer's database, or leave the symbol out"
+                )
+            try:
+                self._prepare(path)
+            except sqlite3.DatabaseError as error:
+                if LOCKED not in str(error):
+                    raise ConfigError(f"symbol_databases: {explain(path, error)}") from error
+                log.warning("symbol_databases: %s; it is made ready later", explain(path, error))
+
+    def _prepare(self, path: Path) -> None:
+        """Let a file take our rows, once."""
+        if path not in self._ready:
+            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+                take_over(db, path, self._now())
+            self._ready.add(path)
+
+    def behind(self) -> dict[str, str]:
+        """Return why a file is behind, by instance; empty when all are up to date."""
+        return dict(self._behind)
+
+    def start(self) -> None:
+        """Compare every file with the desk's database, and write new rows from now on."""
+        if not self._files or self._thread is not None:
+            return
+        self._told = queue.SimpleQueue()
+        self._behind = dict.fromkeys(self._files, "not compared yet")
+        self._thread = threading.Thread(target=self._work, name="symbol databases", daemon=True)
+        self._thread.start()
+
+    def rest(self) -> None:
+        """Write nothing more; what comes meanwhile is found at the next start."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._told.put(None)
+            thread.join(GUEST_BUSY_SECONDS)
+
+    def hear(self, change: Mapping[str, Any]) -> None:
+        """Note a change that the desk tells (torra.desk.event_stream); returns at once."""
+        if change["what"] == "tick" and change["instance"] in self._files:
+            self._told.put("|".join(change[name] for name in ("instance", "timeframe", "bar_time")))
+
+    def _work(self) -> None:
+        told, heard = self._told, dict.fromkeys(self._files, 0)
+        while True:
+            for instance in list(self._behind):
+                self._try(instance, partial(self.repair, instance))
+            try:
+                key = told.get(timeout=RETRY_SECONDS if self._behind else None)
+            except queue.Empty:
+                continue
+            if key is None:
+                return
+            instance = key.partition("|")[0]
+            heard[instance] += 1
+            if not heard[instance] % COMPARE_EVERY:
+                self._behind.setdefault(instance, "compared from time to time")
+            if instance not in self._behind:
+                self._try(instance, partial(self._feed, key))
+
+    def _try(self, instance: str, step: Callable[[], object]) -> None:
+        path = self._files[instance]
+        try:
+            step()
+        except (sqlite3.Error, StoreUnavailable, ConfigError, OSError) as error:
+            if instance not in self._behind:
+                log.error("the file %s of %s is behind: %s", path, instance, error)
+            self._behind[instance] = str(error)
+        else:
+            self._behind.pop(instance, None)
+
+    def _feed(self, key: str) -> None:
+        row = self._source.sentiment_row(key)
+        if row is not None:
+            self._write(self._files[key.partition("|")[0]], [row])
+
+    def repair(self, instance: str) -> int:
+        """Write the rows that an instance's file lacks; return how many.
+
+        Rows older than the oldest that the file holds of their timeframe are left alone: its owner
+        has taken them out.
+        """
+        path, after, written = self._files[instance], "", 0
+        self._prepare(path)
+        oldest: dict[str, str] = {}
+        while rows := self._source.sentiment_page(instance, after, PAGE_ROWS):
+            after = rows[-1]["torra_key"]
+            with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+                missing = _missing(db, rows, oldest)
+            if missing:
+                self._write(path, missing)
+            written += len(missing)
+        return written
+
+    def _write(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+        with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                db.conn.executemany(WRITE, [[row[name] for name in FED] for row in rows])
+                db.execute("COMMIT")
+            except BaseException:
+                db.rollback()
+                raise
+
+
+def _missing(
+    db: sqlite_utils.Database, rows: Sequence[Mapping[str, Any]], oldest: dict[str, str]
+) -> list[Mapping[str, Any]]:
+    """Return the rows of a page that a file lacks; `oldest` keeps its first key by stream."""
+    for row in rows:
+        stream = row["torra_key"].rpartition("|")[0]
+        if stream not in oldest:
+            oldest[stream] = _first_key(db, stream)
+    keys = (rows[0]["torra_key"], rows[-1]["torra_key"])
+    sql = "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?"
+    there = {key for (key,) in db.execute(sql, keys)}
+    return [
+        row for row in rows
+        if row["torra_key"] not in there
+        and row["torra_key"] >= oldest[row["torra_key"].rpartition("|")[0]]
+    ]  # fmt: skip
+
+
+def _first_key(db: sqlite_utils.Database, stream: str) -> str:
+    """Return the first key of a stream in a file, "" when it holds none of it."""
+    sql = "SELECT min(torra_key) FROM sentiment WHERE torra_key > ? AND torra_key < ?"
+    return str(db.execute(sql, (f"{stream}|", f"{stream}{KEY_END}")).fetchone()[0] or "")

@@ -1,0 +1,464 @@
+"""What every tick saw, thought and did: its journal, its calls to models, and how pages read them.
+
+The journal is written inside the tick's transaction, so a record never stands without the
+sentiment row and the chains that belong to it. Reading gives plain dicts; a tick that is not there
+is None. What a record holds is decided where it is made (torra.tick.record); here it is JSON.
+
+The texts of calls are the bulk of a database and are pruned by age, ticks as a whole; the tick, its
+scores, its reports, its record and what it cost stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from agents.contracts import CallRecord, Request
+from torra.store.connection import Store, TickKey, stamp, to_json
+from torra.verdict.signal_states import EXECUTED
+
+CALL_COLUMNS: Final = (
+    "stage",
+    "round",
+    "attempt",
+    "status",
+    "model",
+    "provider",
+    "user",
+    "reply",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "elapsed_ms",
+    "request_hash",
+    "detail",
+    "stop_reason",
+    "cached_tokens",
+)
+"""Columns of a call that carry the name of their field in CallRecord; `role` is its role_id.
+
+`instructions` holds the hash of the role's system text, the same on every tick and stored once.
+"""
+
+CALLS: Final = (
+    "SELECT c.role AS role_id, c.*, i.text AS system FROM calls c "
+    "JOIN instructions i ON i.hash = c.instructions WHERE c.torra_key = ? ORDER BY c.rowid"
+)
+TICK_ROW: Final = (
+    "SELECT c.*, s.ath, s.price_action, s.key_levels, s.momentum, s.structure, s.source_type, "
+    "j.action, j.reason, j.elapsed_ms, j.cost_usd, j.provider "
+    "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
+)
+"""A tick without its record: the index has what is told of it, the record is some pages long."""
+
+LATE_COLUMNS: Final = (
+    "model",
+    "provider",
+    "reply",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "elapsed_ms",
+    "stop_reason",
+    "cached_tokens",
+)
+"""Columns of a call that an answer fills which came after its tick was stored."""
+
+SPOKE: Final = frozenset(("answered", "abstained"))
+"""What a stage says of an agent that gave a report; every other word is why it gave none."""
+
+REFUSALS: Final = frozenset(("budget", "deadline"))
+"""What a stage says of every agent when it was refused: no leave to spend, or no time."""
+
+NOT_REPEATED: Final = "budget"
+"""Why a failed request had no second attempt: no time or no room, which ends in the first's reason.
+"""
+
+TICKS_AT_HAND: Final = 4
+"""Ticks whose calls a history keeps in memory."""
+
+Recollection = Callable[[Request], Mapping[str, Any] | None]
+"""The stored calls row of a request, as torra.providers.recorded asks for it."""
+
+STREAM: Final = "WHERE c.instance = ? AND c.timeframe = ? ORDER BY c.close_time DESC LIMIT ?"
+
+
+class JournalStore(Store):
+    """Journal, calls and the reading side of ticks."""
+
+    def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
+        """Store the record of a tick; ValueError when it holds a number that is not finite."""
+        row = {
+            "torra_key": key.text,
+            "record": to_json(record),
+            "action": str(record.get("action", "")),
+            "reason": str(record.get("reason", "")),
+            "elapsed_ms": float(record.get("elapsed_ms", 0.0)),
+            "provider": str(record.get("provider", "")),
+            "cost_usd": float(record.get("cost_usd", 0.0)),
+            "at": self._moment(),
+        }
+        self._add("journal", row)
+
+    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
+        """Store what was asked and answered, one row for each (tick, role, round, attempt)."""
+        at = self._moment()
+        with self.transaction():
+            for call in calls:
+                told = {name: getattr(call, name) for name in CALL_COLUMNS}
+                told["instructions"] = self._instructions(call.system)
+                row = {"torra_key": key.text, "role": call.role_id, **told, "at": at}
+                self._add("calls", row)
+
+    def record_late(self, key: TickKey, call: CallRecord) -> bool:
+        """Add the answer to a call that its tick gave up: its status becomes late.
+
+        False when there is no such call that waits: the tick is not stored yet, its texts were
+        pruned, or the answer is known already. Scores and the tick's record stay as they are.
+        """
+        sets = ", ".join(f"{name} = ?" for name in LATE_COLUMNS)
+        changed = self._change(
+            f"UPDATE calls SET status = 'late', {sets} WHERE torra_key = ? AND role = ? "  # noqa: S608
+            "AND round = ? AND attempt = ? AND request_hash = ? AND status = 'timeout'",
+            *(getattr(call, name) for name in LATE_COLUMNS),
+            key.text, call.role_id, call.round, call.attempt, call.request_hash,
+        )  # fmt: skip
+        return changed > 0
+
+    def store_picture(self, picture: bytes) -> str:
+        """Store a picture that a model was shown, once; return the hash that names it."""
+        name = hashlib.sha256(picture).hexdigest()
+        self._change(
+            "INSERT INTO pictures (hash, data, at) VALUES (?, ?, ?) "
+            "ON CONFLICT (hash) DO UPDATE SET at = excluded.at",
+            name, picture, self._moment(),
+        )  # fmt: skip
+        return name
+
+    def picture(self, name: str) -> bytes | None:
+        """Return a stored picture by its hash; None for one that is not there any more."""
+        row = self._row("SELECT data FROM pictures WHERE hash = ?", name)
+        return bytes(row["data"]) if row else None
+
+    def prune(self, before: datetime, *, limit: int) -> int:
+        """Remove texts and pictures from before a real moment; return how many rows went.
+
+        One short transaction that takes the oldest `limit` rows, and the rest of the last one's
+        tick: a tick has all of its calls or none. Instructions go with the last call that had them.
+        Ticks, scores, reports, journal and ledger stay.
+        """
+        last = stamp(before)
+        with self.transaction():
+            oldest = self._rows(
+                "SELECT DISTINCT torra_key FROM "
+                "(SELECT torra_key FROM calls WHERE at < ? ORDER BY at LIMIT ?)",
+                last, limit,
+            )  # fmt: skip
+            gone = sum(self._forget_calls(row["torra_key"]) for row in oldest)
+            gone += self._change(
+                "DELETE FROM pictures WHERE hash IN "
+                "(SELECT hash FROM pictures WHERE at < ? ORDER BY at LIMIT ?)",
+                last, max(0, limit - gone),
+            )  # fmt: skip
+        return gone
+
+    def _forget_calls(self, key: str) -> int:
+        told = self._rows("SELECT DISTINCT instructions FROM calls WHERE torra_key = ?", key)
+        gone = self._change("DELETE FROM calls WHERE torra_key = ?", key)
+        for row in told:
+            self._change(
+                "DELETE FROM instructions WHERE hash = ? "
+                "AND NOT EXISTS (SELECT 1 FROM calls WHERE instructions = hash)",
+                row["instructions"],
+            )
+        return gone
+
+    def _instructions(self, text: str) -> str:
+        """Store a role's instructions if they are new; return their hash."""
+        name = _name_of(text)
+        self._change("INSERT OR IGNORE INTO instructions (hash, text) VALUES (?, ?)", name, text)
+        return name
+
+    def tick(self, key: TickKey) -> dict[str, Any] | None:
+        """Return a tick as its record, with `deliberation` and `calls` (rows); None without one.
+
+        A tick that was stored without a record has the columns of its rows instead.
+        """
+        return self._whole(self._row(TICK_ROW + "WHERE c.torra_key = ?", key.text))
+
+    def told_tick(self, torra_key: str) -> dict[str, Any] | None:
+        """Return a tick as `tick` does, without its calls, whose texts are the bulk of it."""
+        return self._whole(self._row(TICK_ROW + "WHERE c.torra_key = ?", torra_key), calls=False)
+
+    def latest_tick(self, instance: str, timeframe: str) -> dict[str, Any] | None:
+        """Return the newest tick of a stream as `tick` does."""
+        return self._whole(self._row(TICK_ROW + STREAM, instance, timeframe, 1))
+
+    def ticks(self, instance: str, timeframe: str, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the newest ticks of a stream, newest first: both chains, scores, action, reason.
+
+        `l1` maps each vector to its deterministic score; action and reason are None for a tick
+        without a journal.
+        """
+        return [_told(row) for row in self._rows(TICK_ROW + STREAM, instance, timeframe, limit)]
+
+    def cost_since(self, moment: datetime) -> float:
+        """Return what calls have cost since a real moment, in USD."""
+        sql = "SELECT coalesce(sum(cost_usd), 0.0) AS cost FROM calls WHERE at >= ?"
+        row = self._row(sql, stamp(moment))
+        return float(row["cost"]) if row else 0.0
+
+    def verdict_changes(self, instance: str, timeframe: str | None = None) -> tuple[int, int]:
+        """Return how many verdicts differ from L1's, and how many ticks there are at all.
+
+        Of one stream, or of every stream of the instance; they are counted as they are stored.
+        """
+        which = "" if timeframe is None else "AND timeframe = ?"
+        row = self._row(
+            "SELECT coalesce(sum(changed), 0) AS changed, coalesce(sum(ticks), 0) AS number "  # noqa: S608
+            f"FROM verdict_tallies WHERE instance = ? {which}",
+            instance, *([] if timeframe is None else [timeframe]),
+        )  # fmt: skip
+        return (int(row["changed"]), int(row["number"])) if row else (0, 0)
+
+    # --- what a replay asks for ------------------------------------------------------------------
+
+    def standing(self, instance: str) -> dict[str, Any]:
+        """Return how an instance stands before a tick: paper_cursor, latches, signal_event.
+
+        The last is the number of the newest step of any signal, so that the signals of that moment
+        can be told later (`state_before`).
+        """
+        cursor = self._row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        latches = self._rows("SELECT side FROM latches WHERE instance = ? ORDER BY side", instance)
+        event = self._row("SELECT max(id) AS id FROM signal_events")
+        return {
+            "paper_cursor": cursor["bar_time"] if cursor else None,
+            "latches": [row["side"] for row in latches],
+            "signal_event": (event["id"] if event else None) or 0,
+        }
+
+    def recorded_call(
+        self, torra_key: str, role: str, round_: int, attempt: int
+    ) -> dict[str, Any] | None:
+        """Return what one request of a tick asked and was answered; None when it is not stored."""
+        return self._row(
+            "SELECT * FROM calls WHERE torra_key = ? AND role = ? AND round = ? AND attempt = ?",
+            torra_key, role, round_, attempt,
+        )  # fmt: skip
+
+    def debate_of(self, torra_key: str) -> Debate | None:
+        """Return what a tick asked whom; None for a tick that is not there."""
+        spoken = self._row(
+            "SELECT agent_deliberation FROM sentiment WHERE torra_key = ?", torra_key
+        )
+        if spoken is None:
+            return None
+        told = json.loads(spoken["agent_deliberation"] or "{}")
+        rows = self._rows("SELECT * FROM calls WHERE torra_key = ?", torra_key)
+        return Debate(
+            calls={(row["role"], row["round"], row["attempt"]): row for row in rows},
+            asked=frozenset(
+                (call["role_id"], call["round"], call["attempt"]) for call in told.get("calls", ())
+            ),
+            flags=tuple(told.get("flags", ())),
+            words={
+                (role, stage["round"]): word
+                for stage in told.get("stages", ())
+                for role, word in stage["agents"].items()
+            },
+        )
+
+    def journalled(self, instance: str, limit: int | None = None) -> list[str]:
+        """Return the keys of an instance's newest ticks with a journal, in the order they ran."""
+        rows = self._rows(
+            "SELECT c.torra_key FROM chains c JOIN journal j ON j.torra_key = c.torra_key "
+            "WHERE c.instance = ? ORDER BY c.sentiment_id DESC LIMIT ?",
+            instance, -1 if limit is None else limit,
+        )  # fmt: skip
+        return [str(row["torra_key"]) for row in reversed(rows)]
+
+    def journal_row(self, torra_key: str) -> tuple[dict[str, Any], str]:
+        """Return the record of a tick and the real time of its storing; KeyError without one."""
+        row = self._row("SELECT record, at FROM journal WHERE torra_key = ?", torra_key)
+        if row is None:
+            raise KeyError(torra_key)
+        return json.loads(row["record"]), str(row["at"])
+
+    def profiles_of(self, instance: str) -> list[dict[str, Any]]:
+        """Return every profile that an instance was given, newest first, as applied_profile."""
+        return self._rows(
+            "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
+            "ORDER BY id DESC",
+            instance,
+        )
+
+    def signals_ended(self, instance: str, after: int, upto: int) -> list[dict[str, Any]]:
+        """Return the steps (after, upto] that ended a signal of an instance without a trade.
+
+        Each has sid, from_state, to_state and detail; oldest first.
+        """
+        return self._rows(
+            "SELECT e.sid, e.from_state, e.to_state, e.detail FROM signal_events e "
+            "JOIN signals s ON s.sid = e.sid WHERE s.instance = ? AND e.id > ? AND e.id <= ? "
+            "AND e.to_state IN ('REJECTED', 'EXPIRED', 'CANCELLED') ORDER BY e.id",
+            instance, after, upto,
+        )  # fmt: skip
+
+    def state_before(
+        self, instance: str, torra_key: str, signal_event: int, chains: int
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows on which a tick stood: sentiment, chains, signals and signal_events.
+
+        The newest `chains` rows of each stream that were stored before the tick, oldest first, and
+        the instance's signals as they were after the step `signal_event`.
+        """
+        found = self._rows(
+            "SELECT * FROM (SELECT c.*, row_number() OVER "
+            "(PARTITION BY c.timeframe ORDER BY c.close_time DESC) AS place FROM chains c "
+            "WHERE c.instance = ? AND c.sentiment_id < "
+            "(SELECT sentiment_id FROM chains WHERE torra_key = ?)) "
+            "WHERE place <= ? ORDER BY sentiment_id",
+            instance, torra_key, chains,
+        )  # fmt: skip
+        sentiment = [
+            row
+            for told in found
+            for row in self._rows("SELECT * FROM sentiment WHERE id = ?", told["sentiment_id"])
+        ]
+        events = self._rows(
+            "SELECT e.* FROM signal_events e JOIN signals s ON s.sid = e.sid "
+            "WHERE s.instance = ? AND e.id <= ? ORDER BY e.id",
+            instance, signal_event,
+        )  # fmt: skip
+        signals = self._rows("SELECT * FROM signals WHERE instance = ? ORDER BY seq", instance)
+        steps: dict[str, list[dict[str, Any]]] = {}
+        for event in events:
+            steps.setdefault(event["sid"], []).append(event)
+        return {
+            "sentiment": sentiment,
+            "chains": [{k: v for k, v in row.items() if k != "place"} for row in found],
+            "signals": [
+                _signal_then(row, steps[row["sid"]]) for row in signals if row["sid"] in steps
+            ],
+            "signal_events": events,
+        }
+
+    def _whole(self, row: dict[str, Any] | None, *, calls: bool = True) -> dict[str, Any] | None:
+        if row is None:
+            return None
+        key = row["torra_key"]
+        found = self._row("SELECT record FROM journal WHERE torra_key = ?", key)
+        spoken = self._row(
+            "SELECT agent_deliberation FROM sentiment WHERE id = ?", row["sentiment_id"]
+        )
+        text = spoken["agent_deliberation"] if spoken else None
+        record = (
+            json.loads(found["record"]) if found else {**_told(row), "as_of": row["close_time"]}
+        )
+        return {
+            **record,
+            "deliberation": json.loads(text) if text else None,
+            **({"calls": self._rows(CALLS, key)} if calls else {}),
+        }
+
+
+class Debate(NamedTuple):
+    """What was asked on one tick.
+
+    `calls` are the stored rows by (role, round, attempt), `asked` the same triples of every request
+    that was made, `words` how each agent ended by (role, round): empty where nobody was asked.
+    """
+
+    calls: Mapping[tuple[str, int, int], Mapping[str, Any]]
+    asked: frozenset[tuple[str, int, int]]
+    words: Mapping[tuple[str, int], str]
+    flags: tuple[str, ...] = ()
+
+    def refused(self, roles: Sequence[str], round_: int) -> str:
+        """Return why the stage of these roles asked nobody, "" when it did or nobody knows."""
+        places = {(role, round_) for role in roles}
+        if any((role, number) in places for role, number, _ in (*self.calls, *self.asked)):
+            return ""
+        words = {self.words.get(place, "") for place in places}
+        return words.pop() if len(words) == 1 and words <= REFUSALS else ""
+
+    def row(self, role: str, round_: int, attempt: int) -> Mapping[str, Any] | None:
+        """Return the stored row of a request.
+
+        One that was not made then, because money, time or the request cap did not allow it, is
+        {"status": the reason, "unasked": True}; None for what is not known (any more).
+        """
+        place = (role, round_, attempt)
+        if place in self.calls or place in self.asked:
+            return self.calls.get(place)
+        first = self.calls.get((role, round_, 1))
+        if attempt > 1:
+            refused = first is not None and first["status"] != "ok"
+            return {"status": NOT_REPEATED, "unasked": True} if refused else None
+        word = self.words.get((role, round_))
+        return None if word is None or word in SPOKE else {"status": word, "unasked": True}
+
+
+def journal_history(store: JournalStore, instance: str) -> Recollection:
+    """Return what answers a request about a tick of an instance from its journal.
+
+    Any thread may ask. The rows are those that were there when a tick was first asked for.
+    """
+    kept: dict[str, Debate | None] = {}
+    lock = threading.Lock()
+
+    def recall(request: Request) -> Mapping[str, Any] | None:
+        key = f"{instance}|{request.timeframe}|{request.bar_time}"
+        with lock:
+            if key not in kept:
+                while len(kept) >= TICKS_AT_HAND:
+                    kept.pop(next(iter(kept)))
+                kept[key] = store.debate_of(key)
+            debate = kept[key]
+        return (
+            None if debate is None else debate.row(request.role.id, request.round, request.attempt)
+        )
+
+    return recall
+
+
+@lru_cache(maxsize=64)
+def _name_of(text: str) -> str:
+    """Name a role's instructions, which are the same on every tick."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+OF_ITS_END: Final = (
+    "closed_at",
+    "close_price",
+    "profit",
+    "r_multiple",
+    "close_reason",
+    "outcome",
+    "evolution",
+    "thesis",
+)
+"""Columns of a signal that only its end fills."""
+
+
+def _signal_then(row: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a signal as it was after its step `steps[-1]`."""
+    known = {**row, "state": steps[-1]["to_state"], "detail": steps[-1]["detail"]}
+    reached = {step["to_state"] for step in steps}
+    executed = bool(reached & set(EXECUTED))
+    if not executed:
+        known |= dict.fromkeys(("opened_at", "price", "filled_lots", "deal"))
+    if not ("CLOSED" in reached if row["kind"] == "open" else executed):
+        known |= dict.fromkeys(OF_ITS_END)
+    return known
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "l1": json.loads(row["l1"])}

@@ -1,0 +1,234 @@
+"""The desk's ledger: what calls to models may cost and did cost, in USD, by profile.
+
+A row is one request that a tick may make. It is booked at the most that the request can cost
+(`reserved`), before it is made; it becomes `settled` at what it did cost, or stays at its worst
+case (`kept`) when nobody will ever know; a request that is not made leaves no row. `until` is the
+last moment, in real time, at which its money can be spent. A row counts in a sliding hour while
+`until` lies in it or in the future, so that a clock that is set back frees nothing.
+
+Times are written as whole seconds, `until` rounded up and the beginning of a window rounded down,
+so that rounding never frees anything either. Here too: the rung of the ladder on which a profile
+stands, and the vendors that are not asked for a while. What to book, and when, is
+torra.tick.spending's part. Raises StoreUnavailable when the file cannot be read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from torra.store.connection import Store, stamp
+
+SUMMED: Final = "replay."
+"""Begins the names that have one sum for ever: their rows are never forgotten, or a replay that is
+taken up again after months would begin to spend anew.
+"""
+
+JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
+
+PROFILES: Final = """
+WITH RECURSIVE found (profile) AS (
+    SELECT min(profile) FROM ledger
+    UNION ALL
+    SELECT (SELECT min(profile) FROM ledger WHERE profile > found.profile)
+    FROM found WHERE found.profile IS NOT NULL
+) SELECT profile FROM found WHERE profile IS NOT NULL
+"""
+"""Every profile of the ledger by one step in its index each: DISTINCT would read all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """One request that may be made, and the most that it can cost."""
+
+    stage: str
+    role: str
+    round: int
+    attempt: int
+    provider: str
+    model: str
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a request did cost; `until` is when its answer was there.
+
+    `route` is (vendor, model) when another one than the booked one answered.
+    """
+
+    usd: float
+    until: datetime
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    route: tuple[str, str] | None = None
+
+
+class LedgerStore(Store):
+    """Ledger, rungs and blocked vendors."""
+
+    # --- the ledger -----------------------------------------------------------------------------
+
+    def book(
+        self,
+        profile: str,
+        torra_key: str,
+        rows: Sequence[Booking],
+        *,
+        at: datetime,
+        until: datetime,
+    ) -> list[int]:
+        """Reserve the worst case of requests; return the ids of their rows, in order."""
+        with self.transaction():
+            return [
+                self._change_id(
+                    "INSERT INTO ledger (profile, torra_key, stage, role, round, attempt, "
+                    "provider, model, state, usd, input_tokens, output_tokens, at, until) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'reserved', ?, 0, 0, ?, ?)",
+                    profile, torra_key, row.stage, row.role, row.round, row.attempt,
+                    row.provider, row.model, row.usd, stamp(at), _ceil(until),
+                )
+                for row in rows
+            ]  # fmt: skip
+
+    def settle(self, row_id: int, paid: Settlement) -> None:
+        """Replace a row's worst case by what its request did cost; one that is settled stays."""
+        self._change(
+            "UPDATE ledger SET state = 'settled', usd = ?, input_tokens = ?, output_tokens = ?, "
+            "cached_tokens = ?, until = ?, provider = coalesce(?, provider), "
+            "model = coalesce(?, model) WHERE id = ? AND state <> 'settled'",
+            paid.usd, paid.input_tokens, paid.output_tokens, paid.cached_tokens,
+            _ceil(paid.until), *(paid.route or (None, None)), row_id,
+        )  # fmt: skip
+
+    def keep(self, row_id: int) -> None:
+        """Let a row stand at its worst case: nobody knows what its request did cost."""
+        self._change("UPDATE ledger SET state = 'kept' WHERE id = ? AND state = 'reserved'", row_id)
+
+    def release(self, row_id: int) -> None:
+        """Take back the row of a request that was not made and will not be."""
+        self._change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
+
+    def spent(self, profile: str, since: datetime) -> float:
+        """Return what counts in the window that began at `since`, in USD."""
+        row = self._row(
+            "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger WHERE profile = ? AND until > ?",
+            profile, stamp(since),
+        )  # fmt: skip
+        return float(row["usd"]) if row else 0.0
+
+    def ledger_rows(self, since: datetime, profile: str | None = None) -> list[dict[str, Any]]:
+        """Return the rows that count since a moment, oldest first."""
+        which = "" if profile is None else "AND profile = ?"
+        return self._rows(
+            f"SELECT * FROM ledger WHERE until > ? {which} ORDER BY until, id",  # noqa: S608
+            stamp(since), *([] if profile is None else [profile]),
+        )  # fmt: skip
+
+    def ledger_profiles(self) -> list[str]:
+        """Return the profiles that were ever booked for, by name."""
+        return [row["profile"] for row in self._rows(PROFILES)]
+
+    def ledger_sums(
+        self, profile: str, after: datetime, upto: datetime | None
+    ) -> list[dict[str, Any]]:
+        """Return what counts for a profile with after < until <= upto (None: for ever), in groups.
+
+        A group: role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
+        cached_tokens, output_tokens.
+        """
+        end = "" if upto is None else "AND until <= ?"
+        return self._rows(
+            "SELECT role, provider, model, state <> 'settled' AS kept, count(*) AS calls, "  # noqa: S608
+            "sum(usd) AS usd, sum(input_tokens) AS input_tokens, "
+            "sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens "
+            f"FROM ledger WHERE profile = ? AND until > ? {end} GROUP BY 1, 2, 3, 4",
+            profile, stamp(after), *([] if upto is None else [stamp(upto)]),
+        )  # fmt: skip
+
+    def ledger_between(self, profile: str, start: datetime, end: datetime) -> tuple[float, int]:
+        """Return USD and number of a profile's calls with start <= until < end."""
+        row = self._row(
+            "SELECT coalesce(sum(usd), 0.0) AS usd, count(*) AS calls FROM ledger "
+            "WHERE profile = ? AND until >= ? AND until < ?",
+            profile, stamp(start), stamp(end),
+        )  # fmt: skip
+        return (float(row["usd"]), int(row["calls"])) if row else (0.0, 0)
+
+    def ledger_unsettled(self, profile: str, since: datetime, limit: int) -> list[dict[str, Any]]:
+        """Return a profile's newest rows that stand at their worst case."""
+        return self._rows(
+            "SELECT id, profile, torra_key, stage, role, provider, model, state, usd, at, until "
+            "FROM ledger WHERE profile = ? AND until > ? AND state <> 'settled' "
+            "ORDER BY until DESC, id DESC LIMIT ?",
+            profile, stamp(since), limit,
+        )  # fmt: skip
+
+    def newest_calls(self, limit: int) -> list[dict[str, Any]]:
+        """Return how the newest calls of any provider went, newest first, without their texts."""
+        return self._rows(
+            "SELECT at, provider, model, role, status, elapsed_ms, detail FROM calls "
+            "ORDER BY at DESC, cost_usd DESC LIMIT ?",
+            limit,
+        )
+
+    def prune_ledger(self, before: datetime) -> int:
+        """Forget the rows that left every window before a moment; return how many."""
+        return self._change(
+            "DELETE FROM ledger WHERE until < ? AND substr(profile, 1, ?) <> ?",
+            stamp(before), len(SUMMED), SUMMED,
+        )  # fmt: skip
+
+    def _change_id(self, sql: str, *values: object) -> int:
+        cursor = self.connection().execute(sql, values)
+        return int(cursor.lastrowid or 0)
+
+    # --- the ladder -----------------------------------------------------------------------------
+
+    def rung(self, profile: str) -> str | None:
+        """Return the rung on which a profile stands; None before it ever left the highest."""
+        row = self.rung_held(profile)
+        return str(row["rung"]) if row else None
+
+    def rung_held(self, profile: str) -> dict[str, Any] | None:
+        """Return the rung of a profile and since when: rung, at; None before it ever left one."""
+        return self._row("SELECT rung, at FROM rungs WHERE profile = ?", profile)
+
+    def set_rung(self, profile: str, rung: str) -> None:
+        """Put a profile on a rung."""
+        self._change(
+            "INSERT OR REPLACE INTO rungs (profile, rung, at) VALUES (?, ?, ?)",
+            profile, rung, self._moment(),
+        )  # fmt: skip
+
+    # --- vendors that are not asked -------------------------------------------------------------
+
+    def block_provider(self, provider: str, reason: str, until: datetime) -> None:
+        """Record that a vendor is not asked before `until`, and why."""
+        self._change(
+            "INSERT OR REPLACE INTO provider_blocks (provider, reason, since, until) "
+            "VALUES (?, ?, ?, ?)",
+            provider, reason, self._moment(), _ceil(until),
+        )  # fmt: skip
+
+    def provider_blocks(self) -> list[dict[str, Any]]:
+        """Return the vendors that are not asked now: provider, reason, since, until."""
+        return self._rows(
+            "SELECT provider, reason, since, until FROM provider_blocks WHERE until > ? "
+            "ORDER BY provider",
+            self._moment(),
+        )  # fmt: skip
+
+    def clear_blocks(self, provider: str | None = None) -> None:
+        """Forget that a vendor, or every one, is not asked."""
+        if provider is None:
+            self._change("DELETE FROM provider_blocks")
+        else:
+            self._change("DELETE FROM provider_blocks WHERE provider = ?", provider)
+
+
+def _ceil(moment: datetime) -> str:
+    return stamp(moment + JUST_UNDER_A_SECOND)

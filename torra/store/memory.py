@@ -1,0 +1,389 @@
+"""The null store: everything a running instance needs of a database, in memory and no longer.
+
+`MemoryStore` stands in `run_tick` where the desk's database stands, for ticks whose record nobody
+keeps: the arms of a replay. It holds what the next tick depends on (claims, the newest chains of
+each stream, signals with their steps, latches, the paper cursor, the trading state) and nothing
+else: journal, calls, pictures, news and proposals are dropped as they come. The brain and the books
+are the database's own (torra.store.brain, torra.store.positions), and so is what a signal may
+become.
+
+A transaction that raises leaves no trace, as in the database; a broken score, a wrong step and a
+second opening raise ValueError. Ticks of one stream are taken in the order of their closes; what no
+later tick can ask for any more is forgotten, so a long replay needs no more memory than a short
+one. `as_json` and `of` carry the whole state through a checkpoint unchanged. There is no lease, no
+clock and no disk here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple, cast
+
+from agents.contracts import CallRecord
+from torra.clock import parse
+from torra.config import Profile
+from torra.errors import StoreUnavailable
+from torra.evidence.news_digest import NewsItem
+from torra.store.brain import Brain, Composites
+from torra.store.connection import TickKey, stamp
+from torra.store.memory_signals import MemorySignals, Row, Stream
+from torra.store.ticks import RELEASED, TRADING_STATES
+from torra.verdict import sentiment_rules
+from torra.verdict.risk_engine import TradingState
+from torra.verdict.sentiment_rules import (
+    CHAINS,
+    MARKOV_HISTORY,
+    RECENT_TRADES,
+    Moves,
+    OpenPosition,
+    Saved,
+)
+
+VERSION: Final = 1
+"""Of the JSON state; another one is refused."""
+
+CLAIMS: Final = 500
+"""Newest claims of a stream that are kept; an older tick counts as done."""
+
+
+class Chain(NamedTuple):
+    """One tick as the brain remembers it; the times are the same moment, the text ISO."""
+
+    close_text: str
+    close_time: datetime
+    composites: tuple[float, float, float, float]
+    consensus: float
+    verdict: str
+
+
+@dataclass(slots=True)
+class _Chains:
+    """The newest ticks of one stream, oldest first, and their moves counted as they came."""
+
+    rows: list[Chain] = field(default_factory=list)
+    moves: Moves | None = None
+
+
+class MemoryStore(MemorySignals, Brain):
+    """One instance's, or one desk's, store in memory. Any thread may use it, one at a time."""
+
+    def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
+        """Begin with nothing done; `profiles` are those that the instances run, by their id.
+
+        They say what a position is worth, as the profile that a desk applied does; an instance
+        without one has the shipped trading conditions.
+        """
+        super().__init__(profiles)
+        self._claims: dict[Stream, dict[str, list[Any]]] = {}
+        self._forgotten: dict[Stream, str] = {}
+        self._chains: dict[Stream, _Chains] = {}
+        self._states: list[Row] = []
+        self._alarms: dict[str, Row] = {}
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    def claim_tick(self, key: TickKey, epoch: int) -> bool:
+        """Make a tick ours: True when nobody had it or an earlier epoch left it.
+
+        False when it is done, skipped, being worked on, or older than any that is kept.
+        """
+        claims, at = self._stream_claims(key)
+        row = claims.get(at)
+        if row is None and at <= self._forgotten.get(key[:2], ""):
+            return False
+        if row is not None and (row[0] != "claimed" or row[1] >= epoch):
+            return False
+        self._put(claims, at, ["claimed", epoch, "", ""])
+        if len(claims) > 2 * CLAIMS:
+            self._forget_claims(key[:2])
+        return True
+
+    def release_claim(self, key: TickKey, epoch: int) -> None:
+        """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
+        claims, at = self._stream_claims(key)
+        if claims.get(at, [])[:2] == ["claimed", epoch]:
+            self._put(claims, at, ["claimed", RELEASED, "", ""])
+
+    def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
+        """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
+        claims, at = self._stream_claims(key)
+        row = claims.get(at)
+        if row is not None and (row[0] != "claimed" or row[1] > epoch):
+            return False
+        self._put(claims, at, ["skipped", epoch, reason, detail])
+        return True
+
+    def finish_tick(self, key: TickKey, epoch: int) -> None:
+        """Set our claim done; StoreUnavailable when it is not ours any more."""
+        claims, at = self._stream_claims(key)
+        if claims.get(at, [])[:2] != ["claimed", epoch]:
+            raise StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
+        self._put(claims, at, ["done", epoch, "", ""])
+
+    def tick_states(self, instance: str, timeframe: str, limit: int = 100) -> list[Row]:
+        """Return the newest ticks' bar_time, state, epoch, reason and detail, newest first."""
+        claims = self._claims.get((instance, timeframe), {})
+        names = ("state", "epoch", "reason", "detail")
+        return [
+            {"bar_time": at, **dict(zip(names, claims[at], strict=True))}
+            for at in sorted(claims, reverse=True)[:limit]
+        ]
+
+    def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:
+        return self._claims.setdefault(key[:2], {}), stamp(key.bar_time)
+
+    def _forget_claims(self, stream: Stream) -> None:
+        claims = self._claims[stream]
+        old = sorted(at for at, row in claims.items() if row[0] != "claimed")[:-CLAIMS]
+        if not old:
+            return
+        gone = {at: claims.pop(at) for at in old}
+        self._undoing(lambda: claims.update(gone))
+        self._put(self._forgotten, stream, old[-1])
+
+    # --- what the brain reads -------------------------------------------------------------------
+
+    def _latest_composites(
+        self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
+    ) -> Composites:
+        found: Composites = {}
+        for timeframe in timeframes:
+            stream = self._chains.get((key.instance, timeframe))
+            for row in reversed(stream.rows if stream else ()):
+                if row.close_time <= close_time:
+                    composites = dict(zip(CHAINS, row.composites, strict=True))
+                    found[timeframe] = (row.close_time, composites)
+                    break
+        return found
+
+    def _history(
+        self, instance: str, timeframe: str, as_of: datetime, limit: int
+    ) -> list[tuple[str, float, str]]:
+        stream = self._chains.get((instance, timeframe))
+        rows = stream.rows if stream else []
+        known = rows[: bisect_left(rows, as_of, key=lambda row: row.close_time)]
+        return [(row.close_text, row.consensus, row.verdict) for row in known[-limit:]]
+
+    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
+        """Return None: no bar is kept, so whoever asks for a position's profit tells the price."""
+        del instance, timeframe, as_of
+        return None
+
+    def _keep_tick(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        saved: Saved,
+        *,
+        scores: Mapping[str, float],
+        l1: Mapping[str, float],
+        ath: float,
+        source_type: str,
+        deliberation: Mapping[str, Any] | None,
+    ) -> None:
+        del scores, l1, ath, source_type, deliberation
+        stream = self._chains.setdefault(key[:2], _Chains())
+        composites = (
+            saved.l1_composite,
+            saved.low_composite,
+            saved.high_composite,
+            saved.composite,
+        )
+        row = Chain(stamp(close_time), close_time, composites, saved.consensus, saved.verdict)
+        rows, moves = stream.rows, stream.moves
+        if rows and rows[-1].close_time >= close_time:
+            raise ValueError(f"{key.text} is not newer than the newest tick of its stream")
+        rows.append(row)
+        if moves is not None:
+            moves.add(close_time, saved.consensus)
+        self._undoing(lambda: setattr(stream, "moves", None), lambda: rows.remove(row))
+        if len(rows) > 2 * MARKOV_HISTORY:
+            stream.rows = rows[-MARKOV_HISTORY:]
+            self._undoing(lambda: setattr(stream, "rows", rows))
+
+    def _recall(
+        self,
+        instance: str,
+        timeframe: str,
+        as_of: datetime,
+        profile: Profile,
+        *,
+        held: Sequence[OpenPosition],
+        trades: Sequence[Mapping[str, Any]],
+        elsewhere: int,
+    ) -> Row:
+        """Return the memory context; moves are counted as ticks come, not anew each time."""
+        stream = self._chains.setdefault((instance, timeframe), _Chains())
+        rows, lookback = stream.rows, profile.agents.history_lookback
+        if rows and rows[-1].close_time >= as_of:
+            return super()._recall(
+                instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
+            )
+        if stream.moves is None or stream.moves.settings != profile.markov:
+            stream.moves = Moves(timeframe, profile.markov, MARKOV_HISTORY)
+            for row in rows[-MARKOV_HISTORY:]:
+                stream.moves.add(row.close_time, row.consensus)
+        newest = rows[-min(lookback, MARKOV_HISTORY) :]
+        return sentiment_rules.recalled(
+            stream.moves.view(),
+            as_of=as_of,
+            timeframe=timeframe,
+            trend=[row.consensus for row in newest],
+            verdicts=[row.verdict for row in newest],
+            open_positions=held,
+            profits=(row["profit"] for row in trades),
+            open_elsewhere=elsewhere,
+            trades=trades,
+        )
+
+    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
+        return self._closed_before(instance, RECENT_TRADES, as_of)
+
+    # --- the desk ---------------------------------------------------------------------------------
+
+    def standing(self, instance: str) -> Row:
+        """Return how an instance stands before a tick: paper_cursor, latches, signal_event."""
+        return {
+            "paper_cursor": self._cursors.get(instance),
+            "latches": sorted(side for name, side in self._latches if name == instance),
+            "signal_event": self._step_number,
+        }
+
+    def trading_state(self) -> TradingState:
+        """Return ACTIVE, REDUCING or HALTED."""
+        return cast(TradingState, self._states[-1]["state"]) if self._states else "ACTIVE"
+
+    def set_trading_state(self, state: str, reason: str) -> None:
+        """Enter a trading state; ValueError for a word that is none."""
+        if state not in TRADING_STATES:
+            raise ValueError(f"{state} is no trading state; use {', '.join(TRADING_STATES)}")
+        self._states.append({"state": state, "reason": reason})
+        self._undoing(self._states.pop)
+
+    def trading_states(self, limit: int = 20) -> list[Row]:
+        """Return the newest changes of the trading state, newest first: state, reason."""
+        return [dict(row) for row in self._states[::-1][:limit]]
+
+    def halt(self, reason: str) -> bool:
+        """Let nothing happen any more; False when that is so already."""
+        if self.trading_state() == "HALTED":
+            return False
+        self.set_trading_state("HALTED", reason)
+        return True
+
+    def reduce(self, reason: str) -> bool:
+        """Let nothing open any more; False when that is so already."""
+        if self.trading_state() != "ACTIVE":
+            return False
+        self.set_trading_state("REDUCING", reason)
+        return True
+
+    @property
+    def halts(self) -> int:
+        """How often the desk was halted."""
+        return sum(row["state"] == "HALTED" for row in self._states)
+
+    def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
+        """Put an alarm on record; False while one of that key stands."""
+        if key in self._alarms:
+            return False
+        self._put(self._alarms, key, {"kind": kind, "detail": detail})
+        return True
+
+    def end_alarm(self, key: str) -> bool:
+        """End an alarm that stands; False when none does."""
+        gone = self._alarms.pop(key, None)
+        if gone is not None:
+            self._undoing(lambda: self._alarms.__setitem__(key, gone))
+        return gone is not None
+
+    # --- what is not kept -----------------------------------------------------------------------
+
+    def bar_revision(
+        self, instance: str, timeframe: str, first: datetime, last: datetime
+    ) -> int | None:
+        """Return None: no bar is stored."""
+        del instance, timeframe, first, last
+        return None
+
+    def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
+        """Drop the record of a tick."""
+
+    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
+        """Drop what was asked and answered."""
+
+    def record_late(self, key: TickKey, call: CallRecord) -> bool:
+        """Drop an answer that came too late."""
+        del key, call
+        return False
+
+    def store_picture(self, picture: bytes) -> str:
+        """Drop a picture."""
+        del picture
+        return ""
+
+    def store_news(self, items: Iterable[NewsItem]) -> int:
+        """Drop headlines."""
+        del items
+        return 0
+
+    def propose(self, row: Mapping[str, Any]) -> bool:
+        """Drop a proposal: nobody is there to approve it."""
+        del row
+        return False
+
+    def close(self) -> None:
+        """Do nothing: there is no file."""
+
+    # --- checkpoints ----------------------------------------------------------------------------
+
+    def as_json(self) -> Row:
+        """Return the whole state as JSON values; `of` makes the same store of it again."""
+        return {
+            "version": VERSION,
+            **super().as_json(),
+            "claims": [[*stream, dict(rows)] for stream, rows in self._claims.items()],
+            "forgotten": [[*stream, at] for stream, at in self._forgotten.items()],
+            "chains": [
+                [*stream, [_chain_json(row) for row in chains.rows]]
+                for stream, chains in self._chains.items()
+                if chains.rows
+            ],
+            "states": [dict(row) for row in self._states],
+            "alarms": {key: dict(row) for key, row in self._alarms.items()},
+        }
+
+    @classmethod
+    def of(
+        cls, told: Mapping[str, Any], profiles: Mapping[str, Profile] | None = None
+    ) -> MemoryStore:
+        """Return the store that `as_json` told of; ValueError for another version's state."""
+        if told.get("version") != VERSION:
+            raise ValueError(f"the state is of version {told.get('version')}, not {VERSION}")
+        store = cls(profiles)
+        store._take(told)
+        return store
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        super()._take(told)
+        self._claims = {
+            (a, b): {at: list(row) for at, row in rows.items()} for a, b, rows in told["claims"]
+        }
+        self._forgotten = {(a, b): at for a, b, at in told["forgotten"]}
+        self._chains = {
+            (a, b): _Chains([_chain_of(row) for row in rows]) for a, b, rows in told["chains"]
+        }
+        self._states = [dict(row) for row in told["states"]]
+        self._alarms = {key: dict(row) for key, row in told["alarms"].items()}
+
+
+def _chain_json(row: Chain) -> list[Any]:
+    return [row.close_text, *row.composites, row.consensus, row.verdict]
+
+
+def _chain_of(told: Sequence[Any]) -> Chain:
+    close, l1, low, high, final, consensus, verdict = told
+    return Chain(close, parse(close), (l1, low, high, final), consensus, verdict)

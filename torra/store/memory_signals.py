@@ -1,0 +1,460 @@
+"""Signals in memory: the outbox of a replay, with its steps and what came of it.
+
+What torra.store.signals does over a database, without one: the same columns, the same states, the
+same rule of one opening, the same errors. A transaction that raises leaves no trace. Signals that
+no later tick can ask for are forgotten; the row of every trade that ended is handed out before
+(`take_trades`). The books that are read from them are torra.store.positions's. No lock is waited
+for and nothing is written to a disk.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.config import Profile, SymbolSpec
+from torra.store.connection import stamp
+from torra.store.positions import HOUR, Books, paper_order
+from torra.store.signals import LEARNED, WRITTEN, columns, ending
+from torra.verdict.risk_engine import OPENS
+from torra.verdict.sentiment_rules import RECENT_TRADES
+from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
+
+SHIPPED: Final = Profile()
+"""Says what a position is worth where no profile was told."""
+
+SPARE: Final = 256
+"""Signals beyond those that count before the others are forgotten."""
+
+DAY: Final = timedelta(days=1)
+
+ONE_OPENING: Final = frozenset((*UNDER_WAY, *EXECUTED))
+"""States of which an instance may have one opening (torra.store.migrations.ONE_OPENING)."""
+
+CLOSES_LIVE: Final = frozenset((*UNDER_WAY, "WAITING"))
+"""States of a close whose end is not known yet."""
+
+CLOSING_STATES: Final = frozenset((*UNDER_WAY, "FILLED"))
+"""States of a close that ends its position (torra.store.signals)."""
+
+Row = dict[str, Any]
+Stream = tuple[str, str]
+"""Instance and timeframe, or instance and side."""
+
+
+class MemorySignals(Books):
+    """Signals, latches and the paper cursor of every instance. Any thread may use it, in turn."""
+
+    def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
+        """Begin without a signal; `profiles` say by instance what a position is worth."""
+        self._profiles = dict(profiles or {})
+        self._lock = threading.RLock()
+        self._undo: list[Callable[[], object]] = []
+        self._marks: list[int] = []
+        self._signals: dict[str, Row] = {}
+        self._live_sids: dict[str, None] = {}
+        self._closes: dict[str, list[str]] = {}
+        self._trades: dict[str, list[tuple[str, int, str]]] = {}
+        self._losses: dict[Stream, str] = {}
+        self._steps: dict[str, list[Row]] = {}
+        self._seq = self._step_number = self._kept = 0
+        self._latches: set[Stream] = set()
+        self._cursors: dict[str, str] = {}
+        self._rates: dict[Stream, dict[str, list[int]]] = {}
+        self._told: list[Row] = []
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[None]:
+        """Make everything inside one unit: all of it is kept, or, after any exception, nothing.
+
+        A transaction inside another joins it; when the inner one raises and the outer goes on, only
+        the inner one's part is undone. Nobody is waited for. The store is its own transaction: most
+        of a tick's are empty, and a tick has eight.
+        """
+        del wait_seconds
+        return self
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._marks.append(len(self._undo))
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        begun = self._marks.pop()
+        try:
+            while kind is not None and len(self._undo) > begun:
+                self._undo.pop()()
+            if not self._marks:
+                self._undo.clear()
+                if kind is None and len(self._signals) > self._kept + SPARE:
+                    self._forget_signals()
+        finally:
+            self._lock.release()
+
+    def _undoing(self, *steps: Callable[[], object]) -> None:
+        """Remember what takes a change back, the last step first."""
+        if self._marks:
+            self._undo.extend(steps)
+
+    def _put(self, table: dict[Any, Any], key: object, value: object) -> None:
+        """Set an entry of a table so that the transaction can take it back."""
+        if key in table:
+            former = table[key]
+            self._undoing(lambda: table.__setitem__(key, former))
+        else:
+            self._undoing(lambda: table.pop(key, None))
+        table[key] = value
+
+    # --- signals --------------------------------------------------------------------------------
+
+    def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
+        """Write a signal, as torra.store.signals does; False when its id is there already."""
+        known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
+        if known["state"] not in ("PENDING", "WAITING"):
+            raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+        if known["sid"] in self._signals:
+            return False
+        self._check_row(known)
+        self._one_opening(known, known["state"])
+        blank: Row = dict.fromkeys((*WRITTEN, *LEARNED))
+        seq = self._seq + 1
+        row = {"seq": seq, **blank, "bridge": "paper", "misses": 0, **known}
+        self._undoing(lambda: setattr(self, "_seq", seq - 1))
+        self._seq = seq
+        self._write(row)
+        self._name_close(row)
+        self._note(row["sid"], None, row["state"], row["detail"])
+        return True
+
+    def move_signal(
+        self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Take a signal to another state, on record, as torra.store.signals does."""
+        learned = columns(fields or {}, LEARNED)
+        row = self._signals.get(sid)
+        if row is None:
+            raise ValueError(f"there is no signal {sid}")
+        if row["state"] == state:
+            return False
+        check_transition(row["state"], state)
+        self._one_opening(row, state)
+        after = {**row, "state": state, "detail": detail, **learned}
+        self._check_finite(after)
+        self._write(after)
+        self._note(sid, row["state"], state, detail)
+        if state == "CLOSED" and after["kind"] == "open":
+            self._end_trade(after)
+        return True
+
+    def close_position(
+        self,
+        sid: str,
+        *,
+        price: float,
+        time: datetime,
+        profit: float,
+        r_multiple: float,
+        reason: str,
+    ) -> bool:
+        """Close the position that an opening made; False when it was closed before."""
+        row = self._signals.get(sid)
+        if row is None:
+            raise ValueError(f"there is no signal {sid}")
+        fields = ending(
+            row, price=price, time=time, profit=profit, r_multiple=r_multiple, reason=reason
+        )
+        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+
+    def signal(self, sid: str) -> Row | None:
+        """Return one signal; None when there is none of that id."""
+        row = self._signals.get(sid)
+        return None if row is None else dict(row)
+
+    def signals(
+        self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
+    ) -> list[Row]:
+        """Return signals by state and instance, newest first; times are ISO text."""
+        live = states is not None and CLOSES_LIVE.issuperset(states)
+        found: list[Row] = []
+        for sid in reversed(self._live_sids if live else self._signals):
+            row = self._signals[sid]
+            if len(found) < limit and (
+                (states is None or row["state"] in states)
+                and (instance is None or row["instance"] == instance)
+            ):
+                found.append(dict(row))
+        return found
+
+    def signal_events(self, sid: str) -> list[Row]:
+        """Return every step of a signal, oldest first: from_state, to_state, detail."""
+        return [dict(step) for step in self._steps.get(sid, ())]
+
+    def note_signal(self, sid: str, detail: str) -> None:
+        """Say why a signal waits, without a step."""
+        if sid in self._signals:
+            self._put(self._signals, sid, {**self._signals[sid], "detail": detail})
+
+    def paper_orders(self, instance: str) -> list[Row]:
+        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
+        if not self._live_sids:
+            return []
+        rows = self.signals(("PUBLISHED", "WAITING"), instance)
+        return [paper_order(row) for row in reversed(rows)]
+
+    def closed_trades(
+        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
+    ) -> list[Row]:
+        """Return closed trades (of one instance), newest first, that were closed before `as_of`."""
+        return [dict(row) for row in self._closed_before(instance, limit, as_of)]
+
+    def take_trades(self) -> list[Row]:
+        """Hand out the rows of the trades that were closed since it was asked last, in order."""
+        told, self._told = self._told, []
+        return told
+
+    def open_trades(self) -> list[Row]:
+        """Return the rows of the openings that are positions now, oldest first."""
+        rows = (self._signals[sid] for sid in self._live_sids)
+        return [dict(row) for row in rows if row["kind"] == "open" and row["state"] in EXECUTED]
+
+    def _write(self, row: Row) -> None:
+        sid = row["sid"]
+        self._put(self._signals, sid, row)
+        finished = not TRANSITIONS[row["state"]]
+        if row["kind"] == "close":
+            finished = row["state"] not in CLOSES_LIVE
+        if finished and sid in self._live_sids:
+            before = dict(self._live_sids)
+            del self._live_sids[sid]
+            self._undoing(lambda: setattr(self, "_live_sids", before))
+        elif not finished and sid not in self._live_sids:
+            self._put(self._live_sids, sid, None)
+
+    def _name_close(self, row: Row) -> None:
+        """Remember which closes name an opening."""
+        if row["kind"] == "close" and row["closes"]:
+            named = self._closes.get(row["closes"], [])
+            self._put(self._closes, row["closes"], [*named, row["sid"]])
+
+    def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
+        steps = self._steps.setdefault(sid, [])
+        steps.append({"from_state": before, "to_state": after, "detail": detail})
+        number = self._step_number = self._step_number + 1
+        self._undoing(steps.pop, lambda: setattr(self, "_step_number", number - 1))
+
+    def _end_trade(self, row: Row) -> None:
+        trades, told = self._trades.setdefault(row["instance"], []), self._told
+        place = (row["closed_at"], row["seq"], row["sid"])
+        insort(trades, place)
+        told.append(dict(row))
+        self._undoing(lambda: trades.remove(place), told.pop)
+
+    def _one_opening(self, row: Row, state: str) -> None:
+        if row["kind"] != "open" or state not in ONE_OPENING:
+            return
+        for sid in self._live_sids:
+            other = self._signals[sid]
+            if (other["instance"], other["kind"]) == (row["instance"], "open") and (
+                sid != row["sid"] and other["state"] in ONE_OPENING
+            ):
+                told = f"{row['instance']} has an opening or an open position already"
+                raise ValueError(told)
+
+    @staticmethod
+    def _check_row(row: Row) -> None:
+        MemorySignals._check_finite(row)
+        prices = [row.get(name) for name in ("entry", "stop", "target")]
+        sound = row["lots"] > 0 and (
+            row["kind"] == "close" or all(price is not None and price > 0 for price in prices)
+        )
+        if not sound or row["kind"] not in ("open", "close") or row["side"] not in ("BUY", "SELL"):
+            raise ValueError(f"the signal {row['sid']} has no size, no side or no levels")
+
+    @staticmethod
+    def _check_finite(row: Row) -> None:
+        for name, value in row.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(
+                    f"a number that is not finite may not be stored: {value} in {name}"
+                )
+
+    def _closed_before(self, instance: str | None, limit: int, as_of: datetime | None) -> list[Row]:
+        known = "~" if as_of is None else stamp(as_of)
+        mine = self._trades.get(instance, []) if instance is not None else self._all_trades()
+        end = bisect_left(mine, (known,))
+        return [self._signals[sid] for _, _, sid in reversed(mine[max(0, end - limit) : end])]
+
+    def _all_trades(self) -> list[tuple[str, int, str]]:
+        return sorted(place for places in self._trades.values() for place in places)
+
+    # --- what the books are made of -------------------------------------------------------------
+
+    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
+        rows = (self._signals[sid] for sid in self._live_sids)
+        return [
+            row
+            for row in rows
+            if row["kind"] == kind
+            and row["state"] in states
+            and (instance is None or row["instance"] == instance)
+        ]
+
+    def _closing(self, sids: Collection[str]) -> set[str]:
+        return {
+            sid
+            for sid in sids
+            for close in self._closes.get(sid, ())
+            if self._signals[close]["state"] in CLOSING_STATES
+        }
+
+    def _closed_since(self, moment: str) -> list[Row]:
+        found = [
+            place
+            for places in self._trades.values()
+            for place in places[bisect_left(places, (moment,)) :]
+        ]
+        return [self._signals[sid] for _, _, sid in sorted(found)]
+
+    def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
+        found = []
+        for row in reversed(self._signals.values()):
+            if row["instance"] != instance:
+                continue
+            if row["decided_at"] <= after:
+                break
+            if row["decided_at"] <= upto:
+                found.append((row["kind"], row["side"]))
+        return found
+
+    def _last_losses(self, instance: str, before: str) -> dict[str, str]:
+        found = {side: self._last_loss(instance, side, before) for side in OPENS}
+        return {side: closed for side, closed in found.items() if closed is not None}
+
+    def _last_loss(self, instance: str, side: str, before: str) -> str | None:
+        trades = self._trades.get(instance, [])
+        for at in range(bisect_left(trades, (before,)) - 1, -1, -1):
+            closed, _, sid = trades[at]
+            row = self._signals[sid]
+            if row["side"] == side and row["profit"] is not None and row["profit"] < 0:
+                return closed
+        return self._losses.get((instance, side))
+
+    def _spec(self, instance: str, symbol: str) -> SymbolSpec:
+        return self._profiles.get(instance, SHIPPED).symbol(symbol)
+
+    def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
+        """Return [wins, trades] by side; empty when none were set."""
+        rates = self._rates.get((instance, timeframe), {})
+        return {side: list(found) for side, found in rates.items()}
+
+    def set_win_rate(
+        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str = ""
+    ) -> None:
+        """Keep what a replay found for the openings of one side."""
+        del source
+        if not 0 <= wins <= trades:
+            raise ValueError(f"{wins} of {trades} trades cannot be won")
+        rates = self._rates.get((instance, timeframe), {})
+        self._put(self._rates, (instance, timeframe), {**rates, side: [wins, trades]})
+
+    def _forget_signals(self) -> None:
+        """Forget the finished signals that no later tick can ask for.
+
+        What counts: the newest trades of each instance and those of the newest UTC day, what was
+        decided within the last hour, and whatever a live signal names.
+        """
+        newest = parse(next(reversed(self._signals.values()))["decided_at"])
+        today = stamp(newest.replace(hour=0, minute=0, second=0) - DAY)
+        recent, kept = stamp(newest - HOUR), set(self._live_sids)
+        for sid in self._live_sids:
+            kept |= {self._signals[sid][name] for name in ("after", "closes")}
+        for instance, trades in self._trades.items():
+            first = min(len(trades) - RECENT_TRADES, bisect_left(trades, (today,)))
+            gone = trades[: max(0, first)]
+            for closed, _, sid in gone:
+                row = self._signals[sid]
+                if row["profit"] is not None and row["profit"] < 0:
+                    self._losses[instance, row["side"]] = closed
+            del trades[: len(gone)]
+            kept |= {sid for _, _, sid in trades}
+        self._signals = {
+            sid: row
+            for sid, row in self._signals.items()
+            if sid in kept or row["decided_at"] > recent
+        }
+        self._steps = {sid: self._steps[sid] for sid in self._signals}
+        self._closes = {}
+        for row in self._signals.values():
+            self._name_close(row)
+        self._kept = len(self._signals)
+
+    # --- latches, paper -------------------------------------------------------------------------
+
+    def latch(self, instance: str, side: str) -> bool:
+        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
+        return (instance, side) in self._latches
+
+    def latches(self, instance: str) -> frozenset[str]:
+        """Return the sides on which a veto of openings is latched."""
+        return frozenset([side for name, side in self._latches if name == instance])
+
+    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
+        """Latch a veto, or clear it when `held` is False."""
+        if held == self.latch(instance, side):
+            return
+        change = (self._latches.add, self._latches.discard)
+        change[not held]((instance, side))
+        self._undoing(lambda: change[held]((instance, side)))
+
+    def paper_cursor(self, instance: str) -> datetime | None:
+        """Return the bar time up to which the paper bridge has lived."""
+        at = self._cursors.get(instance)
+        return parse(at) if at else None
+
+    def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
+        """Remember how far the paper bridge has come."""
+        self._put(self._cursors, instance, stamp(bar_time))
+
+    # --- checkpoints ----------------------------------------------------------------------------
+
+    def as_json(self) -> Row:
+        """Return the whole state as JSON values."""
+        trades = self._trades.items()
+        return {
+            "signals": [dict(row) for row in self._signals.values()],
+            "live": list(self._live_sids),
+            "trades": {name: [list(place) for place in rows] for name, rows in trades},
+            "losses": [[*key, at] for key, at in self._losses.items()],
+            "steps": {sid: [dict(step) for step in steps] for sid, steps in self._steps.items()},
+            "numbers": [self._seq, self._step_number, self._kept],
+            "latches": [list(latch) for latch in sorted(self._latches)],
+            "cursors": dict(self._cursors),
+            "win_rates": [[*stream, rates] for stream, rates in self._rates.items()],
+            "told": [dict(row) for row in self._told],
+        }
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        """Stand where `as_json` stood."""
+        self._signals = {row["sid"]: dict(row) for row in told["signals"]}
+        for row in self._signals.values():
+            self._name_close(row)
+        self._live_sids = dict.fromkeys(told["live"])
+        self._trades = {
+            name: [(at, seq, sid) for at, seq, sid in rows] for name, rows in told["trades"].items()
+        }
+        self._losses = {(a, b): at for a, b, at in told["losses"]}
+        self._steps = {sid: [dict(step) for step in rows] for sid, rows in told["steps"].items()}
+        self._seq, self._step_number, self._kept = told["numbers"]
+        self._latches = {(a, b) for a, b in told["latches"]}
+        self._cursors = dict(told["cursors"])
+        self._rates = {
+            (a, b): {side: list(found) for side, found in rates.items()}
+            for a, b, rates in told["win_rates"]
+        }
+        self._told = [dict(row) for row in told["told"]]

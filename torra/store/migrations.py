@@ -1,0 +1,522 @@
+"""The database's schema, as numbered steps, and the way from any older file to the present one.
+
+All pending steps and their record run in one transaction: a file is old or new, never between. A
+file that holds anything gets a checked backup in its `backups` folder first. A database from
+before Torra (an existing scorer's `sentiment` table) is taken over in place: its rows keep every
+byte, columns that Torra does not know stay as they are, and two columns are added. Its rows have
+no torra_key: they stay readable and belong to no chain.
+
+Raises ConfigError, naming the file and the remedy, when the file is not a database, is newer than
+this program, or lacks what the overlay needs. Connections are torra.store.connection's part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from torra.errors import ConfigError
+from torra.store.connection import BACKUP_FOLDER, copy, stamp
+
+LEGACY_COLUMNS: Final = (
+    "id",
+    "timestamp",
+    "timeframe",
+    "price_action",
+    "key_levels",
+    "momentum",
+    "structure",
+    "ath",
+    "composite",
+    "consensus",
+    "verdict",
+    "source_type",
+)
+"""What an existing scorer's sentiment table must have."""
+
+ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
+
+SENTIMENT: Final = """
+CREATE TABLE sentiment (
+    id INTEGER PRIMARY KEY,
+    timestamp TEXT, timeframe TEXT,
+    price_action REAL, key_levels REAL, momentum REAL, structure REAL, ath REAL,
+    composite REAL, consensus REAL,
+    verdict TEXT, source_type TEXT
+);
+"""
+
+TABLES: Final = """
+CREATE TABLE chains (
+    torra_key TEXT PRIMARY KEY,
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL,
+    bar_time TEXT NOT NULL, close_time TEXT NOT NULL,
+    l1 TEXT NOT NULL,
+    l1_composite REAL NOT NULL, low_composite REAL NOT NULL, high_composite REAL NOT NULL,
+    composite REAL NOT NULL,
+    l1_consensus REAL NOT NULL, low_consensus REAL NOT NULL, high_consensus REAL NOT NULL,
+    consensus REAL NOT NULL,
+    l1_verdict TEXT NOT NULL, verdict TEXT NOT NULL,
+    sentiment_id INTEGER NOT NULL UNIQUE REFERENCES sentiment(id)
+);
+CREATE INDEX chains_stream ON chains (instance, timeframe, close_time);
+
+CREATE TABLE journal (
+    torra_key TEXT PRIMARY KEY,
+    record TEXT NOT NULL, action TEXT NOT NULL, reason TEXT NOT NULL,
+    elapsed_ms REAL NOT NULL, provider TEXT NOT NULL, cost_usd REAL NOT NULL, at TEXT NOT NULL
+);
+
+CREATE TABLE instructions (hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE calls (
+    torra_key TEXT NOT NULL, role TEXT NOT NULL, round INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    stage TEXT NOT NULL, status TEXT NOT NULL, model TEXT NOT NULL, provider TEXT NOT NULL,
+    instructions TEXT NOT NULL REFERENCES instructions(hash),
+    user TEXT NOT NULL, reply TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cost_usd REAL NOT NULL, elapsed_ms REAL NOT NULL,
+    request_hash TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (torra_key, role, round, attempt)
+);
+CREATE INDEX calls_cost ON calls (at, cost_usd);
+
+CREATE TABLE ticks (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    close_time TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('claimed', 'done', 'skipped')),
+    epoch INTEGER NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+CREATE INDEX ticks_close ON ticks (close_time);
+CREATE INDEX ticks_claimed ON ticks (instance, timeframe, bar_time, epoch) WHERE state = 'claimed';
+
+CREATE TABLE bars (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    open REAL NOT NULL, high REAL NOT NULL, low REAL NOT NULL, close REAL NOT NULL,
+    volume REAL NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time, revision)
+) WITHOUT ROWID;
+
+CREATE TABLE record_highs (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL, high REAL NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+
+CREATE TABLE signals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    sid TEXT NOT NULL UNIQUE,
+    instance TEXT NOT NULL, symbol TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('open', 'close')),
+    side TEXT NOT NULL CHECK (side IN ('BUY', 'SELL')),
+    lots REAL NOT NULL CHECK (lots > 0),
+    entry REAL, stop REAL, target REAL, atr REAL,
+    decided_at TEXT NOT NULL, expires TEXT,
+    state TEXT NOT NULL, detail TEXT NOT NULL,
+    after TEXT, closes TEXT,
+    opened_at TEXT, price REAL, ticket TEXT,
+    closed_at TEXT, close_price REAL, profit REAL, r_multiple REAL, close_reason TEXT,
+    CHECK (kind = 'close' OR (entry > 0 AND stop > 0 AND target > 0) IS TRUE)
+);
+CREATE UNIQUE INDEX signals_one_opening ON signals (instance)
+    WHERE kind = 'open' AND state IN ('PENDING', 'PUBLISHED', 'FILLED');
+CREATE INDEX signals_state ON signals (state, seq);
+CREATE INDEX signals_instance ON signals (instance, state, closed_at);
+CREATE INDEX signals_closed ON signals (closed_at) WHERE kind = 'open' AND state = 'CLOSED';
+
+CREATE TABLE signal_events (
+    id INTEGER PRIMARY KEY,
+    sid TEXT NOT NULL REFERENCES signals(sid),
+    from_state TEXT, to_state TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE INDEX signal_events_sid ON signal_events (sid);
+
+CREATE TABLE latches (
+    instance TEXT NOT NULL, side TEXT NOT NULL CHECK (side IN ('BUY', 'SELL')), at TEXT NOT NULL,
+    PRIMARY KEY (instance, side)
+) WITHOUT ROWID;
+
+CREATE TABLE paper_cursor (instance TEXT PRIMARY KEY, bar_time TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE lease (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    owner TEXT NOT NULL, epoch INTEGER NOT NULL,
+    expires_at TEXT NOT NULL, renewed_at TEXT NOT NULL, desk_time TEXT
+);
+
+CREATE TABLE desk_state (
+    id INTEGER PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('ACTIVE', 'REDUCING', 'HALTED')),
+    reason TEXT NOT NULL, at TEXT NOT NULL
+);
+
+CREATE TABLE trading_config (
+    id INTEGER PRIMARY KEY,
+    instance TEXT NOT NULL, digest TEXT NOT NULL, profile TEXT NOT NULL, applied_at TEXT NOT NULL
+);
+CREATE INDEX trading_config_instance ON trading_config (instance, id);
+"""
+
+SPENDING: Final = """
+CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    profile TEXT NOT NULL, torra_key TEXT NOT NULL,
+    stage TEXT NOT NULL, role TEXT NOT NULL, round INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    provider TEXT NOT NULL, model TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'settled', 'kept')),
+    usd REAL NOT NULL CHECK (usd >= 0),
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL DEFAULT 0,
+    at TEXT NOT NULL, until TEXT NOT NULL
+);
+CREATE INDEX ledger_window ON ledger (profile, until, usd);
+
+CREATE TABLE rungs (
+    profile TEXT PRIMARY KEY, rung TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE provider_blocks (
+    provider TEXT PRIMARY KEY, reason TEXT NOT NULL, since TEXT NOT NULL, until TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE pictures (hash TEXT PRIMARY KEY, data BLOB NOT NULL, at TEXT NOT NULL);
+CREATE INDEX pictures_at ON pictures (at);
+CREATE INDEX calls_instructions ON calls (instructions);
+"""
+
+CALL_ADDITIONS: Final = {"stop_reason": (str, ""), "cached_tokens": (int, 0)}
+"""Columns that 0002 adds to calls, with their default."""
+
+NEWS: Final = """
+CREATE TABLE news (
+    id TEXT PRIMARY KEY,
+    source TEXT NOT NULL, topic TEXT NOT NULL,
+    headline TEXT NOT NULL, summary TEXT NOT NULL, url TEXT NOT NULL, tickers TEXT NOT NULL,
+    published TEXT NOT NULL, first_seen TEXT NOT NULL,
+    score REAL NOT NULL CHECK (score BETWEEN -1 AND 1), event TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX news_first_seen ON news (first_seen);
+CREATE INDEX news_at ON news (at);
+
+CREATE TABLE fundamentals (
+    ticker TEXT NOT NULL, first_seen TEXT NOT NULL, figures TEXT NOT NULL,
+    PRIMARY KEY (ticker, first_seen)
+) WITHOUT ROWID;
+"""
+
+EXECUTION: Final = """
+CREATE TABLE proposals (
+    sid TEXT PRIMARY KEY,
+    torra_key TEXT NOT NULL, instance TEXT NOT NULL, symbol TEXT NOT NULL, timeframe TEXT NOT NULL,
+    bar_time TEXT NOT NULL, verdict TEXT NOT NULL, action TEXT NOT NULL, drafts TEXT NOT NULL,
+    price REAL NOT NULL, atr REAL NOT NULL, multiplier REAL NOT NULL,
+    created_at TEXT NOT NULL, expires TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('WAITING', 'APPROVED', 'REJECTED', 'EXPIRED', 'DENIED')),
+    reason TEXT NOT NULL, decided_at TEXT
+) WITHOUT ROWID;
+CREATE INDEX proposals_state ON proposals (state, expires);
+
+CREATE TABLE alarms (
+    key TEXT PRIMARY KEY, kind TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL, ended_at TEXT
+) WITHOUT ROWID;
+
+CREATE TABLE bridges (
+    name TEXT PRIMARY KEY, deny TEXT NOT NULL, detail TEXT NOT NULL, facts TEXT NOT NULL,
+    at TEXT NOT NULL, reconciled_at TEXT
+) WITHOUT ROWID;
+
+CREATE TABLE win_rates (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, side TEXT NOT NULL,
+    wins INTEGER NOT NULL CHECK (wins BETWEEN 0 AND trades), trades INTEGER NOT NULL,
+    source TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, side)
+) WITHOUT ROWID;
+"""
+
+ONE_OPENING: Final = """
+DROP INDEX signals_one_opening;
+CREATE UNIQUE INDEX signals_one_opening ON signals (instance)
+    WHERE kind = 'open' AND state IN
+    ('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL');
+"""
+"""The states in which an opening counts as a position, but WAITING: it follows its close."""
+
+SIGNAL_ADDITIONS: Final = (
+    "bridge TEXT NOT NULL DEFAULT 'paper'",
+    "filled_lots REAL",
+    "deal TEXT",
+    "misses INTEGER NOT NULL DEFAULT 0",
+    "missed_at TEXT",
+    "outcome TEXT",
+    "evolution TEXT",
+    "thesis TEXT",
+)
+"""Columns that 0004 adds to signals. `misses` counts the looks at the books that did not find it,
+`missed_at` is the time of the newest of them."""
+
+FACE: Final = """
+CREATE TABLE streams (
+    stream_id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL, torra_key TEXT NOT NULL, owner TEXT NOT NULL,
+    at TEXT NOT NULL, ended INTEGER NOT NULL DEFAULT 0 CHECK (ended IN (0, 1))
+) WITHOUT ROWID;
+CREATE INDEX streams_open ON streams (owner) WHERE ended = 0;
+CREATE INDEX streams_tick ON streams (torra_key, at);
+CREATE INDEX streams_at ON streams (at);
+
+CREATE TABLE stream_events (
+    stream_id TEXT NOT NULL, seq INTEGER NOT NULL,
+    event TEXT NOT NULL, terminal INTEGER NOT NULL CHECK (terminal IN (0, 1)),
+    payload TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (stream_id, seq)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX stream_events_one_end ON stream_events (stream_id) WHERE terminal = 1;
+
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL, actor TEXT NOT NULL, address TEXT NOT NULL,
+    action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL,
+    previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE
+);
+CREATE INDEX audit_action ON audit (action, seq);
+CREATE INDEX audit_actor ON audit (actor, seq);
+CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+
+CREATE TABLE verdict_tallies (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL,
+    ticks INTEGER NOT NULL, changed INTEGER NOT NULL,
+    PRIMARY KEY (instance, timeframe)
+) WITHOUT ROWID;
+INSERT INTO verdict_tallies (instance, timeframe, ticks, changed)
+    SELECT instance, timeframe, count(*), sum(verdict <> l1_verdict) FROM chains
+    GROUP BY instance, timeframe;
+CREATE TRIGGER verdict_tallies_up AFTER INSERT ON chains BEGIN
+    INSERT INTO verdict_tallies (instance, timeframe, ticks, changed)
+        VALUES (new.instance, new.timeframe, 1, new.verdict <> new.l1_verdict)
+        ON CONFLICT (instance, timeframe) DO UPDATE
+        SET ticks = ticks + 1, changed = changed + excluded.changed;
+END;
+CREATE TRIGGER verdict_tallies_down AFTER DELETE ON chains BEGIN
+    UPDATE verdict_tallies SET ticks = ticks - 1,
+        changed = changed - (old.verdict <> old.l1_verdict)
+        WHERE instance = old.instance AND timeframe = old.timeframe;
+END;
+
+CREATE INDEX journal_told ON journal (torra_key, action, reason, elapsed_ms, cost_usd, provider);
+CREATE INDEX alarms_standing ON alarms (at DESC) WHERE ended_at IS NULL;
+CREATE INDEX alarms_newest ON alarms (at DESC);
+"""
+"""What the pages live on: event streams, the log of what people did, counted verdicts, and indexes
+by which a list of ticks does not read their records, nor the alarms that stand all there were."""
+
+STANDING: Final = """
+CREATE TABLE agent_standing (
+    id INTEGER PRIMARY KEY,
+    fingerprint TEXT NOT NULL, profile TEXT NOT NULL,
+    trial INTEGER NOT NULL CHECK (trial > 0), look INTEGER NOT NULL CHECK (look > 0),
+    promoted INTEGER NOT NULL CHECK (promoted IN (0, 1)),
+    reason TEXT NOT NULL, figures TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE UNIQUE INDEX agent_standing_look ON agent_standing (fingerprint, look);
+CREATE UNIQUE INDEX agent_standing_trial ON agent_standing (trial, look);
+CREATE TRIGGER agent_standing_never_changes BEFORE UPDATE ON agent_standing
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+"""
+"""What each look of the promotion rule decided (torra.store.standings)."""
+
+CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
+
+steps: Final = Migrations("torra")
+
+
+@steps(name="0001_overlay")
+def _overlay(db: sqlite_utils.Database) -> None:
+    if not db.table("sentiment").exists():
+        db.executescript(SENTIMENT)
+    _add_to_sentiment(db)
+    db.executescript(TABLES)
+
+
+def _add_to_sentiment(db: sqlite_utils.Database) -> None:
+    sentiment = db.table("sentiment")
+    for name, kind in ADDED_COLUMNS.items():
+        if name not in sentiment.columns_dict:
+            sentiment.add_column(name, kind)
+    sentiment.create_index(
+        ["torra_key"], index_name="sentiment_torra_key", unique=True, if_not_exists=True
+    )
+
+
+@steps(name="0002_spending")
+def _spending(db: sqlite_utils.Database) -> None:
+    db.executescript(SPENDING)
+    for name, (kind, default) in CALL_ADDITIONS.items():
+        db.table("calls").add_column(name, kind, not_null_default=default)
+
+
+@steps(name="0003_news")
+def _news(db: sqlite_utils.Database) -> None:
+    db.executescript(NEWS)
+
+
+@steps(name="0004_execution")
+def _execution(db: sqlite_utils.Database) -> None:
+    db.executescript(EXECUTION)
+    for column in SIGNAL_ADDITIONS:
+        db.execute(f"ALTER TABLE signals ADD COLUMN {column}")
+    db.executescript(ONE_OPENING)
+
+
+@steps(name="0005_face")
+def _face(db: sqlite_utils.Database) -> None:
+    db.executescript(FACE)
+
+
+@steps(name="0006_standing")
+def _standing(db: sqlite_utils.Database) -> None:
+    db.executescript(STANDING)
+
+
+SCRIPTS: Final = {
+    "0001_overlay": TABLES,
+    "0002_spending": SPENDING,
+    "0003_news": NEWS,
+    "0004_execution": EXECUTION,
+    "0005_face": FACE,
+    "0006_standing": STANDING,
+}
+"""What each step makes besides the sentiment table and columns."""
+
+STEPS: Final = tuple(SCRIPTS)
+"""Every step in order; its first four digits are the number of the schema that it makes."""
+
+
+def migrate(
+    db: sqlite_utils.Database,
+    path: Path,
+    transaction: Callable[[], AbstractContextManager[None]],
+    now: Callable[[], datetime],
+) -> Path | None:
+    """Bring an open database to the present schema; return the backup that was made, if any."""
+    if not _pending(db, path):
+        return None
+    _check_names(db, path)
+    if not schema(db):
+        _check_legacy(db, path)
+    backup = _back_up(db, path, now()) if db.table_names() else None
+    with transaction():
+        if _pending(db, path):
+            steps.apply(db)
+    return backup
+
+
+def take_over(db: sqlite_utils.Database, path: Path, now: datetime) -> Path | None:
+    """Let an existing scorer's own file take Torra's rows; return the backup that was made, if any.
+
+    Its sentiment table gains the two columns and the index, once. Raises ConfigError when it has no
+    such table, or one that demands what Torra does not know.
+    """
+    if "sentiment" not in db.table_names():
+        raise ConfigError(f"{path} has no table sentiment: name the database of a scorer")
+    _check_legacy(db, path)
+    _refuse_other_rules(db, path)
+    there = set(db.table("sentiment").columns_dict)
+    if set(ADDED_COLUMNS) <= there and _has_key_index(db):
+        return None
+    backup = _back_up(db, path, now)
+    with db.atomic():
+        _add_to_sentiment(db)
+    return backup
+
+
+def _has_key_index(db: sqlite_utils.Database) -> bool:
+    return any(
+        index.unique and index.columns == ["torra_key"] for index in db.table("sentiment").indexes
+    )
+
+
+def _refuse_other_rules(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when the table lets no two rows be alike in a column of ours."""
+    for index in db.table("sentiment").indexes:
+        if index.unique and index.columns not in (["torra_key"], ["id"]):
+            named = ", ".join(index.columns)
+            raise ConfigError(
+                f"{path}: the index {index.name} of the sentiment table lets no two rows have the "
+                f"same {named}, and rows of several timeframes may; drop it, or add torra_key to it"
+            )
+
+
+def schema(db: sqlite_utils.Database) -> int:
+    """Return the number of the database's schema; 0 before Torra."""
+    return max((int(step.name[:4]) for step in steps.applied(db)), default=0)
+
+
+def _check_names(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when a pending step would make what is there already: somebody else's.
+
+    A scorer whose file was taken over may have made tables of its own before and since.
+    """
+    # Before what is applied: another process may migrate the file at this moment.
+    there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
+    applied = {step.name for step in steps.applied(db)}
+    pending = "".join(script for name, script in SCRIPTS.items() if name not in applied)
+    made = {name.lower() for name in CREATED.findall(pending)}
+    for kind, name in there:
+        if name.lower() in made:
+            raise ConfigError(
+                f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "
+                "another database file"
+            )
+
+
+def _check_legacy(db: sqlite_utils.Database, path: Path) -> None:
+    """Raise ConfigError when a database from before Torra cannot be taken over."""
+    if "sentiment" not in db.table_names():
+        return
+    columns = {column.name: column for column in db.table("sentiment").columns}
+    for name in LEGACY_COLUMNS:
+        if name not in columns:
+            raise ConfigError(
+                f"{path}: the sentiment table has no column {name}; add it with "
+                f"ALTER TABLE sentiment ADD COLUMN {name}, or name another database file"
+            )
+    if not columns["id"].is_pk or columns["id"].type.upper() != "INTEGER":
+        raise ConfigError(f"{path}: sentiment.id is not INTEGER PRIMARY KEY; rebuild that table")
+    for name, column in columns.items():
+        unknown = name not in LEGACY_COLUMNS and name not in ADDED_COLUMNS
+        if unknown and column.notnull and column.default_value is None:
+            raise ConfigError(
+                f"{path}: the sentiment table demands a value for {name}, which Torra does not "
+                "know; give that column a default"
+            )
+
+
+def _pending(db: sqlite_utils.Database, path: Path) -> bool:
+    applied = {step.name for step in steps.applied(db)}
+    unknown = sorted(applied - set(STEPS))
+    if unknown:
+        raise ConfigError(
+            f"{path} has schema {unknown[-1]}, newer than this program's {STEPS[-1]}; update "
+            "Torra, or go back to a backup: `torra restore` lists them"
+        )
+    return applied != set(STEPS)
+
+
+def _back_up(db: sqlite_utils.Database, path: Path, now: datetime) -> Path:
+    moment = stamp(now).replace(":", "").replace("-", "")
+    target = path.parent / BACKUP_FOLDER / f"{path.stem}-{schema(db)}-{moment}.db"
+    return target if target.exists() else copy(db, target)

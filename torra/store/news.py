@@ -1,0 +1,114 @@
+"""Headlines and fundamentals as they were first seen. A part of instance_database.Database.
+
+A row is written once and never changed: what is seen again keeps the moment at which it was seen
+first. Times are whole seconds; the collector rounds a first sight up, so that rounding never makes
+anything known earlier than it was. Texts are strangers' words: pages escape them, prompts fence
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.evidence.news_digest import READ_ITEMS, NewsItem
+from torra.store.connection import Store, stamp, to_json
+
+IDS_AT_ONCE: Final = 500
+"""Names asked for in one statement."""
+
+
+PLAIN: Final = ("id", "source", "topic", "headline", "summary", "url", "score", "event")
+"""Columns that are fields of an item as they stand."""
+
+
+class NewsStore(Store):
+    """The tables news and fundamentals."""
+
+    def store_news(self, items: Iterable[NewsItem]) -> int:
+        """Store the items that are not known yet; return how many those were."""
+        with self.transaction():
+            return sum(
+                self._change(
+                    "INSERT INTO news (id, source, topic, headline, summary, url, tickers, "
+                    "published, first_seen, score, event, at) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                    item.id, item.source, item.topic, item.headline, item.summary, item.url,
+                    to_json(list(item.tickers)), stamp(item.published), stamp(item.first_seen),
+                    item.score, item.event, self._moment(),
+                )
+                for item in items
+            )  # fmt: skip
+
+    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+        """Return what was first seen after `since` and up to `as_of`, oldest first.
+
+        Of more than READ_ITEMS those that were seen last.
+        """
+        rows = self._rows(
+            "SELECT * FROM news WHERE first_seen > ? AND first_seen <= ? "
+            "ORDER BY first_seen DESC, id DESC LIMIT ?",
+            stamp(since), stamp(as_of), READ_ITEMS,
+        )  # fmt: skip
+        return [_item(row) for row in reversed(rows)]
+
+    def news_items(self, ids: Sequence[str]) -> list[NewsItem]:
+        """Return the items of these ids that are stored, in their order."""
+        found: dict[str, NewsItem] = {}
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            some = ids[start : start + IDS_AT_ONCE]
+            marks = ", ".join("?" * len(some))
+            rows = self._rows(f"SELECT * FROM news WHERE id IN ({marks})", *some)  # noqa: S608
+            found |= {row["id"]: _item(row) for row in rows}
+        return [found[name] for name in ids if name in found]
+
+    def prune_news(self, before: datetime, *, limit: int) -> int:
+        """Remove headlines that were stored before a real moment; return how many went."""
+        return self._change(
+            "DELETE FROM news WHERE id IN (SELECT id FROM news WHERE at < ? ORDER BY at LIMIT ?)",
+            stamp(before), limit,
+        )  # fmt: skip
+
+    def store_fundamentals(
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+    ) -> bool:
+        """Store a company's figures unless they are those stored last; tell whether they were."""
+        with self.transaction():
+            if figures == self.fundamentals(ticker, as_of=first_seen):
+                return False
+            return bool(
+                self._change(
+                    "INSERT INTO fundamentals (ticker, first_seen, figures) VALUES (?, ?, ?) "
+                    "ON CONFLICT (ticker, first_seen) DO NOTHING",
+                    ticker, stamp(first_seen), to_json(dict(sorted(figures.items()))),
+                )
+            )  # fmt: skip
+
+    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        """Return a company's figures as they were known at `as_of`; empty when none were."""
+        row = self._row(
+            "SELECT figures FROM fundamentals WHERE ticker = ? AND first_seen <= ? "
+            "ORDER BY first_seen DESC LIMIT 1",
+            ticker, stamp(as_of),
+        )  # fmt: skip
+        return {} if row is None else json.loads(row["figures"])
+
+
+def _item(row: Mapping[str, Any]) -> NewsItem:
+    return _made(tuple(row), tuple(row.values()))
+
+
+@lru_cache(maxsize=2 * READ_ITEMS)
+def _made(names: tuple[str, ...], values: tuple[Any, ...]) -> NewsItem:
+    """Return the item of a row. The next tick reads most rows again; equal rows are equal items."""
+    row = dict(zip(names, values, strict=True))
+    return NewsItem(
+        **{name: row[name] for name in PLAIN},
+        published=parse(row["published"]),
+        first_seen=parse(row["first_seen"]),
+        tickers=tuple(json.loads(row["tickers"])),
+    )

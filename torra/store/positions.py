@@ -1,0 +1,176 @@
+"""What the signals of a desk amount to: positions, exposure, the orders on paper.
+
+A position is not a thing of its own: it is an opening that is not finished. `Books` reads it, and
+everything else that a tick asks of its account, from a few look-ups that a store of signals gives
+(torra.store.signals, torra.store.memory), so that the same signals mean the same in every store.
+Nothing is written here; a store that fails raises what it raises.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from torra.clock import duration, parse
+from torra.config import SymbolSpec
+from torra.store.connection import stamp
+from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
+from torra.verdict.signal_states import EXECUTED, HELD
+
+HOUR: Final = timedelta(hours=1)
+
+ON_PAPER: Final = ("sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes")
+"""Columns of a signal that a paper order takes as they are."""
+
+
+class Books(ABC):
+    """Positions of every instance, read from its signals."""
+
+    # --- what a store of signals gives ----------------------------------------------------------
+
+    @abstractmethod
+    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+        """Return the signals of a kind in one of the states, of one instance or of all."""
+
+    @abstractmethod
+    def _closing(self, sids: Collection[str]) -> set[str]:
+        """Return which openings are being closed.
+
+        That is by a close under way, or by one that is executed while the books have not shown the
+        end yet.
+        """
+
+    @abstractmethod
+    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
+        """Return the openings that were closed at a moment (ISO) or later, the earliest first."""
+
+    @abstractmethod
+    def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
+        """Return kind and side of an instance's signals that were decided in (after, upto]."""
+
+    @abstractmethod
+    def _last_losses(self, instance: str, before: str) -> dict[str, str]:
+        """Return by side when an instance's newest losing trade was closed, before a moment."""
+
+    @abstractmethod
+    def _spec(self, instance: str, symbol: str) -> SymbolSpec:
+        """Return the trading conditions of an instance's symbol."""
+
+    @abstractmethod
+    def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
+        """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
+
+    # --- what it amounts to ---------------------------------------------------------------------
+
+    def position(self, instance: str) -> Position | None:
+        """Return what an instance holds or is opening; its state is CLOSING while a close runs."""
+        return next(iter(self._positions(instance)), None)
+
+    def positions(self) -> list[Position]:
+        """Return what the desk holds or is opening, one position for each instance."""
+        return self._positions(None)
+
+    def paper_position(self, instance: str) -> Position | None:
+        """Return what the paper bridge holds: the opening that was filled."""
+        rows = self._live(EXECUTED, instance, "open")
+        return as_position(rows[0], set()) if rows else None
+
+    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
+        """Return the account as an opening of this instance would meet it: the whole desk's.
+
+        signals_last_hour and same_side_last_hour (the instance's own, the latter its openings by
+        side), positions_open, gross_notional (at entry prices), day_loss (of the UTC day of
+        `as_of`, a gain negative), both in account currency, bars_since_loss (bars of the timeframe
+        since the instance's last losing trade of a side was closed) and win_rates (wins and trades
+        by side, as a replay found them).
+        """
+        held = self.positions()
+        midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
+        today = math.fsum(row["profit"] or 0.0 for row in self._closed_since(midnight))
+        sent = self._sent_between(instance, stamp(as_of - HOUR), stamp(as_of))
+        openings = Counter([side for kind, side in sent if kind == "open"])
+        return {
+            "signals_last_hour": len(sent),
+            "same_side_last_hour": dict(sorted(openings.items())),
+            "bars_since_loss": self._bars_since_loss(instance, timeframe, as_of),
+            "win_rates": self.win_rates(instance, timeframe),
+            "positions_open": len(held),
+            "gross_notional": sum(
+                notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
+                for item in held
+            ),
+            "day_loss": 0.0 - today,
+        }
+
+    def positions_at(
+        self, instance: str, timeframe: str, as_of: datetime
+    ) -> tuple[list[Position], int]:
+        """Return an instance's positions as a tick of `timeframe` closing at `as_of` may know them.
+
+        Also of how many other instances positions had been decided before.
+        """
+        now, bar_time = stamp(as_of), stamp(as_of - duration(timeframe))
+        ours: list[Position] = []
+        others: set[str] = set()
+        for row in self._held_at(now):
+            if row["instance"] != instance:
+                others |= {row["instance"]} if row["decided_at"] < now else set()
+            elif (row["timeframe"], row["bar_time"]) != (timeframe, bar_time):
+                ours.append(as_position(row, set()))
+        return ours, len(others)
+
+    # --- details --------------------------------------------------------------------------------
+
+    def _positions(self, instance: str | None) -> list[Position]:
+        rows = self._live(HELD, instance, "open")
+        if not rows:
+            return []
+        closing = self._closing([row["sid"] for row in rows])
+        first: dict[str, Position] = {}
+        for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
+            first.setdefault(row["instance"], as_position(row, closing))
+        return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
+
+    def _held_at(self, as_of: str) -> list[dict[str, Any]]:
+        """Return the openings that were positions at `as_of`, as they were known then."""
+        rows = [*self._live(HELD, None, "open"), *self._closed_since(as_of)]
+        return [_as_known(row, as_of) for row in rows if row["decided_at"] <= as_of]
+
+    def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
+        step, now = duration(timeframe), stamp(as_of)
+        losses = self._last_losses(instance, now)
+        return {side: (as_of - parse(losses[side])) / step for side in OPENS if side in losses}
+
+
+def as_position(row: Mapping[str, Any], closing: Collection[str]) -> Position:
+    """Read an opening as a position: entry and time are those of the fill, once there is one."""
+    return Position(
+        instance=row["instance"],
+        symbol=row["symbol"],
+        side=OPENS[row["side"]],
+        lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
+        entry=row["entry"] if row["price"] is None else row["price"],
+        stop=row["stop"],
+        target=row["target"],
+        opened_at=parse(row["opened_at"] or row["decided_at"]),
+        signal_id=row["sid"],
+        state=CLOSING if row["sid"] in closing else row["state"],
+    )
+
+
+def paper_order(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a signal as the paper bridge has it: fields of its PaperOrder, and its ATR."""
+    known = {name: row[name] for name in ON_PAPER}
+    return {**known, "atr": row["atr"], "decided_at": parse(row["decided_at"])}
+
+
+def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
+    """Take a fill back that was not known yet: that of a bar is known when it has closed."""
+    if row["opened_at"] is None or row["opened_at"] < as_of:
+        return row
+    unknown = dict.fromkeys(("opened_at", "price", "filled_lots"))
+    return {**row, **unknown, "state": "PUBLISHED"}

@@ -1,0 +1,181 @@
+"""Around the signals: proposals that wait for a person, alarms, and what is known of each bridge.
+
+A proposal is no signal. It is written in the transaction of the tick that would have sent it, and
+whoever decides about it first ends it: the step is a compare-and-set, so that a second click, an
+expiry and an approval at the same moment have one winner. Pages read signals in bounded pieces by
+what has an index. An alarm has a key; raising it again
+while it stands changes nothing. A database that fails raises StoreUnavailable and keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from torra.store.connection import Store, stamp, to_json
+
+WAITING: Final = "WAITING"
+DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
+"""How a proposal ends."""
+
+
+FIRST: Final = 1 << 62
+"""A number above that of every signal."""
+
+
+class ExecutionStore(Store):
+    """Proposals, alarms and bridges."""
+
+    # --- proposals ------------------------------------------------------------------------------
+
+    def propose(self, row: Mapping[str, Any]) -> bool:
+        """Write a proposal; False when there is one under its id.
+
+        Needs sid, torra_key, instance, symbol, timeframe, bar_time, verdict, action, drafts (plain
+        JSON), price, atr, multiplier, created_at and expires.
+        """
+        with self.transaction():
+            if self.proposal(row["sid"]):
+                return False
+            known = {
+                name: stamp(value) if isinstance(value, datetime) else value
+                for name, value in row.items()
+            }
+            known["drafts"] = to_json(known["drafts"])
+            self._add("proposals", {**known, "state": WAITING, "reason": ""})
+            return True
+
+    def proposal(self, sid: str) -> dict[str, Any] | None:
+        """Return one proposal; None when there is none of that id."""
+        return self._row("SELECT * FROM proposals WHERE sid = ?", sid)
+
+    def proposals(self, state: str | None = WAITING, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the proposals in a state, all with None, newest first."""
+        where = "" if state is None else "WHERE state = ? "
+        return self._rows(
+            f"SELECT * FROM proposals {where}ORDER BY created_at DESC, sid LIMIT ?",  # noqa: S608
+            *([] if state is None else [state]), limit,
+        )  # fmt: skip
+
+    def decided_proposals(self, limit: int = 20) -> list[dict[str, Any]]:
+        """Return the newest proposals that have ended, newest expiry first."""
+        rows = [
+            row
+            for state in DECIDED  # each by its index, so that no look at them reads them all
+            for row in self._rows(
+                "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
+                state, limit,
+            )
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: (row["expires"], row["sid"]), reverse=True)[:limit]
+
+    def decide_proposal(self, sid: str, state: str, reason: str) -> bool:
+        """End a proposal that waits; False when it does not wait any more."""
+        if state not in DECIDED:
+            raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
+        changed = self._change(
+            "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
+            "WHERE sid = ? AND state = 'WAITING'",
+            state, reason, self._moment(), sid,
+        )  # fmt: skip
+        return bool(changed)
+
+    def expire_proposals(self, now: datetime, reason: str) -> int:
+        """End every proposal whose time has run out; return how many."""
+        due = "state = 'WAITING' AND expires <= ?"
+        if not self._row(f"SELECT 1 AS found FROM proposals WHERE {due}", stamp(now)):  # noqa: S608
+            return 0
+        return self._change(
+            f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {due}",  # noqa: S608
+            reason, self._moment(), stamp(now),
+        )  # fmt: skip
+
+    # --- signals, a page at a time --------------------------------------------------------------
+
+    def signal_page(
+        self,
+        *,
+        before: int | None = None,
+        state: str | None = None,
+        instance: str | None = None,
+        limit: int = 50,
+    ) -> list[dict[str, Any]]:
+        """Return signals, newest first, of one state and one instance where they are given.
+
+        `before` is the number (seq) above the first of them.
+        """
+        asked = {"state": state, "instance": instance}
+        wanted = {name: value for name, value in asked.items() if value is not None}
+        where = "".join(f"{name} = ? AND " for name in wanted)
+        return self._rows(
+            f"SELECT * FROM signals WHERE {where}seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+            *wanted.values(), FIRST if before is None else before, limit,
+        )  # fmt: skip
+
+    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+        """Return the closes of one position, and the openings that waited for its end."""
+        sql = "SELECT * FROM signals WHERE instance = ? AND closes = ? ORDER BY seq"
+        return self._rows(sql, instance, sid)
+
+    # --- alarms ---------------------------------------------------------------------------------
+
+    def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
+        """Put an alarm on record; False while one of that key stands."""
+        with self.transaction():
+            row = self._row("SELECT ended_at FROM alarms WHERE key = ?", key)
+            if row is not None and row["ended_at"] is None:
+                return False
+            self._change(
+                "INSERT OR REPLACE INTO alarms (key, kind, detail, at, ended_at) "
+                "VALUES (?, ?, ?, ?, NULL)",
+                key, kind, detail, self._moment(),
+            )  # fmt: skip
+            return True
+
+    def alarm(self, key: str) -> dict[str, Any] | None:
+        """Return the newest alarm of a key, whether or not it stands; None when there was none."""
+        return self._row("SELECT * FROM alarms WHERE key = ?", key)
+
+    def end_alarm(self, key: str) -> bool:
+        """End an alarm that stands; False when none does."""
+        standing = "key = ? AND ended_at IS NULL"
+        if not self._row(f"SELECT 1 AS found FROM alarms WHERE {standing}", key):  # noqa: S608
+            return False
+        sql = f"UPDATE alarms SET ended_at = ? WHERE {standing}"  # noqa: S608
+        return bool(self._change(sql, self._moment(), key))
+
+    def end_alarms(self) -> int:
+        """End every alarm that stands: a person has seen them."""
+        return self._change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", self._moment())
+
+    def alarms(self, *, standing: bool = True, limit: int = 100) -> list[dict[str, Any]]:
+        """Return alarms (those that stand), newest first: key, kind, detail, at, ended_at."""
+        where = "WHERE ended_at IS NULL " if standing else ""
+        sql = f"SELECT * FROM alarms {where}ORDER BY at DESC, key LIMIT ?"  # noqa: S608
+        return self._rows(sql, limit)
+
+    # --- bridges --------------------------------------------------------------------------------
+
+    def note_bridge(
+        self,
+        name: str,
+        *,
+        deny: str,
+        detail: str,
+        facts: Mapping[str, Any],
+        reconciled_at: datetime | None = None,
+    ) -> None:
+        """Keep how a bridge is, for the pages and for `torra signals`."""
+        told = stamp(reconciled_at) if reconciled_at else None
+        self._change(
+            "INSERT INTO bridges (name, deny, detail, facts, at, reconciled_at) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET deny = excluded.deny, "
+            "detail = excluded.detail, facts = excluded.facts, at = excluded.at, "
+            "reconciled_at = coalesce(excluded.reconciled_at, bridges.reconciled_at)",
+            name, deny, detail, to_json(facts), self._moment(), told,
+        )  # fmt: skip
+
+    def bridges(self) -> list[dict[str, Any]]:
+        """Return every bridge: name, deny, detail, facts (JSON text), at, reconciled_at."""
+        return self._rows("SELECT * FROM bridges ORDER BY name")

@@ -1,0 +1,413 @@
+"""The outbox and what came of it: signals, positions, closed trades, latches, paper cursor.
+
+A signal is written once under its id, in the transaction of the tick that decided it, and moves
+only along torra.verdict.signal_states; every step is on record. A position is not a thing of its
+own: it is an opening that is not finished (torra.store.positions), and the schema lets an instance
+have one at a time. So the books cannot disagree with the signals. A wrong step or a second opening
+raises ValueError and leaves everything as it was; a database that fails raises StoreUnavailable.
+Sending is the bridges' part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.config import Profile, SymbolSpec
+from torra.store.connection import Store, stamp, to_json
+from torra.store.positions import Books, paper_order
+from torra.verdict.risk_engine import OPENS
+from torra.verdict.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
+from torra.verdict.trade_outcome import judge
+
+WRITTEN: Final = (
+    "sid",
+    "instance",
+    "symbol",
+    "timeframe",
+    "bar_time",
+    "kind",
+    "side",
+    "lots",
+    "entry",
+    "stop",
+    "target",
+    "atr",
+    "decided_at",
+    "expires",
+    "state",
+    "detail",
+    "after",
+    "closes",
+    "bridge",
+)
+"""Columns that a signal is born with; `after` and `closes` name other signals by id."""
+
+LEARNED: Final = (
+    "opened_at",
+    "price",
+    "ticket",
+    "closed_at",
+    "close_price",
+    "profit",
+    "r_multiple",
+    "close_reason",
+    "filled_lots",
+    "deal",
+    "misses",
+    "missed_at",
+    "outcome",
+    "evolution",
+    "thesis",
+)
+"""Columns that its later steps fill; the fill, then the end of the trade."""
+
+
+OPENINGS: Final = frozenset(HELD)
+"""States of an opening that is not finished."""
+
+HELD_OPENINGS: Final = (
+    "SELECT * FROM signals INDEXED BY signals_one_opening WHERE kind = 'open' AND state IN "
+    "('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL')"
+)
+"""In the words of that index (torra.store.migrations.ONE_OPENING)."""
+
+WAITING_OPENINGS: Final = "SELECT * FROM signals WHERE state = 'WAITING' AND kind = 'open'"
+
+CLOSED_OPENING: Final = "kind = 'open' AND state = 'CLOSED'"
+"""A closed trade, in the words of the index signals_closed."""
+
+
+class SignalStore(Store, Books):
+    """Signals and positions of every instance."""
+
+    # --- the outbox -----------------------------------------------------------------------------
+
+    def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
+        """Write a signal, PENDING unless `state` says WAITING; False when its id is there already.
+
+        Needs sid, instance, symbol, timeframe, bar_time, kind, side, lots and decided_at, an
+        opening also entry, stop and target; times are aware or ISO text. Raises ValueError for an
+        unknown column and for an opening while the instance has one.
+        """
+        known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
+        if known["state"] not in ("PENDING", "WAITING"):
+            raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+        with self.transaction():
+            if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
+                return False
+            self._one_opening(known["instance"], lambda: self._add("signals", known))
+            self._note(known["sid"], None, known["state"], known["detail"])
+            return True
+
+    def move_signal(
+        self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Take a signal to another state, on record; False when it is in that state already.
+
+        `fields` fill what the step taught (LEARNED). Raises ValueError for an unknown signal or
+        column, for a step that torra.verdict.signal_states does not allow, and for a second
+        opening.
+        """
+        learned = columns(fields or {}, LEARNED)
+        with self.transaction():
+            row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
+            if row is None:
+                raise ValueError(f"there is no signal {sid}")
+            if row["state"] == state:
+                return False
+            check_transition(row["state"], state)
+            values = {"state": state, "detail": detail, **learned}
+            names = ", ".join(f"{name} = ?" for name in values)
+            sql = f"UPDATE signals SET {names} WHERE sid = ?"  # noqa: S608
+            self._one_opening(row["instance"], lambda: self._change(sql, *values.values(), sid))
+            self._note(sid, row["state"], state, detail)
+            return True
+
+    def signal(self, sid: str) -> dict[str, Any] | None:
+        """Return one signal; None when there is none of that id."""
+        return self._row("SELECT * FROM signals WHERE sid = ?", sid)
+
+    def signals(
+        self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return signals by state and instance, newest first; times are ISO text."""
+        wanted: dict[str, Sequence[str]] = {}
+        if states is not None:
+            wanted["state"] = tuple(states)
+        if instance is not None:
+            wanted["instance"] = (instance,)
+        tests = [f"{name} IN ({_marks(values)})" for name, values in wanted.items()]
+        where = f"WHERE {' AND '.join(tests)} " if tests else ""
+        values = [value for some in wanted.values() for value in some]
+        few = states is not None and OPENINGS.issuperset(states) and not set(states) & set(EXECUTED)
+        order = "+seq" if few else "seq"  # of few, so none is looked for among all that ended
+        sql = f"SELECT * FROM signals {where}ORDER BY {order} DESC LIMIT ?"  # noqa: S608
+        return self._rows(sql, *values, limit)
+
+    def note_signal(self, sid: str, detail: str) -> None:
+        """Say why a signal waits, without a step: its state stays what it is."""
+        sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
+        if self._row("SELECT 1 AS found FROM signals WHERE sid = ? AND detail <> ?", sid, detail):
+            self._change(sql, detail, sid, detail)
+
+    def learn(self, sid: str, **fields: Any) -> None:
+        """Fill in what is known of a signal now (LEARNED), without a step."""
+        known = columns(fields, LEARNED)
+        names = ", ".join(f"{name} = ?" for name in known)
+        self._change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
+
+    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[dict[str, Any]]:
+        """Return the signals that reconciliation looks at, oldest first, with their last step.
+
+        Those that were sent and are not finished, and, so that a late position can be told, those
+        that ended after a moment; `changed_at` is when the last step was taken.
+        """
+        if not instances:
+            return []
+        return self._rows(
+            "SELECT s.*, (SELECT max(at) FROM signal_events e WHERE e.sid = s.sid) AS changed_at "  # noqa: S608
+            f"FROM signals s WHERE s.instance IN ({_marks(instances)}) AND "
+            f"(s.state IN ({_marks(SENT)}) OR s.decided_at >= ? "
+            f"OR (s.kind = 'open' AND s.state IN ({_marks(EXECUTED)}))) ORDER BY s.seq",
+            *instances, *SENT, stamp(ended_after), *EXECUTED,
+        )  # fmt: skip
+
+    def signal_events(self, sid: str) -> list[dict[str, Any]]:
+        """Return every step of a signal, oldest first: from_state, to_state, detail, at."""
+        return self._rows(
+            "SELECT from_state, to_state, detail, at FROM signal_events WHERE sid = ? ORDER BY id",
+            sid,
+        )
+
+    def strangers(self, ways: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return unfinished signals that went, or will go, another way than their instance's now.
+
+        `ways` maps each instance of the desk to its way. Those on paper of an instance that is
+        gone harm nobody and are left out.
+        """
+        rows = [
+            *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
+            *self._live((*UNDER_WAY, "WAITING"), None, "close"),
+        ]
+        return [row for row in rows if ways.get(row["instance"], "paper") != row["bridge"]]
+
+    # --- positions and trades -------------------------------------------------------------------
+
+    def close_position(
+        self,
+        sid: str,
+        *,
+        price: float,
+        time: datetime,
+        profit: float,
+        r_multiple: float,
+        reason: str,
+    ) -> bool:
+        """Close the position that an opening made; False when it was closed before.
+
+        What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
+        """
+        row = self.signal(sid)
+        if row is None:
+            raise ValueError(f"there is no signal {sid}")
+        fields = ending(
+            row, price=price, time=time, profit=profit, r_multiple=r_multiple, reason=reason
+        )
+        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+
+    def closed_trades(
+        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """Return closed trades (of one instance), newest first, that were closed before `as_of`.
+
+        The end of a trade at a bar's open is known when that bar has closed, hence before.
+        """
+        which = "" if instance is None else "AND instance = ? "
+        sql = (
+            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608
+            f"AND closed_at < ? {which}ORDER BY closed_at DESC, seq DESC LIMIT ?"
+        )
+        known = "~" if as_of is None else stamp(as_of)
+        return self._rows(sql, known, *([instance] if instance is not None else []), limit)
+
+    def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
+        """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
+        rows = self._rows(
+            "SELECT side, wins, trades FROM win_rates WHERE instance = ? AND timeframe = ?",
+            instance, timeframe,
+        )  # fmt: skip
+        return {row["side"]: [row["wins"], row["trades"]] for row in rows}
+
+    def set_win_rate(
+        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
+    ) -> None:
+        """Keep what a replay found for the openings of one side; `source` names the replay."""
+        self._change(
+            "INSERT OR REPLACE INTO win_rates (instance, timeframe, side, wins, trades, source, at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            instance, timeframe, side, wins, trades, source, self._moment(),
+        )  # fmt: skip
+
+    # --- latches, paper -------------------------------------------------------------------------
+
+    def latch(self, instance: str, side: str) -> bool:
+        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
+        sql = "SELECT 1 AS held FROM latches WHERE instance = ? AND side = ?"
+        return self._row(sql, instance, side) is not None
+
+    def latches(self, instance: str) -> frozenset[str]:
+        """Return the sides on which a veto of openings is latched."""
+        rows = self._tuples("SELECT side FROM latches WHERE instance = ?", instance)
+        return frozenset(side for (side,) in rows)
+
+    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
+        """Latch a veto, or clear it when `held` is False."""
+        if not held:
+            self.clear_latch(instance, side)
+        elif not self.latch(instance, side):
+            self._add("latches", {"instance": instance, "side": side, "at": self._moment()})
+
+    def clear_latch(self, instance: str, side: str) -> None:
+        """Let openings on this side be asked for again."""
+        self._change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
+
+    def paper_cursor(self, instance: str) -> datetime | None:
+        """Return the bar time up to which the paper bridge has lived."""
+        row = self._row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        return parse(row["bar_time"]) if row else None
+
+    def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
+        """Remember how far the paper bridge has come."""
+        sql = "INSERT OR REPLACE INTO paper_cursor (instance, bar_time) VALUES (?, ?)"
+        self._change(sql, instance, stamp(bar_time))
+
+    def paper_orders(self, instance: str) -> list[dict[str, Any]]:
+        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
+        rows = self.signals(("PUBLISHED", "WAITING"), instance)
+        return [paper_order(row) for row in reversed(rows)]
+
+    # --- details --------------------------------------------------------------------------------
+
+    def _closing(self, sids: Collection[str]) -> set[str]:
+        states = (*UNDER_WAY, "FILLED")
+        rows = self._rows(
+            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(states)}) "  # noqa: S608
+            f"AND closes IN ({_marks(sids)})",
+            *states, *sids,
+        )  # fmt: skip
+        return {row["closes"] for row in rows}
+
+    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+        if kind == "open" and OPENINGS.issuperset(states):
+            return self._openings(states, instance)
+        which = "" if instance is None else "AND instance = ?"
+        return self._rows(
+            f"SELECT * FROM signals WHERE state IN ({_marks(states)}) "  # noqa: S608
+            f"AND kind = ? {which}",
+            *states, kind, *([instance] if instance is not None else []),
+        )  # fmt: skip
+
+    def _openings(self, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+        """Return openings that are not finished, by the index of the one that there may be.
+
+        An index by state would read every close that was ever filled.
+        """
+        which, name = ("instance > ?", "") if instance is None else ("instance = ?", instance)
+        rows = self._rows(f"{HELD_OPENINGS} AND {which}", name)
+        if "WAITING" in states:
+            rows += self._rows(f"{WAITING_OPENINGS} AND {which}", name)
+        return [row for row in rows if row["state"] in states]
+
+    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
+        rows = self._rows(
+            f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at >= ?",  # noqa: S608
+            moment,
+        )
+        return sorted(rows, key=lambda row: (row["closed_at"], row["seq"]))
+
+    def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
+        return self._tuples(
+            "SELECT kind, side FROM signals WHERE instance = ? "
+            "AND decided_at > ? AND decided_at <= ?",
+            instance, after, upto,
+        )  # fmt: skip
+
+    def _last_losses(self, instance: str, before: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for side in OPENS:
+            row = self._row(
+                f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
+                "AND instance = ? AND side = ? AND profit < 0 AND closed_at < ? "
+                "ORDER BY closed_at DESC LIMIT 1",
+                instance, side, before,
+            )  # fmt: skip
+            if row is not None:
+                found[side] = str(row["closed_at"])
+        return found
+
+    def _spec(self, instance: str, symbol: str) -> SymbolSpec:
+        row = self._row(
+            "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
+            instance,
+        )
+        return _profile(row["profile"] if row else None).symbol(symbol)
+
+    def _one_opening(self, instance: str, write: Any) -> None:
+        try:
+            write()
+        except sqlite3.IntegrityError as error:
+            if "signals.instance" not in str(error):
+                raise
+            raise ValueError(f"{instance} has an opening or an open position already") from error
+
+    def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
+        row = {"sid": sid, "from_state": before, "to_state": after, "detail": detail}
+        self._add("signal_events", {**row, "at": self._moment()})
+
+
+@lru_cache(maxsize=16)
+def _profile(told: str | None) -> Profile:
+    """Read an applied profile; every tick with a position asks for it."""
+    return Profile() if told is None else Profile.model_validate_json(told)
+
+
+def ending(
+    row: Mapping[str, Any],
+    *,
+    price: float,
+    time: datetime,
+    profit: float,
+    r_multiple: float,
+    reason: str,
+) -> dict[str, Any]:
+    """Return what the end of a trade fills in of its opening: LEARNED columns."""
+    end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
+    return {
+        "close_price": price,
+        "closed_at": time,
+        "profit": profit,
+        "r_multiple": r_multiple,
+        "close_reason": reason,
+        "outcome": end.outcome,
+        "evolution": end.evolution,
+        "thesis": to_json(end.as_dict()),
+    }
+
+
+def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """Return columns of a signal as they are stored; ValueError for one that is not `allowed`."""
+    unknown = sorted(set(row) - set(allowed))
+    if unknown:
+        raise ValueError(f"a signal has no column {', '.join(unknown)}")
+    return {
+        name: stamp(value) if isinstance(value, datetime) else value for name, value in row.items()
+    }
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" for _ in values)

@@ -1,0 +1,182 @@
+"""What the promotion rule decided about agents, and what it reads to decide.
+
+One row for each look that was taken, never changed and never taken twice: two desks that come to
+the same look write it once. A look belongs to the fingerprint of a desk's setting, whatever the
+profile is called that has it; the name is only noted. Settings are numbered (`trial`) by their
+first look over all names of the database, and no two have one number. A setting that has no row has
+not been promoted. Ticks are read for evaluation as
+plain rows, in the order in which they ran, some at a time, and of their JSON only what an
+observation needs: the texts stay where they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from torra.store.connection import Store, stamp, to_json
+
+PAGE: Final = 500
+"""Ticks that are in memory at a time while all are read."""
+
+OF_RECORD: Final = (
+    "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
+    "versions.torra", "regime.name", "memory.session", "memory.current_markov_state",
+)  # fmt: skip
+OF_DELIBERATION: Final = (
+    "adjustments", "debate", "reports", "failures", "flags", "panel.conviction_raw",
+    "panel.conviction", "panel.side",
+)  # fmt: skip
+"""Parts of a tick's JSON that an observation is made of, by their path."""
+
+NEWEST: Final = "9999"
+"""A time that no tick reaches."""
+
+
+def _parts(column: str, names: Sequence[str]) -> str:
+    paths = ", ".join(f"'$.{name}'" for name in names)
+    return f"json_extract({column}, {paths})"
+
+
+OBSERVED: Final = (
+    "SELECT c.sentiment_id AS number, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1, "  # noqa: S608
+    "c.l1_consensus, c.consensus, c.l1_verdict, c.verdict, s.price_action, s.key_levels, "
+    "s.momentum, s.structure, s.ath, s.source_type, j.action, j.reason, j.cost_usd, j.elapsed_ms, "
+    f"{_parts('j.record', OF_RECORD)} AS record, "
+    f"{_parts('s.agent_deliberation', OF_DELIBERATION)} AS deliberation "
+    "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+    "JOIN journal j ON j.torra_key = c.torra_key WHERE c.sentiment_id > ? "
+    "AND +c.close_time >= ? AND +c.close_time <= ? AND +c.instance IN "
+)
+"""The signs keep the index of sentiment_id in use: a page is read, not all of them and sorted."""
+
+
+class StandingStore(Store):
+    """Looks of the promotion rule, and ticks as they are evaluated."""
+
+    def write_standing(
+        self,
+        profile: str,
+        fingerprint: str,
+        *,
+        trial: int,
+        look: int,
+        promoted: bool,
+        reason: str,
+        figures: Mapping[str, Any],
+    ) -> bool:
+        """Note how a look ended; False when it is on record already.
+
+        Also where another setting took this trial's number meanwhile.
+        """
+        row = (fingerprint, profile, trial, look, promoted, reason, to_json(figures))
+        changed = self._change(
+            "INSERT OR IGNORE INTO agent_standing "
+            "(fingerprint, profile, trial, look, promoted, reason, figures, at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            *row, self._moment(),
+        )  # fmt: skip
+        return changed > 0
+
+    def standings(self, fingerprint: str) -> list[dict[str, Any]]:
+        """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
+
+        `profile` is what the profile was called then, `figures` what the look saw.
+        """
+        rows = self._rows(
+            "SELECT profile, trial, look, promoted, reason, figures, at FROM agent_standing "
+            "WHERE fingerprint = ? ORDER BY look",
+            fingerprint,
+        )
+        return [
+            {**row, "promoted": bool(row["promoted"]), "figures": json.loads(row["figures"])}
+            for row in rows
+        ]
+
+    def settings_looked_at(self) -> int:
+        """Return how many settings ever came to a look, under whatever name."""
+        row = self._row("SELECT coalesce(max(trial), 0) AS number FROM agent_standing")
+        return int(row["number"]) if row else 0
+
+    def agents_promoted(self, fingerprint: str) -> bool:
+        """Return whether the newest look of a setting promoted its agents."""
+        row = self._row(
+            "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1",
+            fingerprint,
+        )
+        return row is not None and bool(row["promoted"])
+
+    def profiles_given(self) -> list[tuple[str, str]]:
+        """Return every instance there was with each profile it was given, as JSON, oldest first."""
+        rows = self._rows("SELECT instance, profile FROM trading_config ORDER BY id")
+        return [(str(row["instance"]), str(row["profile"])) for row in rows]
+
+    def stored_ticks(self, instances: Sequence[str]) -> int:
+        """Return how many ticks of these instances are stored."""
+        marks = ", ".join("?" * len(instances))
+        row = self._row(
+            f"SELECT coalesce(sum(ticks), 0) AS number FROM verdict_tallies "  # noqa: S608 - marks
+            f"WHERE instance IN ({marks})",
+            *instances,
+        )
+        return int(row["number"]) if row else 0
+
+    def observed(
+        self,
+        instances: Sequence[str],
+        start: datetime | None = None,
+        end: datetime | None = None,
+        page: int = PAGE,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the ticks of instances that closed in [start, end], in the order they ran.
+
+        `record` and `deliberation` map the paths of OF_RECORD and OF_DELIBERATION to what is there,
+        None for what is not. Ticks that are stored meanwhile may come too.
+        """
+        after, marks = 0, ", ".join("?" * len(instances))
+        bounds = (stamp(start) if start else "", stamp(end) if end else NEWEST)
+        sql = f"{OBSERVED}({marks}) ORDER BY c.sentiment_id LIMIT ?"
+        while rows := self._rows(sql, after, *bounds, *instances, page):
+            after = rows[-1]["number"]
+            for row in rows:
+                yield {
+                    **row,
+                    "l1": json.loads(row["l1"]),
+                    "record": _named(OF_RECORD, row["record"]),
+                    "deliberation": _named(OF_DELIBERATION, row["deliberation"]),
+                }
+
+    def skipped_between(
+        self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None
+    ) -> dict[str, int]:
+        """Return how many ticks that closed in [start, end] were skipped, by reason."""
+        marks = ", ".join("?" * len(instances))
+        rows = self._rows(
+            "SELECT reason, count(*) AS number FROM ticks WHERE state = 'skipped' "  # noqa: S608
+            f"AND close_time >= ? AND close_time <= ? AND instance IN ({marks}) "
+            "GROUP BY reason ORDER BY reason",
+            stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
+        )  # fmt: skip
+        return {str(row["reason"]): int(row["number"]) for row in rows}
+
+    def trades_between(
+        self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the closed trades of instances that were decided in [start, end].
+
+        Rows as in the table signals, in the order of their ends.
+        """
+        marks = ", ".join("?" * len(instances))
+        return self._rows(
+            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608 - marks
+            f"AND decided_at >= ? AND decided_at <= ? AND instance IN ({marks}) "
+            "ORDER BY closed_at, seq",
+            stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
+        )  # fmt: skip
+
+
+def _named(names: Sequence[str], told: str | None) -> dict[str, Any]:
+    values = json.loads(told) if told else [None] * len(names)
+    return dict(zip(names, values, strict=True))

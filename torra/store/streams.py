@@ -1,0 +1,161 @@
+"""Streams of events as they are kept: what a running debate told, envelope by envelope.
+
+A stream is written by one owner, in order: `seq` starts at 1 and is given here, at the moment of
+writing, so it has no gap whatever was dropped before. A stream has one terminal event at most and
+nothing after it; what comes later, or from somebody who is not its owner, is not kept. The stream
+`desk` has no end and several writers in turn; of it the newest events are kept, and `seq` goes on
+through restarts. Everything that fails raises StoreUnavailable and leaves no trace.
+
+A part of instance_database.Database. What is told, and to whom, is torra.desk.event_stream's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from torra.store.connection import Store
+from torra.store.envelopes import DESK_STREAM, Event
+
+DESK_EVENTS: Final = 1000
+"""Newest events of the stream `desk` that are kept."""
+
+LOST_AT_ONCE: Final = 100
+"""Streams without a producer that are ended in one transaction."""
+
+STREAM: Final = (
+    "SELECT stream_id, kind, torra_key, owner, at, ended, "
+    "(SELECT coalesce(max(seq), 0) FROM stream_events e WHERE e.stream_id = s.stream_id) AS seq, "
+    "(SELECT coalesce(min(seq), 0) FROM stream_events e WHERE e.stream_id = s.stream_id) AS first "
+    "FROM streams s "
+)
+"""A stream with the numbers of its newest and its oldest event, 0 without any."""
+
+PULSE: Final = {
+    "state": "SELECT coalesce(max(id), 0) AS told FROM desk_state",
+    "audit": "SELECT coalesce(max(seq), 0) AS told FROM audit",
+    "signals": "SELECT coalesce(max(id), 0) AS told FROM signal_events",
+    "profile": "SELECT coalesce(max(id), 0) AS told FROM trading_config",
+    "proposals": "SELECT count(*) || coalesce(max(expires), '') AS told FROM proposals "
+    "WHERE state = 'WAITING'",
+}
+"""What shows, at the cost of a look at an index, that something has changed."""
+
+
+class EventStore(Store):
+    """The tables streams and stream_events."""
+
+    def open_stream(self, stream_id: str, kind: str, torra_key: str, owner: str) -> None:
+        """Begin a stream; the stream `desk` may be begun again, and is the new owner's then."""
+        self._change(
+            "INSERT INTO streams (stream_id, kind, torra_key, owner, at) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (stream_id) DO UPDATE SET owner = excluded.owner WHERE kind = 'desk'",
+            stream_id, kind, torra_key, owner, fine(self._now()),
+        )  # fmt: skip
+
+    def append_events(self, stream_id: str, owner: str, events: Iterable[Event]) -> int:
+        """Append events of a stream's owner; return the number of the newest event.
+
+        Returns 0 and writes nothing when there is no such stream, it has ended, or it belongs to
+        another. What follows a terminal event is not kept.
+        """
+        with self.transaction():
+            row = self._row("SELECT owner, ended FROM streams WHERE stream_id = ?", stream_id)
+            if row is None or row["ended"] or row["owner"] != owner:
+                return 0
+            return self._append(stream_id, events)
+
+    def _append(self, stream_id: str, events: Iterable[Event]) -> int:
+        newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
+        seq, at = int(self._rows(newest, stream_id)[0]["seq"]), fine(self._now())
+        rows: list[tuple[object, ...]] = []
+        ended = False
+        for event in events:
+            if not ended:
+                seq, ended = seq + 1, event.terminal
+                rows.append((stream_id, seq, event.event, int(ended), event.payload, at))
+        connection = self.connection().conn
+        connection.executemany("INSERT INTO stream_events VALUES (?, ?, ?, ?, ?, ?)", rows)
+        if ended:
+            connection.execute("UPDATE streams SET ended = 1 WHERE stream_id = ?", (stream_id,))
+        if stream_id == DESK_STREAM:
+            sql = "DELETE FROM stream_events WHERE stream_id = ? AND seq <= ?"
+            connection.execute(sql, (stream_id, seq - DESK_EVENTS))
+        return seq
+
+    def stream(self, stream_id: str) -> dict[str, Any] | None:
+        """Return a stream: kind, torra_key, owner, at, ended, seq (newest), first; None without."""
+        return self._row(STREAM + "WHERE stream_id = ?", stream_id)
+
+    def streams(self, torra_key: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """Return the newest streams of ticks, newest first: those of one tick, or of all."""
+        if torra_key is not None:
+            return self._rows(
+                STREAM + "WHERE torra_key = ? AND kind = 'tick' ORDER BY at DESC LIMIT ?",
+                torra_key, limit,
+            )  # fmt: skip
+        return self._rows(
+            STREAM + "WHERE at > '' AND kind = 'tick' ORDER BY at DESC LIMIT ?", limit
+        )
+
+    def events_after(self, stream_id: str, seq: int, limit: int = 100) -> list[dict[str, Any]]:
+        """Return the events of a stream with greater numbers: seq, event, terminal, payload, at."""
+        return self._rows(
+            "SELECT seq, event, terminal, payload, at FROM stream_events "
+            "WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            stream_id, seq, limit,
+        )  # fmt: skip
+
+    def orphans(self, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
+        """Return streams that were left open by others than `owner`."""
+        rows = self._rows(
+            "SELECT stream_id FROM streams WHERE ended = 0 AND owner < ? AND kind <> 'desk' "
+            "UNION ALL "
+            "SELECT stream_id FROM streams WHERE ended = 0 AND owner > ? AND kind <> 'desk' "
+            "LIMIT ?",
+            owner, owner, limit,
+        )  # fmt: skip
+        return [row["stream_id"] for row in rows]
+
+    def end_orphans(self, owner: str, last: Event, limit: int = LOST_AT_ONCE) -> int:
+        """End streams that others left open with `last`, a terminal event; return how many."""
+        with self.transaction():
+            left = self.orphans(owner, limit)
+            for stream_id in left:
+                self._append(stream_id, [last])
+        return len(left)
+
+    def prune_streams(self, before: datetime, *, limit: int) -> int:
+        """Remove streams that began before a real moment; return how many rows went.
+
+        One short transaction of `limit` rows at most, oldest streams first. The stream `desk`
+        stays: it keeps itself short.
+        """
+        gone = 0
+        with self.transaction():
+            old = self._rows(
+                "SELECT stream_id FROM streams WHERE at < ? AND kind <> 'desk' "
+                "ORDER BY at LIMIT ?",
+                fine(before), limit,
+            )  # fmt: skip
+            for row in old:
+                gone += self._change(
+                    "DELETE FROM stream_events WHERE stream_id = ? AND seq IN "
+                    "(SELECT seq FROM stream_events WHERE stream_id = ? ORDER BY seq LIMIT ?)",
+                    row["stream_id"], row["stream_id"], limit - gone,
+                )  # fmt: skip
+                if gone >= limit:
+                    break
+                gone += self._change("DELETE FROM streams WHERE stream_id = ?", row["stream_id"])
+        return gone
+
+    def pulse(self) -> dict[str, Any]:
+        """Return numbers that differ from those of before when something was changed since."""
+        return {name: self._rows(sql)[0]["told"] for name, sql in PULSE.items()}
+
+
+def fine(moment: datetime) -> str:
+    """Write a time in milliseconds, always with all of them: compared as text it sorts."""
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

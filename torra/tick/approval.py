@@ -1,0 +1,366 @@
+"""A person's yes or no: what `execution: approve` writes instead of signals, and what ends it.
+
+A proposal holds what the desk would have sent; it is no signal and reaches no bridge. Approving is
+one transaction: the proposal is taken by compare-and-set, the price may not have drifted, levels
+and size are computed anew at the price of now, every check is asked again, and the signals are
+enqueued under the ids that the tick gave them. So two clicks, a click and an expiry, or a click and
+an automatic close have one winner. A check that objects ends the proposal DENIED with its reason;
+only a proposal that is not there, or is decided already, is an error. `preview` asks the same
+questions in the same words and changes nothing: what a page shows before the yes is what the yes
+would meet at that moment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+import signal_bridge
+from instance_database import Database, TickKey
+from torra.clock import duration, iso, parse
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.tick.keeper import Keeper
+from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Action, DenyReason, Intent, Levels, SignalDraft
+
+PROPOSED: Final = "AWAITS_APPROVAL"
+"""Reason of a HOLD whose signals wait for a person."""
+
+POSITION_CHANGED: Final = "POSITION_CHANGED"
+"""Reason of a denial: what was proposed no longer fits what the instance holds."""
+
+DRIFT_ATR: Final = 0.5
+"""How far the price may have moved since the proposal, ATRs (design, section 8)."""
+
+
+ENGINE: Final = "risk_engine"
+"""Who gives the reasons that stand for checks of an opening (deny_reasons.Denial.given_by)."""
+
+CHECKED: Final = tuple(
+    reason for reason, denial in risk_engine.DENIALS.items() if ENGINE in denial.given_by
+)
+"""Every check of an opening, in the order in which reasons are told."""
+
+HALTED: Final = "TRADING_HALTED"
+WITHOUT_NUMBERS: Final = (
+    HALTED, "TRADING_REDUCING", "GATE_VETO", "GATE_CANNOT_OPEN", "DUPLICATE_SIGNAL", "STALE_BAR",
+    "STALE_SCORE", "CLOCK_SKEW", "MARKET_CLOSED", "BAD_NUMBER",
+)  # fmt: skip
+"""Checks that are asked whatever the numbers of ticket and account are."""
+
+Asked = Literal["ok", "failed", "not asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """How a proposal ended: its state, why, and the signals that were enqueued."""
+
+    sid: str
+    state: str
+    reason: str
+    signals: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """How approving would end at this moment: `state` and `reason` are those of Decided.
+
+    `drift` is how far the price has gone since the proposal, ATRs, up positive, None without an
+    ATR. `levels` and `lots`
+    are those of the opening at the price of now, None and 0.0 where there are none; for a close
+    alone `lots` is what is closed. `checks` maps each reason that can object to its outcome.
+    """
+
+    state: str
+    reason: str
+    action: Action
+    price: float
+    drift: float | None
+    levels: Levels | None
+    lots: float
+    checks: Mapping[str, Asked]
+
+    @property
+    def passes(self) -> bool:
+        """Whether approving now would send something."""
+        return self.state == "APPROVED"
+
+
+def propose(
+    database: Keeper,
+    action: Action,
+    *,
+    key: TickKey,
+    symbol: str,
+    verdict: str,
+    price: float,
+    atr: float,
+    multiplier: float,
+    created: datetime,
+    expires: datetime,
+) -> str:
+    """Write what an action would send as a proposal; return its id, that of its first opening."""
+    first = max(action.drafts, key=lambda draft: draft.kind == "open")
+    sid = signal_bridge.signal_id(
+        key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
+    )
+    database.propose(
+        {
+            "sid": sid,
+            "torra_key": key.text,
+            "instance": key.instance,
+            "symbol": symbol,
+            "timeframe": key.timeframe,
+            "bar_time": key.bar_time,
+            "verdict": verdict,
+            "action": action.name,
+            "drafts": [asdict(draft) for draft in action.drafts],
+            "price": price,
+            "atr": atr,
+            "multiplier": multiplier,
+            "created_at": created,
+            "expires": expires,
+        }
+    )
+    return sid
+
+
+def approve(
+    database: Database,
+    sid: str,
+    *,
+    instance: Instance,
+    profile: Profile,
+    now: datetime,
+    price: float,
+    halted: str,
+    life: timedelta,
+    figures: Mapping[str, Any] | None = None,
+    typed: float | None = None,
+) -> Decided:
+    """Send what a proposal holds, if it still may be sent.
+
+    `now` is the desk's clock, `price` the price of now, `halted` why nothing may go out ("" when it
+    may), `life` how long the signals live from now, `figures` what the broker says of account and
+    symbol, as `risk_engine.review` takes it; `typed` is the size that a person has typed, when one
+    had to. Whoever may have to wait for the database takes them in a transaction of its own, which
+    this one joins: what was true before the wait is no ground to send.
+    Raises ConfigError for a proposal that is not there or does not wait any more, and for a typed
+    size that is not the one of now; nothing has changed then.
+    """
+    with database.transaction():
+        row = _waiting(database, sid)
+        if now >= parse(row["expires"]):
+            return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
+        if _drifted(row, price):
+            return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
+        action = _review(database, row, instance, profile, now, price, halted, figures or {})
+        if action.halt is not None:
+            database.halt(f"{action.halt} of {instance.id}, by approval")
+        state, reason = _verdict(row, action)
+        if state != "APPROVED":
+            return _end(database, sid, state, reason)
+        _check_typed(typed, action)
+        _end(database, sid, "APPROVED", "")
+        signals = tuple(
+            signal_bridge.write_signal(
+                database,
+                draft,
+                instance=row["instance"],
+                symbol=row["symbol"],
+                timeframe=row["timeframe"],
+                bar_time=parse(row["bar_time"]),
+                created=now,
+                expires=now + life,
+                bridge=instance.way,
+            )
+            for draft in action.drafts
+        )
+        return Decided(sid, "APPROVED", "", signals)
+
+
+def preview(
+    database: Database,
+    sid: str,
+    *,
+    instance: Instance,
+    profile: Profile,
+    now: datetime,
+    price: float,
+    halted: str,
+    figures: Mapping[str, Any] | None = None,
+) -> Preview:
+    """Return how approving would end now, with every check; changes nothing.
+
+    Takes what `approve` takes, and raises ConfigError as it does.
+    """
+    row = _waiting(database, sid)
+    action = _review(database, row, instance, profile, now, price, halted, figures or {})
+    state, reason = _verdict(row, action)
+    if _drifted(row, price):
+        state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
+    if now >= parse(row["expires"]):
+        state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
+    levels = _levels(row, instance, profile, price)
+    held = database.position(instance.id)
+    wanted = risk_engine.intent(row["verdict"], held, profile.on_opposite)
+    return Preview(
+        state=state,
+        reason=reason,
+        action=action,
+        price=price,
+        drift=(price - row["price"]) / row["atr"] if row["atr"] else None,
+        levels=levels,
+        lots=_lots(row, action, levels, instance, profile),
+        checks=_checks(row, action, wanted, levels, drifted=_drifted(row, price)),
+    )
+
+
+def reject(database: Database, sid: str, reason: str = "") -> Decided:
+    """Take a proposal off the table; raises ConfigError as `approve` does."""
+    with database.transaction():
+        _waiting(database, sid)
+        return _end(database, sid, "REJECTED", reason)
+
+
+def opens(row: Mapping[str, Any]) -> str | None:
+    """Return the side that a proposal would open; None when it only closes."""
+    sides = (draft["side"] for draft in json.loads(row["drafts"]) if draft["kind"] == "open")
+    return next(sides, None)
+
+
+def _verdict(row: Mapping[str, Any], action: Action) -> tuple[str, str]:
+    """Return how a proposal ends whose checks were asked anew."""
+    if _meaning(action.drafts) == _meaning_of(row):
+        return "APPROVED", ""
+    other = action.name != "HOLD" and not action.denied
+    return "DENIED", POSITION_CHANGED if other else action.reason
+
+
+def _drifted(row: Mapping[str, Any], price: float) -> bool:
+    return bool(abs(price - row["price"]) > DRIFT_ATR * row["atr"])
+
+
+def _check_typed(typed: float | None, action: Action) -> None:
+    first = max(action.drafts, key=lambda draft: draft.kind == "open")
+    if typed is not None and typed != first.lots:
+        raise ConfigError(
+            f"the size is {first.lots:g} lots at the price of now, not {typed:g}: nothing was "
+            "sent; look at the proposal again"
+        )
+
+
+def _levels(
+    row: Mapping[str, Any], instance: Instance, profile: Profile, price: float
+) -> Levels | None:
+    side = opens(row)
+    if side is None:
+        return None
+    found = risk_engine.levels(side, price, row["atr"], profile.symbol(instance.symbol))
+    return None if isinstance(found, DenyReason) else found
+
+
+def _lots(
+    row: Mapping[str, Any],
+    action: Action,
+    levels: Levels | None,
+    instance: Instance,
+    profile: Profile,
+) -> float:
+    """Return what would be sent; where a check objects, what it objected to."""
+    drafts = [draft for draft in action.drafts if draft.kind == "open" or opens(row) is None]
+    if drafts:
+        return drafts[0].lots
+    if levels is None:
+        return 0.0
+    spec = profile.symbol(instance.symbol)
+    return risk_engine.size(levels, spec, profile.risk, row["multiplier"])
+
+
+def _checks(
+    row: Mapping[str, Any],
+    action: Action,
+    wanted: Intent,
+    levels: Levels | None,
+    *,
+    drifted: bool,
+) -> dict[str, Asked]:
+    """Return the outcome of every check; what had no opening to look at was not asked."""
+    legs = [leg.kind for leg in wanted.legs]
+    changed = _verdict(row, action) == ("DENIED", POSITION_CHANGED) or not legs
+    known = levels is not None and "BAD_NUMBER" not in action.denied
+    found: dict[str, Asked] = {}
+    for reason in CHECKED:
+        halts = reason == HALTED and bool(legs)
+        asked = halts or ("open" in legs and (known or reason in WITHOUT_NUMBERS))
+        failed = reason in action.denied
+        found[reason.value] = "failed" if failed else "ok" if asked else "not asked"
+    if drifted:
+        found[DenyReason.PRICE_COLLAR.value] = "failed"
+    return {**found, POSITION_CHANGED: "failed" if changed else "ok"}
+
+
+def _waiting(database: Database, sid: str) -> dict[str, Any]:
+    row = database.proposal(sid)
+    if row is None:
+        raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
+    if row["state"] != "WAITING":
+        told = f" ({row['reason']})" if row["reason"] else ""
+        raise ConfigError(f"the proposal {sid} is {row['state']} since {row['decided_at']}{told}")
+    return row
+
+
+def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
+    database.decide_proposal(sid, state, reason)
+    return Decided(sid, state, reason)
+
+
+def _review(
+    database: Database,
+    row: Mapping[str, Any],
+    instance: Instance,
+    profile: Profile,
+    now: datetime,
+    price: float,
+    halted: str,
+    figures: Mapping[str, Any],
+) -> Action:
+    """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
+    created, expires = parse(row["created_at"]), parse(row["expires"])
+    step = duration(row["timeframe"])
+    return risk_engine.review(
+        verdict=row["verdict"],
+        position=database.position(instance.id),
+        price=price,
+        atr=row["atr"],
+        spec=profile.symbol(instance.symbol),
+        profile=profile,
+        trading_state="HALTED" if halted else database.trading_state(),
+        veto=database.latch(instance.id, row["verdict"]),
+        opening_stands=True,
+        multiplier=row["multiplier"],
+        bar_age=max(0.0, (now - parse(row["bar_time"]) - step) / step),
+        score_age=(now - created) / (expires - created),
+        duplicate=database.signal(row["sid"]) is not None,
+        **database.exposure(instance.id, row["timeframe"], as_of=now),
+        **figures,
+    )
+
+
+def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]:
+    """Return what drafts do: kind, side and the position that they are about."""
+    return [(draft.kind, draft.side, draft.closes) for draft in drafts]
+
+
+def _meaning_of(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
+    return [(draft["kind"], draft["side"], draft["closes"]) for draft in json.loads(row["drafts"])]
+
+
+def told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a proposal as plain JSON for the commands."""
+    names = ("sid", "instance", "timeframe", "verdict", "action", "price", "expires", "state")
+    return {name: row[name] for name in names} | {"created_at": iso(parse(row["created_at"]))}

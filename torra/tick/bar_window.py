@@ -1,0 +1,202 @@
+"""How a tick sees bars: live through the feed and the door, or in one pass over a whole history.
+
+Both windows answer the same four questions, so that a replayed tick and a live one are the same
+code. The live window computes L1 on the last 750 bars; the history window scores the whole frame
+once and looks rows up, which gives the same rows because every indicator is causal and settles
+within 750 bars (docs/scores.md). Bars that cannot be used raise DataUnavailable with their reason.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pandas as pd
+
+import technical_calculator
+from instance_database import Database
+from torra.bridges.paper import Bar
+from torra.clock import duration, iso
+from torra.config import Instance
+from torra.errors import DataUnavailable
+from torra.feeds import door
+from torra.feeds.protocol import Feed
+from torra.market.bar_view import BarView, Shelf
+
+PRICES: Final = ("open", "high", "low", "close")
+"""The columns that the paper bridge reads."""
+
+
+class Window(Protocol):
+    """What a tick may know about bars; everything is closed at `as_of`."""
+
+    def bars(self, timeframe: str, as_of: datetime) -> BarView:
+        """Return the newest checked bars, 750 at most."""
+        ...
+
+    def keep(self, timeframe: str, bars: BarView) -> None:
+        """Store what is new in them; called inside a transaction."""
+        ...
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
+        """Return the score_frame row of the newest bar."""
+        ...
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Return the highest price of the stream so far."""
+        ...
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the bars that opened after `after`, oldest first, for the paper bridge."""
+        ...
+
+
+class LiveWindow:
+    """The newest bars of a feed, checked at the door and stored."""
+
+    def __init__(self, instance: Instance, feed: Feed, database: Database) -> None:
+        self._instance = instance
+        self._feed = feed
+        self._database = database
+
+    def bars(self, timeframe: str, as_of: datetime) -> BarView:
+        """Fetch and check the newest bars; raises DataUnavailable."""
+        limit = technical_calculator.HISTORY
+        raw = self._feed.bars(self._instance.symbol, timeframe, as_of, limit)
+        return BarView.of(door.check(raw, timeframe, as_of=as_of))
+
+    def keep(self, timeframe: str, bars: BarView) -> None:
+        """Store every bar that is new, and a new revision of any that has changed."""
+        newest = self._database.newest_bar(self._instance.id, timeframe)
+        if newest is None or newest < bars.first:  # a hole would hide a high: take it all
+            self._fill(timeframe, bars.last + duration(timeframe))
+            return
+        self._database.store_bars(self._instance.id, timeframe, bars.frame)
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
+        """Score the bars and return the last row."""
+        del timeframe, as_of
+        return last_row(bars.frame)
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Return the highest stored price up to `as_of`."""
+        highest = self._database.highest(self._instance.id, timeframe, as_of=as_of)
+        if highest is None:
+            raise DataUnavailable("too_short", "no bar is stored yet")
+        return highest
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the feed's bars since `after`."""
+        missing = (as_of - after) // duration(timeframe)
+        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
+        frame = frame[frame.index > after]
+        return list(as_bars(door.sift(frame, timeframe, as_of=as_of)))
+
+    def fill(self, as_of: datetime) -> int:
+        """Store the feed's whole history up to `as_of`; return how many bars were new.
+
+        Bars that the door would refuse are left out; the ticks that meet them say why.
+        """
+        return sum(self._fill(timeframe, as_of) for timeframe in self._instance.timeframes)
+
+    def _fill(self, timeframe: str, as_of: datetime) -> int:
+        frame = self._feed.bars(self._instance.symbol, timeframe, as_of, None)
+        frame = door.sift(frame, timeframe, as_of=as_of)
+        return self._database.store_bars(self._instance.id, timeframe, frame) if len(frame) else 0
+
+
+class HistoryWindow:
+    """A whole history scored in one pass; rows are looked up."""
+
+    def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
+        """Score every history that is long and sound enough; the others are left out."""
+        self._streams: dict[str, _Stream] = {}
+        for name, frame in frames.items():
+            with suppress(DataUnavailable):
+                self._streams[name] = _Stream(name, frame)
+
+    @property
+    def times(self) -> Mapping[str, pd.DatetimeIndex]:
+        """The bar times of every stream that can be looked up."""
+        streams = self._streams.items()
+        return {name: pd.DatetimeIndex(item.shelf.frame.index) for name, item in streams}
+
+    def bars(self, timeframe: str, as_of: datetime) -> BarView:
+        """Return the newest bars at `as_of`; raises DataUnavailable when the newest is missing."""
+        stream = self._streams[timeframe]
+        end = stream.position(as_of)
+        return BarView(stream.shelf, max(0, end - technical_calculator.HISTORY), end)
+
+    def keep(self, timeframe: str, bars: BarView) -> None:
+        """Store nothing: whoever brought the history has stored it."""
+
+    def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
+        """Look the row up."""
+        del bars
+        return self._streams[timeframe].row(as_of)
+
+    def ath(self, timeframe: str, as_of: datetime) -> float:
+        """Look the running maximum up."""
+        stream = self._streams[timeframe]
+        return float(stream.highest[stream.position(as_of) - 1])
+
+    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
+        """Return the bars between the two moments; none of a stream that has no history."""
+        stream = self._streams.get(timeframe)
+        return [] if stream is None else stream.between(after, as_of - duration(timeframe))
+
+
+class _Stream:
+    """One timeframe of a history: its bars, its scores and its running maximum."""
+
+    def __init__(self, timeframe: str, frame: pd.DataFrame) -> None:
+        self.timeframe = timeframe
+        if not len(frame):
+            raise DataUnavailable("too_short", "no bars")
+        end = frame.index[-1].to_pydatetime() + duration(timeframe)
+        checked = door.check(frame, timeframe, as_of=end)
+        self.shelf = Shelf(checked)
+        scored = technical_calculator.score_frame(checked)
+        self.columns = list(scored.columns)
+        self.values = scored.to_numpy(dtype=float)
+        self.highest = np.maximum.accumulate(checked["high"].to_numpy())
+        self._number = {time: at for at, time in enumerate(self.shelf.moments)}
+        self._prices = list(
+            zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True)
+        )
+
+    def position(self, as_of: datetime) -> int:
+        """Return how many bars are closed at `as_of`, the newest of them at that very moment."""
+        bar_time = as_of - duration(self.timeframe)
+        at = self._number.get(bar_time)
+        if at is None:
+            raise DataUnavailable("no_bar", f"the history has no bar at {iso(bar_time)}")
+        return at + 1
+
+    def between(self, after: datetime, last: datetime) -> list[Bar]:
+        """Return the bars that opened after a moment and up to another, oldest first."""
+        times = self.shelf.moments
+        found = range(bisect_right(times, after), bisect_right(times, last))
+        return [Bar(times[at], *self._prices[at]) for at in found]
+
+    def row(self, as_of: datetime) -> Mapping[str, float]:
+        """Return the scores of the bar that closed at `as_of`."""
+        values = self.values[self.position(as_of) - 1]
+        return dict(zip(self.columns, values.tolist(), strict=True))
+
+
+def last_row(frame: pd.DataFrame) -> dict[str, float]:
+    """Score a frame of bars and return its last row."""
+    scored = technical_calculator.score_frame(frame)
+    return dict(zip(scored.columns, scored.to_numpy(dtype=float)[-1].tolist(), strict=True))
+
+
+def as_bars(frame: pd.DataFrame) -> Iterable[Bar]:
+    """Return the bars of a frame as the paper bridge takes them."""
+    columns: list[Any] = [frame[name].tolist() for name in PRICES]
+    for time, *prices in zip(frame.index, *columns, strict=True):
+        yield Bar(time.to_pydatetime(), *prices)

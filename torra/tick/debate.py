@@ -1,0 +1,299 @@
+"""What the tick thinks: whether anybody is asked, with which desk and picture, and the debate.
+
+Three things may leave a tick with L1 alone before a call is made, and the record says which: there
+is nobody to ask (a warm-up that would cost money), the policy `pivotal` finds that no reply could
+change the verdict (AGENT_SKIPPED), the ladder has no rung left to pay for (L1_ONLY, flag `budget`).
+Else the desk of the rung deliberates, each stage within its reservation. Agents whose influence is
+`shadow`, or `earned` and not earned yet, are asked and recorded, and the tick decides as L1 alone.
+A picture that cannot be had is a flag, never a failure. Only the database can fail here, and then
+the tick raises.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Protocol
+
+import agent_framework
+from agent_config import AgentSettings, DebateSettings
+from agent_framework import Deliberation
+from agents.contracts import (
+    EMPTY,
+    CallBound,
+    Completion,
+    DebateContext,
+    Request,
+    SourceType,
+    Submit,
+    immediate,
+    is_immediate,
+)
+from agents.registry import AGENTS, SCORER, Agent, seated
+from instance_database import TickKey
+from torra.chart import renderer as chart_renderer
+from torra.chart import screenshot as chart_file
+from torra.clock import Clock, iso, token
+from torra.config import Profile
+from torra.tick import chart_scorer
+from torra.tick.keeper import Keeper
+from torra.tick.late_answers import LateAnswers
+from torra.tick.record import Sight, Thought
+from torra.tick.spending import Rung
+from torra.verdict import call_policy
+
+log = logging.getLogger("torra")
+
+SHADOW: Final = "shadow"
+"""Flag of a deliberation that was recorded and did not count."""
+
+PICTURE_SHARE: Final = 0.1
+"""Share of the time that remains which a picture may wait for others that are being drawn."""
+
+
+class TickPurse(Protocol):
+    """What pays for one tick (torra.tick.spending.Purse)."""
+
+    def reserve(self, stage: str, bounds: tuple[CallBound, ...]) -> bool:
+        """Grant a stage or refuse it (agents.contracts.Reserve)."""
+        ...
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Send a request."""
+        ...
+
+    def settled(self, deliberation: Deliberation) -> Deliberation:
+        """Return a deliberation with what its calls count for."""
+        ...
+
+
+class Payer(Protocol):
+    """Who pays for ticks, and on which desk they run (torra.tick.spending.Account)."""
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        """Return what the next tick is run with."""
+        ...
+
+    def purse(
+        self,
+        key: TickKey,
+        settings: AgentSettings,
+        submit: Submit,
+        *,
+        monotonic: Callable[[], float],
+        deadline: float,
+    ) -> TickPurse:
+        """Open the purse of a tick."""
+        ...
+
+
+Debater = Callable[[DebateContext, DebateSettings], Deliberation]
+"""Holds a debate in the framework's place: an arm of a replay, with `scores` within the bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
+
+    `picture` gives the chart that a replay shows again, in place of a new one; a `debater` holds
+    the whole debate; `promoted` says whether agents with influence to earn have earned it; `told`
+    whether anybody takes the tick's record, with the notes of its scores.
+    """
+
+    submit: Submit | None
+    account: Payer | None
+    notify: Callable[[str, dict[str, Any]], None] | None = None
+    picture: Callable[[], bytes | None] | None = None
+    debater: Debater | None = None
+    promoted: Callable[[], bool] = lambda: False
+    told: bool = True
+
+    def about(
+        self, key: TickKey, *, shadow: bool = False
+    ) -> Callable[[str, dict[str, Any]], None] | None:
+        """Return who hears of a debate: every event says of which tick it is, and if it counts."""
+        notify = self.notify
+        if notify is None:
+            return None
+        return lambda kind, told: notify(kind, {**told, "torra_key": key.text, "shadow": shadow})
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a tick is debated; `silent` says why nobody is asked, None when somebody is."""
+
+    config: DebateSettings
+    flags: tuple[str, ...] = ()
+    silent: SourceType | None = None
+
+
+def debate(
+    sight: Sight,
+    key: TickKey,
+    profile: Profile,
+    voices: Voices,
+    *,
+    database: Keeper,
+    clock: Clock,
+    deadline: float,
+) -> Thought:
+    """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
+    plan = _plan(sight, key, profile, voices, database)
+    shadow = _in_shadow(plan.config.agents, voices)
+    asked = voices.debater is not None or (plan.silent is None and voices.submit is not None)
+    context = _context(sight, profile, sight.bundle.notes if asked or voices.told else EMPTY)
+    late: LateAnswers | None = None
+    if voices.debater is not None:
+        spoken = voices.debater(context, plan.config)
+    elif plan.silent is not None or voices.submit is None:
+        source = plan.silent or SourceType.L1_ONLY
+        spoken = agent_framework.undebated(context, plan.config, source, plan.flags)
+    else:
+        left = deadline - clock.monotonic()
+        if voices.picture is None:
+            picture, seen = _picture(sight, profile, plan.config.agents, left, clock)
+        else:
+            picture, seen = voices.picture(), ()
+        context = replace(context, picture=picture)
+        late = LateAnswers(voices.submit, clock.monotonic)
+        if not is_immediate(voices.submit):  # what answers at once brings nothing later
+            voices = replace(voices, submit=late.submit)
+        spoken = _deliberate(context, key, plan.config, voices, clock, deadline, shadow=shadow)
+        spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
+    alone: Deliberation | None = None
+    if shadow:
+        spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
+        alone = agent_framework.undebated(context, plan.config, spoken.source_type)
+    counted = alone or spoken
+    return Thought(
+        spoken,
+        gated=agent_framework.blend(sight.l1, counted.scores),
+        ungated=agent_framework.blend(sight.l1, counted.ungated),
+        picture=context.picture,
+        late=late,
+        standing_in=alone,
+    )
+
+
+def _in_shadow(settings: AgentSettings, voices: Voices) -> bool:
+    """Return whether the agents of this tick only look on."""
+    if settings.influence == "earned":
+        return not voices.promoted()
+    return settings.influence == "shadow"
+
+
+def _plan(sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Keeper) -> _Plan:
+    config = profile.debate()
+    if voices.debater is not None:
+        return _Plan(config)
+    if voices.submit is None:
+        return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
+    flags: tuple[str, ...] = ()
+    if config.agents.call_policy == "pivotal" and not _pivotal(sight, key, profile, database):
+        if not call_policy.sampled(key.text, config.agents.pivotal_sample):
+            return _Plan(config, (), SourceType.AGENT_SKIPPED)
+        flags = ("pivotal_sample",)
+    if voices.account is None:
+        return _Plan(config, flags)
+    rung = voices.account.rung(config.agents, AGENTS)
+    if not rung.asked:
+        return _Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
+    if rung.settings != config.agents:
+        flags = (*flags, f"ladder:{rung.name}")
+    return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
+
+
+def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Keeper) -> bool:
+    l1, final = database.foresee(
+        key,
+        sight.as_of,
+        l1=sight.l1,
+        ath=sight.ath_score,
+        profile=profile,
+        timeframes=sight.instance.timeframes,
+    )
+    return call_policy.pivotal(l1, final, profile.sentiment_weights, profile.thresholds)
+
+
+def _context(sight: Sight, profile: Profile, notes: Mapping[str, str]) -> DebateContext:
+    return DebateContext(
+        symbol=sight.instance.symbol,
+        timeframe=sight.timeframe,
+        bar_time=iso(sight.bar_time),
+        as_of=iso(sight.as_of),
+        scores=sight.l1,
+        notes=notes,
+        features=sight.bundle.features,
+        memory=sight.memory,
+        nonce=token(),
+        asset=profile.symbol(sight.instance.symbol).asset,
+    )
+
+
+def _deliberate(
+    context: DebateContext,
+    key: TickKey,
+    config: DebateSettings,
+    voices: Voices,
+    clock: Clock,
+    deadline: float,
+    *,
+    shadow: bool,
+) -> Deliberation:
+    submit = voices.submit
+    if submit is None:
+        raise ValueError("nobody is there to be asked")
+    purse = voices.account and voices.account.purse(
+        key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
+    )
+    paid = purse.submit if purse else submit
+    if purse and is_immediate(submit):
+        paid = immediate(partial(purse.submit))
+    spoken = agent_framework.deliberate(
+        context,
+        config,
+        paid,
+        monotonic=clock.monotonic,
+        deadline=deadline,
+        reserve=purse.reserve if purse else None,
+        agents=AGENTS,
+        fallback=chart_scorer.score_chart,
+        on_event=voices.about(key, shadow=shadow),
+    )
+    return purse.settled(spoken) if purse else spoken
+
+
+def _picture(
+    sight: Sight, profile: Profile, agents: AgentSettings, left: float, clock: Clock
+) -> tuple[bytes | None, tuple[str, ...]]:
+    """Return the chart for the roles that ask for one, and a flag when it could not be had."""
+    roles = (*(seat.role for seat in seated(agents, AGENTS)), SCORER)
+    if agents.picture == "off" or not any(role.picture for role in roles):
+        return None, ()
+    symbol, timeframe = sight.instance.symbol, sight.timeframe
+    try:
+        if agents.picture == "file":
+            found = chart_file.read_picture(
+                agents.picture_file,
+                symbol=symbol,
+                timeframe=timeframe,
+                close_time=sight.as_of,
+                now=clock.real_now(),
+            )
+            return found.data, (found.flag,) if found.flag else ()
+        drawn = chart_renderer.render(
+            sight.bars,
+            symbol=symbol,
+            timeframe=timeframe,
+            digits=profile.symbol(symbol).digits,
+            wait_s=max(0.0, left * PICTURE_SHARE),
+        )
+    except TimeoutError:
+        return None, ("picture:busy",)
+    except Exception:
+        log.exception("the chart of %s %s could not be drawn", symbol, timeframe)
+        return None, ("picture:error",)
+    return drawn, ()

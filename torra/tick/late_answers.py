@@ -1,0 +1,74 @@
+"""Answers that come after their tick was stored: recorded with what they cost, and never used.
+
+A call that a stage no longer waits for goes on until the tick's deadline. What it brings until the
+debate ends stands in the debate's own record as late; what it brings after that is added to the
+stored call here. Whatever fails is logged: nothing waits for these answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Final
+
+from agents.asking import Call, call_record
+from agents.contracts import Completion, Request, Submit
+from instance_database import TickKey
+from torra.errors import StoreUnavailable
+from torra.tick.keeper import Keeper
+
+log = logging.getLogger("torra")
+
+STORE_WAIT: Final = 1.0
+"""Seconds that a late answer waits for the database's lock."""
+
+
+class LateAnswers:
+    """The calls of one tick, watched beyond its end."""
+
+    def __init__(self, submit: Submit, monotonic: Callable[[], float]) -> None:
+        """Stand between the desk and `submit`."""
+        self._submit = submit
+        self._monotonic = monotonic
+        self._calls: list[Call] = []
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Send a request and keep an eye on it."""
+        call = Call(request, "", self._monotonic())
+        call.future = future = self._submit(request)
+        future.add_done_callback(lambda _: self._ended(call))
+        self._calls.append(call)
+        return future
+
+    def watch(self, database: Keeper, key: TickKey) -> None:
+        """Record, from now on, what comes for the calls of the tick, which is stored."""
+        for call in self._calls:
+            if call.future is not None:
+                call.future.add_done_callback(partial(self._came, database, key, call))
+
+    def _ended(self, call: Call) -> None:
+        call.ended = self._monotonic()
+
+    def _came(self, database: Keeper, key: TickKey, call: Call, future: Future[Completion]) -> None:
+        """Take an answer on the thread that brings it, which may not wait for a database."""
+        if future.cancelled() or future.exception(timeout=0) is not None:
+            return
+        took = (call.ended or self._monotonic()) - call.started
+        if took <= call.request.limit_s:
+            return  # it came in time, so the tick has it
+        call.completion = future.result(timeout=0)
+        threading.Thread(
+            target=self._record, args=(database, key, call), name="torra-late", daemon=True
+        ).start()
+
+    def _record(self, database: Keeper, key: TickKey, call: Call) -> None:
+        try:
+            with database.transaction(STORE_WAIT):
+                database.record_late(key, call_record(call, self._monotonic()))
+        except StoreUnavailable as error:
+            log.warning("a late answer of %s is not recorded: %s", key.text, error)
+        except Exception:
+            log.exception("a late answer of %s is not recorded", key.text)

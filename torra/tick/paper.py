@@ -1,0 +1,75 @@
+"""Between two ticks on paper: the bars that went by are lived through, and what happened is booked.
+
+`path` names the bars since the paper bridge's cursor, `advance` takes the instance's orders and its
+position through them and moves the cursor; it joins the tick's transaction. How a bar is read is
+torra.bridges.paper's, booking signal_bridge's. A store that fails raises what it raises, and then
+the cursor stays where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import signal_bridge
+from torra.bridges import paper
+from torra.bridges.guards import limits
+from torra.clock import duration
+from torra.config import Instance, Profile, SymbolSpec
+from torra.tick.bar_window import Window
+from torra.tick.keeper import Keeper
+
+
+def path(
+    instance: Instance, window: Window, cursor: datetime | None, as_of: datetime
+) -> list[paper.Bar]:
+    """Return the bars of the shortest timeframe that the paper bridge has not lived through."""
+    if cursor is None or cursor >= as_of - duration(instance.shortest):
+        return []
+    return window.path(instance.shortest, cursor, as_of)
+
+
+def advance(
+    instance: Instance,
+    profile: Profile,
+    database: Keeper,
+    bars: Sequence[paper.Bar],
+    cursor: datetime | None,
+    as_of: datetime,
+) -> None:
+    """Live through the bars; a bridge that never lived begins before the newest of them."""
+    if cursor is None:
+        database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
+        return
+    held = database.paper_position(instance.id)
+    spec = profile.symbol(instance.symbol)
+    result, reached = paper.advance_all(
+        [_order(row, profile, spec) for row in database.paper_orders(instance.id)],
+        paper.PaperPosition.of(held) if held else None,
+        bars,
+        cursor=cursor,
+        spread=spec.spread,
+        spec=spec,
+    )
+    for event in result.events:
+        signal_bridge.apply_event(database, event)
+    if reached is not None and reached > cursor:
+        database.set_paper_cursor(instance.id, reached)
+
+
+def _order(row: Mapping[str, Any], profile: Profile, spec: SymbolSpec) -> paper.PaperOrder:
+    """Return a stored signal as the paper bridge takes it, with the limits of its moment.
+
+    It fills at the next bar's open, not now, so the price may have gone as far as the collar lets.
+    """
+    known = {name: value for name, value in row.items() if name != "atr"}
+    if row["kind"] == "open" and row["atr"]:
+        allowed = limits(
+            row["atr"],
+            spec.digits,
+            spread_share=profile.gate.max_spread_atr,
+            deviation_share=profile.risk.price_collar_atr,
+        )
+        known |= allowed._asdict()
+    return paper.PaperOrder(**known)

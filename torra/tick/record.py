@@ -1,0 +1,326 @@
+"""What one tick saw and thought, and its journal: every number of it as plain JSON.
+
+The record is what the pages and `torra tick --json` show and what a later replay is compared with.
+It is built inside the tick's transaction from values that already exist; nothing is computed here
+but the hash of the bars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+import pandas as pd
+
+from agent_framework import Deliberation
+from agents.contracts import VECTORS
+from instance_database import Saved
+from scoring_rubric import RUBRIC_VERSION
+from torra.clock import iso, parse
+from torra.config import Instance, Profile
+from torra.evidence.feature_bundle import Bundle
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.scheduled_events import Event, EventView
+from torra.market.bar_view import BarView
+from torra.tick.late_answers import LateAnswers
+from torra.verdict.risk_engine import Action
+
+RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
+"""Libraries whose versions can change a score and are therefore stored with it."""
+
+CALL_TEXTS: Final = ("system", "user", "reply")
+"""Fields of a call that the `calls` table keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Everything that the tick saw: bars, L1, evidence and memory.
+
+    `now` is when, on the desk's clock; `before` how the instance stood (JournalStore.standing) and
+    the `path` of bars that its paper bridge then lived through.
+    """
+
+    instance: Instance
+    timeframe: str
+    bar_time: datetime
+    as_of: datetime
+    now: datetime
+    before: Mapping[str, Any]
+    view: BarView
+    row: Mapping[str, float]
+    ath: float
+    ath_score: float
+    memory: Mapping[str, Any]
+    bundle: Bundle
+    revision: int | None = None
+    news: NewsView | None = None
+    events: EventView | None = None
+
+    @property
+    def bars(self) -> pd.DataFrame:
+        """The bars as a frame."""
+        return self.view.frame
+
+    @property
+    def l1(self) -> Mapping[str, float]:
+        """The four deterministic scores."""
+        return self.bundle.scores
+
+    @property
+    def close(self) -> float:
+        """The close of the bar: the current price."""
+        return float(self.row["close"])
+
+    @property
+    def atr(self) -> float:
+        """ATR(14) of the deciding timeframe."""
+        return float(self.row["atr14"])
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The debate's record, the two blends that the brain needs, the chart that was shown.
+
+    `late` watches the calls that nobody waits for any more. `standing_in` is the record of a desk
+    that nobody asked; it counts in place of the real one while the agents only look on (shadow).
+    """
+
+    deliberation: Deliberation
+    gated: Mapping[str, Any]
+    ungated: Mapping[str, Any]
+    picture: bytes | None = None
+    late: LateAnswers | None = None
+    standing_in: Deliberation | None = None
+
+    @property
+    def counted(self) -> Deliberation:
+        """The deliberation that decides: what was said, or in shadow that nothing was."""
+        return self.standing_in or self.deliberation
+
+
+def build(
+    *,
+    sight: Sight,
+    thought: Thought,
+    saved: Saved,
+    action: Action,
+    signals: Sequence[Mapping[str, Any]],
+    profile: Profile,
+    provider: str,
+    desk: Mapping[str, Any],
+    elapsed_ms: float,
+) -> dict[str, Any]:
+    """Return the record of a finished tick.
+
+    `desk` is what the whole desk meant to the decision, and when that was: trading state, exposure.
+    """
+    return {
+        **_identity(sight),
+        **_scores(sight, thought),
+        **_brain(saved, profile),
+        **_gate(thought),
+        "action": action.name,
+        "reason": action.reason,
+        "denied": [str(reason) for reason in action.denied],
+        "signal": _opening(signals),
+        "signals": [dict(signal) for signal in signals],
+        "source_type": str(thought.deliberation.source_type),
+        "calls": len(thought.deliberation.calls),
+        "cost_usd": thought.deliberation.cost_usd,
+        "elapsed_ms": round(elapsed_ms, 3),
+        "provider": provider,
+        "picture": hashlib.sha256(thought.picture).hexdigest() if thought.picture else None,
+        "profile": profile.digest(),
+        "execution": profile.execution,
+        "now": iso(sight.now),
+        "before": dict(sight.before),
+        "desk": dict(desk),
+        "versions": versions(),
+        "bars": describe(sight.view, sight.revision),
+        "features": [
+            {"id": item.id, "value": item.value, "unit": item.unit}
+            for item in sight.bundle.features.values()
+        ],
+        "memory": dict(sight.memory),
+        "regime": {"name": sight.bundle.regime.name, "reads": dict(sight.bundle.regime.reads)},
+        "news": None if sight.news is None else told_news(sight.news),
+        "events": None if sight.events is None else told_events(sight.events),
+        "skipped": None,
+    }
+
+
+def spoken(deliberation: Deliberation) -> dict[str, Any]:
+    """Return a deliberation as the sentiment row keeps it: the texts of its calls stand apart."""
+    told = deliberation.as_json()
+    calls = [
+        {name: value for name, value in call.items() if name not in CALL_TEXTS}
+        for call in told["calls"]
+    ]
+    return {**told, "calls": calls}
+
+
+def told_news(view: NewsView) -> dict[str, Any]:
+    """Return what a tick knew of the news; the texts stand in the table news, by id."""
+    return {
+        "status": str(view.status),
+        "unique": view.unique,
+        "score": view.score,
+        "events": {name: list(pair) for name, pair in view.events.items()},
+        "items": [
+            {"id": found.item.id, "age_hours": found.age_hours, "weight": found.weight}
+            for found in view.items
+        ],
+        "fundamentals": dict(view.fundamentals),
+        "fundamentals_status": str(view.fundamentals_status),
+    }
+
+
+def news_then(told: Mapping[str, Any], items: Sequence[NewsItem]) -> NewsView:
+    """Return the view that a record tells of; `items` are those of its ids that are stored."""
+    known = {item.id: item for item in items}
+    return NewsView(
+        status=NewsStatus(told["status"]),
+        items=tuple(
+            Weighted(known[row["id"]], row["age_hours"], row["weight"])
+            for row in told["items"]
+            if row["id"] in known
+        ),
+        unique=told["unique"],
+        score=told["score"],
+        events={name: (pair[0], pair[1]) for name, pair in told["events"].items()},
+        fundamentals=told["fundamentals"],
+        fundamentals_status=NewsStatus(told["fundamentals_status"]),
+    )
+
+
+def told_events(view: EventView) -> dict[str, Any]:
+    """Return the scheduled events that a tick knew of."""
+    return {
+        "status": view.status,
+        "to_next": view.to_next,
+        "since_last": view.since_last,
+        "ahead": view.ahead,
+        "behind": view.behind,
+        "events": [{**asdict(event), "time": iso(event.time)} for event in view.events],
+    }
+
+
+def events_then(told: Mapping[str, Any]) -> EventView:
+    """Return the view that a record tells of."""
+    return EventView(
+        status=told["status"],
+        to_next=told["to_next"],
+        since_last=told["since_last"],
+        ahead=told.get("ahead"),
+        behind=told.get("behind"),
+        events=tuple(Event(**{**event, "time": parse(event["time"])}) for event in told["events"]),
+    )
+
+
+def _identity(sight: Sight) -> dict[str, Any]:
+    return {
+        "instance": sight.instance.id,
+        "symbol": sight.instance.symbol,
+        "timeframe": sight.timeframe,
+        "bar_time": iso(sight.bar_time),
+        "as_of": iso(sight.as_of),
+        "close": sight.close,
+        "atr": sight.atr,
+        "ath": sight.ath_score,
+        "ath_price": sight.ath,
+    }
+
+
+def _scores(sight: Sight, thought: Thought) -> dict[str, Any]:
+    explained = sight.bundle.explained
+    gated = {vector: thought.gated[vector]["score"] for vector in VECTORS}
+    ungated = {vector: thought.ungated[vector]["score"] for vector in VECTORS}
+    return {
+        "l1": dict(sight.l1),
+        "notes": dict(sight.bundle.notes),
+        "components": {
+            vector: [
+                {"name": part.name, "value": part.value, "weight": part.weight}
+                for part in explained[vector].components
+            ]
+            for vector in VECTORS
+        },
+        "agents": {vector: thought.deliberation.scores[vector]["score"] for vector in VECTORS},
+        "scores": dict(thought.gated),
+        "ungated": ungated,
+        "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
+        "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
+        "adjustments": dict(thought.deliberation.adjustments),
+    }
+
+
+def _brain(saved: Saved, profile: Profile) -> dict[str, Any]:
+    return {
+        "composite": saved.composite,
+        "consensus": saved.consensus,
+        "verdict": saved.verdict,
+        "l1_composite": saved.l1_composite,
+        "l1_consensus": saved.l1_consensus,
+        "l1_verdict": saved.l1_verdict,
+        "low_consensus": saved.low_consensus,
+        "high_consensus": saved.high_consensus,
+        "composites": dict(saved.composites),
+        "weights": profile.sentiment_weights.model_dump(),
+        "thresholds": profile.thresholds.model_dump(),
+    }
+
+
+def _gate(thought: Thought) -> dict[str, Any]:
+    ruling, rule = thought.counted.ruling, thought.counted.rule_ruling
+    return {
+        "gate": {
+            "multiplier": ruling.multiplier,
+            "veto": ruling.veto,
+            "reasons": list(ruling.reasons),
+            "rule": {
+                "multiplier": rule.multiplier,
+                "veto": rule.veto,
+                "reasons": list(rule.reasons),
+            },
+        }
+    }
+
+
+def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    for signal in sorted(signals, key=lambda item: item["kind"] != "open"):
+        return dict(signal)
+    return None
+
+
+def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
+    """Name a range of bars: first and last time, number, revision and a hash of every value."""
+    view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
+    digest = hashlib.sha256(view.times.tobytes())
+    digest.update(view.numbers.tobytes())
+    return {
+        "from": iso(view.first),
+        "to": iso(view.last),
+        "count": len(view),
+        "revision": revision,
+        "hash": digest.hexdigest()[:16],
+    }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of everything that can change a score."""
+    found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    found["rubric"] = RUBRIC_VERSION
+    for package in RECORDED_PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -1,0 +1,585 @@
+"""What a tick may spend: the ceiling over every sliding hour, held before a call, and the ladder.
+
+A `Purse` serves one tick. Before a stage, `reserve` books the worst case of every request that the
+stage may make, in one transaction: what counts in the sliding hour plus the stage must stay under
+the profile's ceiling, else nothing is booked and no call is made. `submit` refuses a request that
+has no reservation, or that is larger than it. Afterwards each row is settled at what its request
+did cost; a request that was not made gives its row back; one that was cancelled, timed out or may
+have been billed all the same stays at its worst case. Rows are settled in the transaction of the
+next stage and in `settled`; an answer that comes still later waits for the next transaction of its
+profile, because the thread that brings it serves every desk and may not wait for a database.
+
+Why no hour costs more than the ceiling. Let W be any hour, S the requests that spend money in it,
+and q the one of S that was reserved last, at time R; q spends after R, so W ends after R and begins
+after R - 1 h. Every other request p of S was reserved before R. If p was not settled by R, its row
+holds its worst case and counts until one hour after `until`, the last moment at which p can spend:
+the tick's deadline, at which every call is cancelled, and LINGER for a vendor that goes on for a
+while. If it was settled by R, its row holds what it did cost, `until` the moment of its answer.
+Both ways p spent no later than `until`, and in W, so `until` > R - 1 h: p counted at R, at no less
+than it did cost. Hence the cost of S is at most what counted at R with q, which was at most the
+ceiling. That holds through crashes (a row that nobody settles stays reserved) and profile edits
+(rows are kept by the profile's name; the ceiling is the one of the tick that reserves), and when
+the clock is set back (then `until` lies further ahead than it is). A clock that jumps ahead ends
+hours early; nothing here can know.
+
+An account may also have a sum that it never passes, `most`: then the same transaction counts every
+row that its name ever had, so it matters neither how the hour slides nor who else books meanwhile
+or booked before. A row counts from its booking on, at no less than it will cost.
+
+The actual cost stays under the worst case because tokens are no more than bytes and allowances
+(torra.providers.prices). Should a vendor report more, that is booked and flagged.
+
+When the ledger cannot be written, no call is made: `reserve` raises, and the desk takes that for a
+refusal. Whoever costs nothing (rules, recorded, a local server) never touches the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agents.asking import MOST_TOKENS, REQUESTS_PER_AGENT
+from agents.contracts import (
+    SCORE_DECIMALS,
+    CallBound,
+    Completion,
+    ModelUnavailable,
+    Request,
+    SourceType,
+    Submit,
+)
+from agents.deliberation import Deliberation
+from agents.registry import SCORER, Agent, seated
+from instance_database import Database, TickKey
+from torra.errors import StoreUnavailable
+from torra.failpoints import reach
+from torra.providers.prices import PriceList
+from torra.store.ledger import Booking, Settlement
+
+log = logging.getLogger("torra")
+
+HOUR: Final = timedelta(hours=1)
+"""The window over which the ceiling holds."""
+
+EVER: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Before any call."""
+
+LINGER: Final = timedelta(seconds=60)
+"""How long after a tick's deadline a vendor may go on with a call that was cancelled."""
+
+RESERVE_SHARE: Final = 0.3
+"""Share of the time left to the deadline that a stage waits for the database's lock before it goes
+without calls: many instances that are due together write one after the other.
+"""
+
+LEAST_WAIT: Final = 0.05
+RUNG_WAIT: Final = 0.3
+SETTLE_WAIT: Final = 1.0
+"""Seconds that a write waits which nothing depends on: what is not settled stays at its worst."""
+
+HYSTERESIS: Final = 2.0
+"""A profile climbs to a rung when what is left of the hour is this many times its worst case, or
+halfway from it to the ceiling where that is less.
+"""
+
+CUSTOM: Final = "custom"
+"""Name of the highest rung of a profile that names its agents itself."""
+
+UNASKED: Final = SourceType.L1_ONLY.value
+"""Name of the lowest rung: nobody is asked."""
+
+ROUNDING: Final = 1e-9
+"""A cost above its reservation by less than this is no more than rounding, USD."""
+
+Local = Callable[[str], bool]
+"""Tells of a vendor whether its address is a server of one's own, which costs nothing."""
+
+Slot = tuple[str, int, int]
+"""Which request of a tick: role, round, attempt."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """A request that may be made. `ended` is set once nothing more can become of it."""
+
+    slot: Slot
+    bound: CallBound
+    booking: Booking
+    id: int = 0
+    sent: bool = False
+    ended: bool = False
+    written: bool = False
+    future: Future[Completion] | None = None
+    paid: Settlement | None = None
+
+    @property
+    def usd(self) -> float:
+        """What counts for it: what it did cost, or its worst case while nobody knows."""
+        return self.booking.usd if self.paid is None else self.paid.usd
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether a vendor reported more than was thought possible."""
+        return self.usd > self.booking.usd + ROUNDING
+
+
+class LateRows:
+    """Rows of one profile whose answers came after their tick and are not written yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: list[_Row] = []
+
+    def add(self, row: _Row) -> None:
+        """Keep a row for the next transaction."""
+        with self._lock:
+            self._rows.append(row)
+
+    def all(self) -> list[_Row]:
+        """Return what is waiting."""
+        with self._lock:
+            return list(self._rows)
+
+    def remove(self, rows: Sequence[_Row]) -> None:
+        """Let go of what is written."""
+        gone = {id(row) for row in rows}
+        with self._lock:
+            self._rows = [row for row in self._rows if id(row) not in gone]
+
+
+class Purse:
+    """What one tick may spend. Any thread may use it."""
+
+    def __init__(
+        self,
+        database: Database,
+        prices: PriceList,
+        settings: AgentSettings,
+        profile_name: str,
+        key: TickKey,
+        submit: Submit,
+        *,
+        local: Local,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        deadline: float,
+        late: LateRows | None = None,
+        most: float | None = None,
+    ) -> None:
+        """Open the purse of a tick; `now` is real time, `deadline` a moment of `monotonic`.
+
+        `late` is what all purses of a profile share: rows whose answers came after their tick.
+        `most` is what all that was ever booked for the profile may come to, in USD.
+        """
+        self._database = database
+        self._prices = prices
+        self._settings = settings
+        self._profile = profile_name
+        self._key = key
+        self._submit = submit
+        self._local = local
+        self._now = now
+        self._monotonic = monotonic
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._late = LateRows() if late is None else late
+        self._most = math.inf if most is None else most
+        self._rows: dict[Slot, _Row] = {}
+        self._closed = False
+
+    def reserve(self, stage: str, bounds: Sequence[CallBound]) -> bool:
+        """Book the worst case of a stage, or refuse it; raises StoreUnavailable when it cannot."""
+        rows = [
+            row
+            for bound in bounds
+            for row in _possible(stage, bound, self._prices, self._settings, self._local)
+        ]
+        former = self._finished()
+        paid = [row for row in rows if row.booking.usd > 0]
+        if paid and not self._book(paid, former):
+            return False
+        reach("reserved")
+        with self._lock:
+            self._rows |= {row.slot: row for row in rows}
+        return True
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Send a request that has a reservation; raises ModelUnavailable("budget") otherwise."""
+        slot = (request.role.id, request.round, request.attempt)
+        with self._lock:
+            row = self._rows.get(slot)
+            if row is None or row.sent or row.ended or not _fits(request, row):
+                raise ModelUnavailable(
+                    "budget", "no reservation covers the request", again=None, billed=False
+                )
+            row.sent = True
+        if not row.booking.usd:
+            return self._submit(request)
+        try:
+            future = self._submit(request)
+        except BaseException as error:
+            self._end(row, self._failed(error))
+            raise
+        row.future = future
+        reach("asked")
+        future.add_done_callback(partial(self._answered, row))
+        return future
+
+    def settled(self, deliberation: Deliberation) -> Deliberation:
+        """Close the purse after a deliberation; return it with what its calls count for in USD.
+
+        Calls that are still under way keep their reservation until their answer comes, if it does.
+        """
+        rows = self._finished(last=True)
+        booked = {row.slot: row for row in self._rows.values() if row.id}
+        if not booked:
+            return deliberation
+        flags = [f"cost_above_reservation:{row.slot[0]}" for row in rows if row.exceeds]
+        try:
+            left = self._deadline - self._monotonic()
+            self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
+        except Exception:
+            log.exception("ledger: %s stays at its worst case", self._key.text)
+            flags.append("ledger_unsettled")
+        reach("settled")
+        calls = tuple(
+            replace(call, cost_usd=booked[slot].usd) if slot in booked else call
+            for call in deliberation.calls
+            for slot in [(call.role_id, call.round, call.attempt)]
+        )
+        return replace(
+            deliberation,
+            calls=calls,
+            flags=(*deliberation.flags, *dict.fromkeys(flags)),
+            cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        )
+
+    # --- booking --------------------------------------------------------------------------------
+
+    def _book(self, rows: list[_Row], former: list[_Row]) -> bool:
+        """Write what became of the former rows and, if they fit, the new ones: one transaction."""
+        left = max(0.0, self._deadline - self._monotonic())
+        late = self._late.all()
+        total = math.fsum(row.booking.usd for row in rows)
+        with self._database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
+            self._enter([*former, *late])
+            now = self._now()
+            granted = self._affords(total, now)
+            if granted:
+                ids = self._database.book(
+                    self._profile,
+                    self._key.text,
+                    [row.booking for row in rows],
+                    at=now,
+                    until=now + timedelta(seconds=left) + LINGER,
+                )
+        self._written([*former, *late])
+        if granted:
+            for row, row_id in zip(rows, ids, strict=True):
+                row.id = row_id
+        return granted
+
+    def _affords(self, usd: float, now: datetime) -> bool:
+        """Tell whether so much more stays under the ceiling of the hour, and under the sum."""
+        spent = self._database.spent(self._profile, now - HOUR)
+        if spent + usd > self._settings.max_api_cost_per_hour:
+            return False
+        ever = 0.0 if self._most == math.inf else self._database.spent(self._profile, EVER)
+        return ever + usd <= self._most
+
+    def _finished(self, *, last: bool = False) -> list[_Row]:
+        """Return the booked rows whose end is not written yet; give up those never sent.
+
+        Stages do not overlap, so a row that was not sent by the next one will not be, and `submit`
+        refuses it from here on. `last` closes the purse and returns those under way too.
+        """
+        rows = list(self._rows.values())
+        for row in rows:
+            if row.future is not None and row.future.done():
+                self._end(row, self._outcome(row, row.future))  # its callback may not have run yet
+        with self._lock:
+            self._closed = self._closed or last
+            for row in rows:
+                row.ended = row.ended or not row.sent
+            return [row for row in rows if row.id and not row.written and (row.ended or last)]
+
+    def _write(self, rows: Sequence[_Row], wait: float) -> None:
+        rows = [*rows, *self._late.all()]
+        if not rows:
+            return
+        with self._database.transaction(wait):
+            self._enter(rows)
+        self._written(rows)
+
+    def _written(self, rows: Sequence[_Row]) -> None:
+        for row in rows:
+            row.written = True
+        self._late.remove(rows)
+
+    def _enter(self, rows: Sequence[_Row]) -> None:
+        for row in rows:
+            if not row.sent:
+                self._database.release(row.id)
+            elif row.paid is None:
+                self._database.keep(row.id)
+            else:
+                self._database.settle(row.id, row.paid)
+
+    # --- what became of a request ---------------------------------------------------------------
+
+    def _answered(self, row: _Row, future: Future[Completion]) -> None:
+        """Note the end of a call, on the thread that brings it; a late one is written later."""
+        try:
+            late = self._end(row, self._outcome(row, future))
+            if late and row.paid is not None:
+                self._late.add(row)
+        except Exception:
+            log.exception("ledger: a late answer of %s stays at its worst case", self._key.text)
+
+    def _end(self, row: _Row, paid: Settlement | None) -> bool:
+        """Note what a call did cost, once; return whether that came after the purse was closed."""
+        with self._lock:
+            if row.ended:
+                return False
+            row.ended, row.paid = True, paid
+            closed = self._closed
+        if row.exceeds:
+            log.warning(
+                "%s reported %.6f USD for a call of %s, above the %.6f reserved",
+                row.booking.provider, row.usd, row.slot[0], row.booking.usd,
+            )  # fmt: skip
+        return closed
+
+    def _outcome(self, row: _Row, future: Future[Completion]) -> Settlement | None:
+        """Return what an ended call did cost; None when nobody knows."""
+        if future.cancelled():
+            return None
+        error = future.exception(timeout=0)
+        if error is not None:
+            return self._failed(error)
+        return self._paid(row, future.result(timeout=0))
+
+    def _failed(self, error: BaseException) -> Settlement | None:
+        free = isinstance(error, ModelUnavailable) and not error.billed
+        return Settlement(0.0, self._now()) if free else None
+
+    def _paid(self, row: _Row, completion: object) -> Settlement | None:
+        if not isinstance(completion, Completion):
+            return None
+        usd, vendor = completion.cost_usd, completion.provider
+        known = isinstance(usd, float | int) and math.isfinite(usd) and usd >= 0
+        free = usd == 0 and vendor in VENDORS and self._local(vendor)
+        if not known or (usd == 0 and not free):
+            return None  # an answer without usage
+        booked = row.booking
+        turned = vendor in VENDORS and vendor != booked.provider
+        return Settlement(
+            float(usd),
+            self._now(),
+            input_tokens=_count(completion.input_tokens),
+            output_tokens=_count(completion.output_tokens),
+            cached_tokens=_count(completion.cached_tokens),
+            route=(vendor, completion.model) if turned else None,
+        )
+
+
+# --- the ladder -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """What a tick is run with: the settings of its rung, and whether anybody is asked at all."""
+
+    settings: AgentSettings
+    name: str
+    asked: bool
+
+
+def rung(
+    database: Database,
+    prices: PriceList,
+    settings: AgentSettings,
+    profile_name: str,
+    now: datetime,
+    *,
+    local: Local,
+    agents: Mapping[str, Agent] | None = None,
+) -> Rung:
+    """Return the rung of the ladder on which a profile's next tick runs, and keep it.
+
+    The rungs are the configured desk, the budget desk below a full one, and nobody. A profile steps
+    down at once to the highest rung whose worst case fits under what is left of the sliding hour.
+    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Without
+    the database nobody is asked. Raises ValueError for a desk that cannot be seated.
+    """
+    rungs = _ladder(settings)
+    costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
+    if not costs[0]:
+        return rungs[0]
+    try:
+        held = database.rung(profile_name)
+        spent = database.spent(profile_name, now - HOUR)
+        chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
+        if rungs[chosen].name != (held or rungs[0].name):
+            with database.transaction(RUNG_WAIT):
+                database.set_rung(profile_name, rungs[chosen].name)
+    except StoreUnavailable:
+        log.exception("ledger: nobody is asked for profile %s", profile_name)
+        return rungs[-1]
+    return rungs[chosen]
+
+
+def tick_worst_case(
+    prices: PriceList,
+    settings: AgentSettings,
+    local: Local,
+    agents: Mapping[str, Agent] | None = None,
+) -> float:
+    """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
+    totals = {"analyst": 0.0, "researcher": 0.0, "gate": 0.0, "scorer": 0.0}
+    for role in (*(seat.role for seat in seated(settings, agents)), SCORER):
+        bound = CallBound(
+            role_id=role.id,
+            model=settings.model(role.id, role.tier),
+            prompt_bytes=MAX_PROMPT_BYTES,
+            output_tokens=OUTPUT_TOKENS[role.tier],
+            requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+            picture=role.picture and settings.picture != "off",
+            tier=role.tier,
+        )
+        rounds = settings.debate_rounds if role.kind == "researcher" else 1
+        totals[role.kind] += rounds * bound.requests * worst_case(prices, settings, local, bound)
+    last = max(totals["gate"], totals["scorer"])  # the gate and the fallback exclude each other
+    return totals["analyst"] + totals["researcher"] + last
+
+
+def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
+    """Return the most that one request within a bound can cost, whichever vendor answers it."""
+    first = route(bound.model, settings.provider)
+    spare = settings.fallback(bound.tier) if first[0] in VENDORS else None
+    return max(
+        prices.worst_case(
+            vendor,
+            model,
+            prompt_bytes=bound.prompt_bytes,
+            output_tokens=bound.output_tokens,
+            picture=bound.picture,
+            local=local(vendor) if vendor in VENDORS else True,
+        )
+        for vendor, model in (first, *([spare] if spare else []))
+    )
+
+
+def _ladder(settings: AgentSettings) -> list[Rung]:
+    name = CUSTOM if settings.active_agents else settings.mode
+    rungs = [Rung(settings, name, asked=True)]
+    if name == "full":
+        rungs.append(Rung(settings.model_copy(update={"mode": "budget"}), "budget", asked=True))
+    return [*rungs, Rung(settings, UNASKED, asked=False)]
+
+
+def _choose(
+    costs: Sequence[float], rungs: Sequence[Rung], held: str | None, spent: float, ceiling: float
+) -> int:
+    """Return the number of the rung to run on, 0 the highest; `costs` are the worst cases."""
+    names = [each.name for each in rungs]
+    stood = names.index(held) if held in names else 0
+    left = ceiling - spent
+    highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
+    if highest >= stood:
+        return highest
+    climbed = next(
+        (at for at, cost in enumerate(costs) if _ample(cost, ceiling, spent) <= left), stood
+    )
+    return min(stood, climbed)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the ticks of one profile share: the ledger, the prices and the ladder.
+
+    `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.
+    """
+
+    database: Database
+    prices: PriceList
+    profile: str
+    local: Local
+    now: Callable[[], datetime]
+    late: LateRows = field(default_factory=LateRows)
+    most: float | None = None
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        """Return what the next tick is run with (see `rung`)."""
+        return rung(
+            self.database, self.prices, settings, self.profile, self.now(),
+            local=self.local, agents=agents,
+        )  # fmt: skip
+
+    def purse(
+        self,
+        key: TickKey,
+        settings: AgentSettings,
+        submit: Submit,
+        *,
+        monotonic: Callable[[], float],
+        deadline: float,
+    ) -> Purse:
+        """Open the purse of a tick."""
+        return Purse(
+            self.database, self.prices, settings, self.profile, key, submit,
+            local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
+            late=self.late, most=self.most,
+        )  # fmt: skip
+
+
+def _ample(cost: float, ceiling: float, spent: float) -> float:
+    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
+    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def _possible(
+    stage: str, bound: CallBound, prices: PriceList, settings: AgentSettings, local: Local
+) -> list[_Row]:
+    vendor, model = route(bound.model, settings.provider)
+    usd = worst_case(prices, settings, local, bound)
+    return [
+        _Row(
+            (bound.role_id, bound.round, attempt),
+            bound,
+            Booking(stage, bound.role_id, bound.round, attempt, vendor, model, usd),
+        )
+        for attempt in range(1, bound.requests + 1)
+    ]
+
+
+def _fits(request: Request, row: _Row) -> bool:
+    """Tell whether a request stays within its reservation; what costs nothing may be any length."""
+    bound = row.bound
+    return (
+        request.model == bound.model
+        and request.max_output_tokens <= bound.output_tokens
+        and (request.picture is None or bound.picture)
+        and (not row.booking.usd or _bytes(request) <= bound.prompt_bytes)
+    )
+
+
+def _bytes(request: Request) -> int:
+    return sum(
+        len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
+    )
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0

@@ -1,0 +1,351 @@
+"""The courier walks between the outbox and the bridges, a few times a second, for a whole desk.
+
+Each turn it looks at the kill switch, books what the bridges report, compares books, sends what may
+be sent and lets proposals expire. Ticks send for themselves too; whoever comes first does it, under
+one lock for each bridge. Bridges are opened anew whenever the desk sets to work, so that they know
+what another desk has done meanwhile, and are let go when it stands by; without the lease nothing is
+touched. A bridge whose books were not compared since then is sent nothing: start-up is recovery.
+Nothing that fails here ends the courier: it is logged, the signal
+waits, the next turn tries again. A database that is broken halts the desk.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+import signal_bridge
+from instance_database import Database
+from torra.bridges.guards import limits
+from torra.bridges.protocol import QUOTE_SECONDS, Bridge, Health, Order
+from torra.clock import Clock, parse
+from torra.config import Instance, Profile
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.trading import settlement
+from torra.trading.kill_switch import KillSwitch
+from torra.trading.reconciliation import SETTLE_SECONDS
+from torra.verdict.risk_engine import DenyReason
+
+TURN_SECONDS: Final = 0.25
+"""Real seconds between two turns: the Expert Advisor looks as often."""
+
+RECONCILE_SECONDS: Final = 60.0
+"""Real seconds between two comparisons of the books, when nothing happens."""
+
+BOOKS_AGE: Final = timedelta(seconds=30)
+"""Older books, or books from the future, are no comparison."""
+
+SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
+"""Real seconds after a report until the books must show what it told."""
+
+REST_SECONDS: Final = 2.0
+"""Real seconds that a desk which stands by leaves the turn that is under way."""
+
+BEAT_SECONDS: Final = 1.0
+"""Real seconds between two signs of life towards a bridge."""
+
+NOTE_SECONDS: Final = 60.0
+"""Real seconds after which an unchanged bridge is noted in the database again."""
+
+ROWS: Final = 1000
+"""Waiting signals that one turn looks at; an instance has two at most."""
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """An instance as the courier knows it; `channel` is None for the paper bridge."""
+
+    instance: Instance
+    profile: Profile
+    channel: str | None
+
+
+@dataclass(slots=True)
+class _Line:
+    """One bridge with what the courier remembers of it (monotonic seconds)."""
+
+    bridge: Bridge
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    reconciled: float = -math.inf
+    soon: float = math.inf
+    compared_at: datetime | None = None
+    beaten: float = -math.inf
+    noted: float = -math.inf
+    told: tuple[str, str] = ("", "")
+
+    @property
+    def ready(self) -> bool:
+        """Whether its books were compared since the desk began."""
+        return self.reconciled > -math.inf
+
+
+class Courier:
+    """Everything of a desk that goes to a market or comes from it."""
+
+    def __init__(
+        self,
+        database: Database,
+        addressees: Sequence[Addressee],
+        open_bridges: Callable[[], Mapping[str, Bridge]],
+        kill_switch: KillSwitch,
+        clock: Callable[[], Clock],
+        ours: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._database = database
+        self._addressees = {item.instance.id: item for item in addressees}
+        self._open_bridges = open_bridges
+        self._lines: dict[str, _Line] = {}
+        self._ours = ours
+        self._kill_switch = kill_switch
+        self._clock = clock
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def adopt(self, instance: str, profile: Profile) -> None:
+        """Send what comes from an instance by another profile from now on."""
+        known = replace(self._addressees[instance], profile=profile)
+        self._addressees = {**self._addressees, instance: known}
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the bridges and walk from now on. Raises ConfigError when one cannot be opened."""
+        self.rest()
+        self.open()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(
+            target=self._walk, args=(self._ended,), name="courier", daemon=True
+        )
+        self._thread.start()
+
+    def open(self) -> None:
+        """Open the bridges; each one's books are compared before it is sent anything."""
+        self._lines = {name: _Line(bridge) for name, bridge in self._open_bridges().items()}
+
+    def rest(self) -> None:
+        """Stop walking and let the bridges go: another desk holds the lease, or this one closes."""
+        self._ended.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=REST_SECONDS)
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            line.bridge.close()
+
+    def close(self) -> None:
+        """End as `rest` does."""
+        self.rest()
+
+    def _walk(self, ended: threading.Event) -> None:
+        while not ended.wait(TURN_SECONDS):
+            self.turn()
+
+    # --- a turn -----------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Do everything once; never raises. Without the lease it does nothing."""
+        self._try("the turn", self._turn)
+
+    def _turn(self) -> None:
+        if not self._ours():
+            return
+        self._try("kill switch", self._kill_switch.keep)
+        for name, line in list(self._lines.items()):
+            self._try(f"bridge {name}", partial(self._visit, name, line))
+        self._try("paper", self._paper)
+        self._try("proposals", self._expire)
+
+    def send(self, instance: str) -> None:
+        """Send what an instance has to send now; its tick calls this. May raise."""
+        line = self._line(instance)
+        if line is not None and self._ours():
+            with line.lock:
+                self._send(line, instance)
+
+    def settle(self, instance: str) -> None:
+        """Book what has been reported for an instance; its tick calls this. May raise."""
+        line = self._line(instance)
+        if line is not None and self._ours():
+            with line.lock:
+                self._take(line)
+
+    def _line(self, instance: str) -> _Line | None:
+        return self._lines.get(self._addressees[instance].channel or "")
+
+    def figures(self, instance: str) -> dict[str, Any]:
+        """Return what the broker says of account and symbol now; what is not known is left out."""
+        item, line = self._addressees[instance], self._line(instance)
+        if line is None:
+            return {}
+        bridge, now = line.bridge, self._clock().real_now()
+        health = bridge.health()
+        told: dict[str, Any] = {"clock_ok": health.clocks_agree}
+        for name in ("free_margin", "leverage"):
+            value = health.facts.get(name)
+            if isinstance(value, int | float) and value > 0:
+                told[name] = float(value)
+        terms = bridge.terms().get(item.instance.broker_name)
+        if terms is None:
+            return told
+        told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
+        if terms.quote is not None and abs((now - terms.quote.at).total_seconds()) <= QUOTE_SECONDS:
+            told["last_price"] = terms.quote.bid
+            told["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
+        return told
+
+    def _try(self, what: str, step: Callable[[], Any]) -> None:
+        try:
+            step()
+        except StoreBroken as error:
+            self._kill_switch.fault(f"store: {error}")
+        except StoreUnavailable as error:
+            log.warning("%s: %s", what, error)
+        except Exception:
+            log.exception("%s: the next turn tries again", what)
+
+    def _visit(self, name: str, line: _Line) -> None:
+        with line.lock:
+            taken = self._take(line)
+            now = self._clock().monotonic()
+            if taken:
+                line.soon = min(line.soon, now + SHOWN_SECONDS)
+            if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
+                first, line.soon = not line.ready, math.inf
+                self._compare(line, name)
+                if first and line.ready:  # what an earlier desk was told may not show yet
+                    line.soon = now + SHOWN_SECONDS
+            for item in self._on(name):
+                self._try(item.instance.id, partial(self._send, line, item.instance.id))
+            self._note(line, now)
+            if now - line.beaten >= BEAT_SECONDS:
+                line.bridge.heartbeat(self._database.trading_state())
+                line.beaten = now
+
+    def _take(self, line: _Line) -> bool:
+        return bool(signal_bridge.take_reports(self._database, line.bridge))
+
+    def _compare(self, line: _Line, name: str) -> None:
+        books = line.bridge.books()
+        now = self._clock().real_now()
+        if books is None or abs(now - books.at) > BOOKS_AGE:
+            return
+        settlement.settle(
+            self._database,
+            {item.instance.id: item.instance.magic for item in self._on(name)},
+            books,
+            now=now,
+        )
+        line.reconciled, line.compared_at = self._clock().monotonic(), now
+
+    def _send(self, line: _Line, instance: str) -> None:
+        signal_bridge.send_pending(
+            self._database,
+            line.bridge,
+            self._order,
+            now=self._clock().now,
+            stopped=self._stopped,
+            ours=self._ours,
+            health=partial(_health, line),
+            instance=instance,
+        )
+
+    def _stopped(self, kind: str) -> DenyReason | None:
+        """Return why no signal of a kind may go out now."""
+        if self._kill_switch.engaged():
+            return DenyReason.TRADING_HALTED
+        reducing = kind == "open" and self._database.trading_state() != "ACTIVE"
+        return DenyReason.TRADING_REDUCING if reducing else None
+
+    def _note(self, line: _Line, now: float) -> None:
+        health = _health(line)
+        told = (str(health.deny or ""), health.detail if health.deny else "")
+        if told == line.told and now - line.noted < NOTE_SECONDS:
+            return
+        line.told, line.noted = told, now
+        self._database.note_bridge(
+            line.bridge.name,
+            deny=told[0],
+            detail=health.detail,
+            facts=health.facts,
+            reconciled_at=line.compared_at,
+        )
+
+    def _paper(self) -> None:
+        halted = bool(self._kill_switch.engaged())
+        reducing = self._database.trading_state() != "ACTIVE"
+        stopped = halted or reducing
+        states = ("PENDING", "PUBLISHED", "WAITING") if stopped else ("PENDING",)
+        waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
+        for item in self._on(None):
+            if item.instance.id in waiting:
+                signal_bridge.publish_pending(
+                    self._database,
+                    now=self._clock().now(),
+                    halted=halted,
+                    reducing=reducing,
+                    instance=item.instance.id,
+                )
+
+    def _expire(self) -> None:
+        self._database.expire_proposals(self._clock().now(), DenyReason.SIGNAL_EXPIRED.value)
+
+    def _on(self, channel: str | None) -> list[Addressee]:
+        return [item for item in self._addressees.values() if item.channel == channel]
+
+    def _order(self, row: Mapping[str, Any]) -> Order:
+        item = self._addressees[row["instance"]]
+        opening = self._database.signal(row["closes"]) if row["kind"] == "close" else None
+        return order_of(row, item.instance, item.profile, (opening or {}).get("ticket") or "")
+
+
+def _health(line: _Line) -> Health:
+    """Return how a bridge is; before its books were compared it is not well."""
+    found = line.bridge.health()
+    if line.ready or not found.ok:
+        return found
+    told = "its positions and deals were not compared yet: it has not told them"
+    return Health(DenyReason.BRIDGE_DEAD, told, found.facts)
+
+
+def order_of(
+    row: Mapping[str, Any], instance: Instance, profile: Profile, ticket: str = ""
+) -> Order:
+    """Return a signal as a bridge sends it; `ticket` is the position's that a close ends."""
+    spec = profile.symbol(instance.symbol)
+    allowed = limits(
+        row["atr"] or 0.0,
+        spec.digits,
+        spread_share=profile.gate.max_spread_atr,
+        deviation_share=profile.risk.max_deviation_atr,
+    )
+    return Order(
+        sid=row["sid"],
+        seq=row["seq"],
+        kind=row["kind"],
+        instance=instance.id,
+        symbol=instance.symbol,
+        broker_symbol=instance.broker_name,
+        timeframe=row["timeframe"],
+        bar_time=parse(row["bar_time"]),
+        side=row["side"],
+        lots=row["lots"],
+        entry=row["entry"] or 0.0,
+        stop=row["stop"] or 0.0,
+        target=row["target"] or 0.0,
+        created=parse(row["decided_at"]),
+        expires=parse(row["expires"]),
+        magic=instance.magic,
+        max_spread_pts=allowed.max_spread_pts,
+        max_dev_pts=allowed.max_dev_pts,
+        digits=spec.digits,
+        closes=row["closes"] or "" if row["kind"] == "close" else "",
+        ticket=ticket,
+    )

@@ -1,0 +1,238 @@
+"""The kill switch: one answer to "may anything go out now", asked right before it does.
+
+Trading is halted when the database says so, when a file named HALT lies in the control folder of
+the desk's home or of a channel, or when this process has met a fault that leaves it in doubt (a
+disk that is full). Whichever comes first, the others follow: a file is noted in the database, and a
+halt in the database is put down as files, which the other side obeys by itself. A halt works before
+it can be written down anywhere, and in the desk's own process it holds even where nothing can be.
+Nothing here lets trading go on but `resume`, which a person calls: its part in the database and the
+files go together or not at all, and a halt that comes after it stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from instance_database import Database
+from torra.bridges.torra.bridge import folder_of
+from torra.clock import System
+from torra.config import DeskSettings
+from torra.errors import StoreUnavailable, TorraError
+from torra.time_limit import of_folder
+
+T = TypeVar("T")
+
+HALT: Final = Path("control") / "HALT"
+"""The file, below the home of the desk as below the folder of a channel."""
+
+FILE_OF: Final = "the file HALT of"
+"""How the reason of a halt begins that came from a file."""
+
+LIES: Final = "is there"
+"""How it goes on."""
+
+STATE_FOLDER: Final = "channels"
+"""Below the home: what this side keeps of a channel whose folder is not ours."""
+
+RESUME_TRIES: Final = 5
+RESUME_SECONDS: Final = 0.5
+"""How often, and after how many seconds each, resuming makes sure that it has held."""
+
+REAL_SLEEP: Final = System().sleep
+
+log = logging.getLogger("torra")
+
+
+def state_folder(home: Path, channel: str) -> Path:
+    """Return where this side keeps what it must remember of a channel."""
+    return home / STATE_FOLDER / channel
+
+
+def halt_files(home: Path, settings: DeskSettings) -> dict[str, Path]:
+    """Return the kill switch of the desk and of every channel that it sends to, by name."""
+    files = {"desk": home / HALT}
+    for item in settings.instances:
+        if item.bridge == "torra_files":
+            files[item.channel] = folder_of(item.channel, settings.channels[item.channel]) / HALT
+        elif item.bridge != "paper":
+            files[item.channel] = state_folder(home, item.channel) / HALT
+    return files
+
+
+class KillSwitch:
+    """The halt of one desk. Any thread may ask."""
+
+    def __init__(self, files: Mapping[str, Path], database: Database) -> None:
+        self._files = files
+        self._database = database
+        self._fault = ""
+
+    def engaged(self) -> str:
+        """Return why nothing may go out, "" when it may. A database that fails is a reason."""
+        if reason := self._fault or self._found():
+            return reason
+        try:
+            halted = self._database.trading_state() == "HALTED"
+        except StoreUnavailable as error:
+            return f"store: {error}"
+        return "halted" if halted else ""
+
+    def fault(self, reason: str) -> None:
+        """Halt at once, in this process first; the database and the files follow as they can."""
+        if not self._fault:
+            log.error("trading is halted: %s", reason)
+        self._fault = self._fault or reason
+        self.keep()
+
+    def hold(self, reason: str) -> None:
+        """Halt this process, whatever disk and database do; `keep` writes it down as it can."""
+        self._fault = reason
+
+    def halt(self, reason: str) -> list[str]:
+        """Halt as a person wants it, wherever that can be written; return what could not be."""
+        self.hold(reason)
+        failed = put_down(self._files, reason)
+        try:
+            self._database.halt(reason)
+            self._fault = ""
+        except TorraError as error:
+            failed.append(str(error))
+        return failed
+
+    def standing(self) -> list[str]:
+        """Return in words what halts trading outside of this process's memory."""
+        told = files_down(self._files)
+        with suppress(TorraError):
+            if self._database.trading_state() == "HALTED":
+                told.append("the database says HALTED")
+        return told
+
+    def keep(self) -> None:
+        """Bring database and files into line: one that is halted halts the others. Never raises."""
+        reason = self._fault or self._found()
+        try:
+            if reason:
+                self._database.halt(reason)
+                self._fault = ""  # the database has it now, and it outlives this process
+            elif self._database.trading_state() == "HALTED":
+                reason = str(self._database.trading_states(1)[0]["reason"])
+        except StoreUnavailable as error:
+            log.error("kill switch: %s", error)
+        if reason:
+            for name, failure in _put_down_all(self._files, reason).items():
+                log.error("kill switch of %s: %s", name, failure)
+
+    def resume(
+        self,
+        reason: str,
+        sleep: Callable[[float], None] = REAL_SLEEP,
+        record: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Let trading go on, as a person wants it; raises OSError when a file cannot go.
+
+        A desk at work may just then put a file down for the halt that ends here, so this looks
+        again for as long as such a desk takes for two turns. Another halt that comes meanwhile
+        stands and is an OSError too. `record` is called in each transaction that lets trading go
+        on, after its changes.
+        """
+        for turn in range(RESUME_TRIES):
+            try:
+                if turn and (anew := self._anew()):
+                    raise OSError(0, f"halted anew: {anew}", "HALT")
+                self._go_on(reason, record, first=not turn)
+            except StoreUnavailable as error:
+                if not turn:
+                    raise
+                raise OSError(0, f"whether it holds is not known: {error}", "HALT") from error
+            sleep(RESUME_SECONDS)
+            if not self.engaged():
+                return
+        raise OSError(0, "something halts the desk again at once", "HALT")
+
+    def _go_on(self, reason: str, record: Callable[[], object], *, first: bool) -> None:
+        """End the halt everywhere, or nowhere when a part of it cannot end."""
+        fault = self._fault
+        with self._database.transaction():
+            if first or self._database.trading_state() != "ACTIVE":
+                self._database.set_trading_state("ACTIVE", reason)
+                self._database.end_alarms()
+                record()
+            for path in self._files.values():  # last: who waits for the lock takes none away
+                _reach(self._files, path, partial(path.unlink, missing_ok=True))
+        if self._fault == fault:
+            self._fault = ""
+
+    def _anew(self) -> str:
+        """Return the reason of a halt since the resume that is no echo of the one before it."""
+        if self._fault or self._database.trading_state() != "HALTED":
+            return self._fault
+        reason = str(self._database.trading_states(1)[0]["reason"])
+        return "" if reason.startswith(FILE_OF) else reason
+
+    def _found(self) -> str:
+        return next((f"{FILE_OF} {name} {how}" for name, how in _lying(self._files)), "")
+
+
+def files_down(files: Mapping[str, Path]) -> list[str]:
+    """Return in words which HALT files are there, or cannot be looked for; nothing when none."""
+    names = ", ".join(name if how == LIES else f"{name} {how}" for name, how in _lying(files))
+    return [f"the HALT files are down ({names})"] if names else []
+
+
+def _lying(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the HALT files that are there, and how that is known.
+
+    One in the home that cannot be looked for counts: somebody may have put it there. A share that
+    is gone stops its own channel alone, whose bridge says so.
+    """
+    for name, path in files.items():
+        try:
+            if _reach(files, path, path.exists):
+                yield name, LIES
+        except OSError as error:
+            if _ours(files, path):
+                yield name, f"cannot be looked for: {error.strerror or error}"
+
+
+def put_down(files: Mapping[str, Path], reason: str) -> list[str]:
+    """Write every HALT file, which needs no database; return what could not be written."""
+    return [
+        f"{name}: {files[name]}: {error.strerror or error}; mend the folder, or put the file "
+        "there by hand"
+        for name, error in _put_down_all(files, reason).items()
+    ]
+
+
+def _put_down_all(files: Mapping[str, Path], reason: str) -> dict[str, OSError]:
+    failed = {}
+    for name, path in files.items():
+        try:
+            _reach(files, path, partial(_put_down, path, reason, ours=_ours(files, path)))
+        except OSError as error:
+            failed[name] = error
+    return failed
+
+
+def _put_down(path: Path, reason: str, *, ours: bool) -> None:
+    """Write a HALT file; a folder that is not ours must be there, or it is an unmounted share."""
+    if not path.exists():
+        path.parent.mkdir(parents=ours, exist_ok=True)
+        path.write_text(reason + "\n", encoding="utf-8")
+
+
+def _reach(files: Mapping[str, Path], path: Path, step: Callable[[], T]) -> T:
+    """Take a step on a HALT file, within the limit of its folder where that may be a share.
+
+    A file in the desk's home is waited for: a disk that is slow must not let trading go on.
+    """
+    return step() if _ours(files, path) else of_folder(path.parent.parent).run(step)
+
+
+def _ours(files: Mapping[str, Path], path: Path) -> bool:
+    """Return whether a file lies in the desk's home."""
+    return "desk" in files and path.is_relative_to(files["desk"].parent.parent)

@@ -1,0 +1,427 @@
+"""The broker's books against the database: what happened that no report told of.
+
+`reconcile` compares the signals of one bridge with the positions and deals that the broker has, and
+returns findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a
+position that cannot be seen is not a position that was closed, an order that cannot be seen is not
+an order that was never sent. A close needs closing deals; "never sent" needs several looks at
+different books, a minute, a list of deals that reaches back far enough, and no position or deal of
+the same magic number that nobody explains. A position of ours that no signal explains is reported
+and left alone; one with another magic number does not exist here.
+
+The same books a second time change nothing: whoever books the findings comes to the same rows. A
+row is left out while the books are not `SETTLE_SECONDS` younger than its last step: clocks differ,
+and an order needs a moment to show. Books must come in the order of their time. Raising alarms and
+judging what a close brought (torra.verdict.trade_outcome) are left to the caller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from torra.bridges.protocol import OFFSET_TOLERANCE, Books, BrokerDeal, BrokerPosition
+from torra.clock import parse
+from torra.trading.findings import (
+    LOOKS,
+    Amended,
+    Closed,
+    CloseDone,
+    External,
+    Filled,
+    Finding,
+    Late,
+    LevelsMoved,
+    Missing,
+    NotSent,
+    PartlyClosed,
+    Seen,
+    learned,
+)
+from torra.verdict.risk_engine import OPENS
+from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS, UNEXECUTED
+
+Row = Mapping[str, Any]
+
+SETTLE_SECONDS: Final = OFFSET_TOLERANCE
+"""By how much books must be younger than a row's last step, and than a position, to speak of it."""
+
+UNSEEN_SECONDS: Final = 60.0
+"""How long an order must have been UNKNOWN before it can count as never sent, and how long after
+its expiry one without an answer is looked for.
+"""
+
+SURE_PREFIX: Final = 8
+"""Characters of a signal's id that identify it in a comment that a broker cut or changed: with its
+first letter, 35 bits, and the magic number fits as well.
+"""
+
+LOTS: Final = 1e-9
+"""Lots that binary fractions may be off."""
+
+PRICE_SHARE: Final = 1e-9
+"""Share of a price by which two writings of the same level may differ."""
+
+REASONS: Final[Mapping[str, Literal["STOPPED", "TARGET"]]] = {"sl": "STOPPED", "tp": "TARGET"}
+"""The broker's word for the deal that ended a position; every other one is CLOSED."""
+
+BY_ADVISOR: Final = ("expert", "")
+"""What a broker calls a deal that a program asked for; some bridges cannot tell."""
+
+ENDED: Final = (*UNEXECUTED, "CLOSED")
+"""States of an opening that holds no position, as far as is known here."""
+
+
+def reconcile(
+    rows: Sequence[Row], books: Books, *, now: datetime, magics: Mapping[str, int]
+) -> tuple[Finding, ...]:
+    """Return what the books prove about the signals of one bridge, openings before closes.
+
+    `rows` are its signals as the table keeps them: all that are not finished with the openings that
+    they name, and those that ended lately, so that a position of theirs can be told from a
+    stranger's. Each has `changed_at`, the time of its last step, and may have `missed_at`, the time
+    of the books that missed it last. They must be read after the books. `magics` maps every
+    instance of the bridge to its magic number. `now` is real time: books from the future prove
+    nothing.
+    """
+    if books.at > now + timedelta(seconds=OFFSET_TOLERANCE):
+        return ()
+    desk = _Desk(rows, _Index(books), magics)
+    openings = [finding for row in desk.openings for finding in desk.opening(row)]
+    closed = {finding.sid for finding in openings if isinstance(finding, Closed)}
+    closes = [row for row in rows if row["kind"] == "close"]
+    ends = [finding for row in closes for finding in desk.close(row, closed)]
+    return (*openings, *ends, *desk.strangers())
+
+
+class _Trace(NamedTuple):
+    """Where a position shows: itself, or the deal that opened it."""
+
+    at: datetime
+    ticket: str
+    magic: int
+    comment: str
+
+
+class _Index:
+    """The books by position number and by what positions are called."""
+
+    def __init__(self, books: Books) -> None:
+        self.at, self.since = books.at, books.since
+        self.positions = {item.ticket: item for item in books.positions}
+        self.ins: dict[str, list[BrokerDeal]] = defaultdict(list)
+        self.outs: dict[str, list[BrokerDeal]] = defaultdict(list)
+        for deal in sorted(filter(_placed, books.deals), key=_in_time):
+            (self.ins if deal.entry == "in" else self.outs)[deal.position].append(deal)
+        self.traces = sorted(_traces(books))
+        self._called: dict[tuple[int | None, str], list[_Trace]] = defaultdict(list)
+        for trace in self.traces:
+            for name in {trace.comment, _head(trace.comment)}:
+                self._called[trace.magic, name].append(trace)
+
+    def knows(self, ticket: str) -> bool:
+        """Return whether a position shows anywhere."""
+        return ticket in self.positions or ticket in self.ins or ticket in self.outs
+
+    def called(self, magic: int | None, name: str) -> list[str]:
+        """Return the positions of a magic number whose comment is, or begins, so."""
+        found = self._called.get((magic, name), ())
+        return [trace.ticket for trace in found if trace.ticket]
+
+    def passed(self, moment: str | datetime, seconds: float) -> bool:
+        """Return whether so many seconds had passed since a moment when the books were written."""
+        return self.at >= _moment(moment) + timedelta(seconds=seconds)
+
+
+class _Desk:
+    """One comparison: the rows beside the index of the books."""
+
+    def __init__(self, rows: Sequence[Row], index: _Index, magics: Mapping[str, int]) -> None:
+        self._index = index
+        self._rows = {row["sid"]: row for row in rows}
+        self._magics = magics
+        self.openings = [row for row in rows if row["kind"] == "open"]
+        self._closes = {_head(row["sid"]): row["deal"] for row in rows if row["kind"] == "close"}
+        self._tickets = self._match()
+        self._explained = set(self._tickets.values())
+
+    # --- which position is whose ------------------------------------------------------------------
+
+    def _match(self) -> dict[str, str]:
+        """Return the position of each opening: by its number, by its name, by the name's head.
+
+        No position belongs to two openings; of two for one opening the earlier is its own.
+        """
+        found: dict[str, str] = {}
+        ways: tuple[Callable[[Row], list[str]], ...] = (self._numbered, self._named, self._headed)
+        for way in ways:
+            for row in self.openings:
+                if row["sid"] in found:
+                    continue
+                taken = set(found.values())
+                if ticket := next((one for one in way(row) if one not in taken), ""):
+                    found[row["sid"]] = ticket
+        return found
+
+    def _numbered(self, row: Row) -> list[str]:
+        ticket = row["ticket"] or ""
+        known = bool(ticket) and self._index.knows(ticket)
+        return [ticket] if known and self._fits(row, ticket) else []
+
+    def _named(self, row: Row) -> list[str]:
+        return self._called(row, _plain(row["sid"]))
+
+    def _headed(self, row: Row) -> list[str]:
+        name = _head(row["sid"])
+        return self._called(row, name) if len(name) == SURE_PREFIX else []
+
+    def _called(self, row: Row, name: str) -> list[str]:
+        magic = self._magics.get(row["instance"])
+        return [one for one in self._index.called(magic, name) if self._fits(row, one)]
+
+    def _fits(self, row: Row, ticket: str) -> bool:
+        """Return whether a position, if it is open, is still on the side of its opening."""
+        position = self._index.positions.get(ticket)
+        return position is None or position.side == OPENS[row["side"]]
+
+    # --- openings ---------------------------------------------------------------------------------
+
+    def opening(self, row: Row) -> Iterator[Finding]:
+        """Yield what the books say of an opening."""
+        ticket = self._tickets.get(row["sid"], "")
+        if self._young(row):
+            return
+        if row["state"] in SENT:
+            yield from self._sent(row, ticket)
+        elif row["state"] in EXECUTED:
+            yield from self._held(row, ticket)
+        elif row["state"] in ENDED and ticket:
+            is_open = ticket in self._index.positions
+            if is_open or row["state"] in UNEXECUTED:
+                yield Late(row["sid"], row["state"], ticket, is_open)
+
+    def _sent(self, row: Row, ticket: str) -> Iterator[Finding]:
+        filled = self._filled(row, ticket)
+        if filled is None:
+            yield from self._unseen(row)
+        else:
+            yield filled
+            yield from self._held({**row, **learned(filled)}, ticket)
+
+    def _filled(self, row: Row, ticket: str) -> Filled | None:
+        """Return the fill as its deals tell it, as the position does where they are too old."""
+        deals, position = self._index.ins.get(ticket, []), self._index.positions.get(ticket)
+        if deals:
+            lots, price, at = _volume(deals), _mean(deals), deals[0].time
+        elif position is not None:
+            lots, price, at = position.lots, position.entry, position.opened_at
+        else:
+            return None
+        state = "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
+        return Filled(row["sid"], state, ticket, price, lots, at, deals[0].deal if deals else "")
+
+    def _held(self, row: Row, ticket: str) -> Iterator[Finding]:
+        position = self._index.positions.get(ticket)
+        if position is not None:
+            yield from self._open(row, position)
+        elif closed := self._closed(row, ticket):
+            yield closed
+        else:
+            yield from self._unseen(row)
+
+    def _open(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
+        if row["misses"]:
+            yield Seen(row["sid"])
+        held, number = _held_lots(row), position.ticket
+        if position.lots < held - LOTS:
+            outs = self._index.outs.get(number, [])
+            yield PartlyClosed(row["sid"], number, position.lots, outs[-1].reason if outs else "")
+        elif position.lots > held + LOTS or number != row["ticket"]:
+            yield Amended(row["sid"], number, position.lots)
+        if position.lots > row["lots"] + LOTS:
+            yield _external(position, row["instance"], row["sid"])
+        if not (_same(position.stop, row["stop"]) and _same(position.target, row["target"])):
+            yield LevelsMoved(row["sid"], number, position.stop, position.target)
+
+    def _closed(self, row: Row, ticket: str) -> Closed | None:
+        """Return the end of a position that is gone; None while no deals explain that."""
+        ins, outs = self._index.ins.get(ticket, []), self._index.outs.get(ticket, [])
+        if not outs or not self._covered(row, _volume(ins), _volume(outs)):
+            return None
+        last = outs[-1]
+        return Closed(
+            row["sid"],
+            ticket=ticket,
+            close_price=_mean(outs),
+            lots=_volume(outs),
+            profit=_sum(deal.profit for deal in (*ins, *outs)),
+            closed_at=last.time,
+            close_reason=REASONS.get(last.reason, "CLOSED"),
+            by=last.reason,
+            deal=last.deal,
+        )
+
+    def _covered(self, row: Row, opened: float, closed: float) -> bool:
+        """Return whether closing deals account for a whole position.
+
+        Where the opening deals are too old to be listed, the order says how much that was. Then
+        earlier closes may be too old too, and after some looks it is enough to cover what was left.
+        """
+        if not opened:
+            opened = row["lots"] if row["state"] == "FILLED" else _held_lots(row)
+            if self._looks(row) > LOOKS:
+                opened = min(opened, _held_lots(row))
+        return bool(closed > opened - LOTS)
+
+    # --- closes -----------------------------------------------------------------------------------
+
+    def close(self, row: Row, closed: set[str]) -> Iterator[Finding]:
+        """Yield what the books say of a close; `closed` are openings that were found to be so."""
+        if row["state"] not in (*SENT, "PENDING") or self._young(row):
+            return
+        opening = self._rows.get(row["closes"])
+        if opening is None or opening["state"] in ENDED or opening["sid"] in closed:
+            yield self._close_done(row, self._own_deals(row, opening))
+        elif self._tickets.get(opening["sid"]) in self._index.positions:
+            deals = self._own_deals(row, opening)
+            if deals and row["state"] == "UNKNOWN":
+                yield self._close_done(row, deals)
+            elif row["state"] in SENT:
+                yield from self._unseen(row)
+
+    def _own_deals(self, row: Row, opening: Row | None) -> list[BrokerDeal]:
+        """Return the closing deals that a close made: they bear its name, or the advisor's mark."""
+        if opening is None or row["state"] == "PENDING":
+            return []
+        ticket = self._tickets.get(opening["sid"], "") or opening["ticket"] or ""
+        outs = self._index.outs.get(ticket, [])
+        return [deal for deal in outs if self._made(row, deal)]
+
+    def _made(self, row: Row, deal: BrokerDeal) -> bool:
+        name = _head(deal.comment)
+        if name in self._closes or deal.deal in self._closes.values():
+            return name == _head(row["sid"])
+        decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        ours = deal.magic == self._magics.get(row["instance"]) and deal.reason in BY_ADVISOR
+        return ours and deal.time >= decided
+
+    def _close_done(self, row: Row, deals: Sequence[BrokerDeal]) -> CloseDone:
+        if not deals:
+            allowed = TRANSITIONS[row["state"]]
+            ends = (name for name in ("CANCELLED", "REJECTED", "NOT_SENT") if name in allowed)
+            return CloseDone(row["sid"], next(ends), executed=False)
+        lots, last = _volume(deals), deals[-1]
+        state = "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
+        return CloseDone(row["sid"], state, True, _mean(deals), lots, last.time, last.deal)
+
+    # --- what cannot be seen ----------------------------------------------------------------------
+
+    def _unseen(self, row: Row) -> Iterator[Finding]:
+        """Yield that a signal does not show in these books, once for each of them."""
+        misses, unknown = self._looks(row), row["state"] == "UNKNOWN"
+        if misses == row["misses"]:
+            return
+        if unknown and misses >= LOOKS and self._surely_absent(row):
+            yield NotSent(row["sid"], misses)
+        elif unknown or row["state"] in EXECUTED or self._overdue(row):
+            yield Missing(row["sid"], row["state"], misses, self._index.at)
+
+    def _looks(self, row: Row) -> int:
+        """Return how many books have missed it, with these: the same ones count once."""
+        missed_at = row.get("missed_at")
+        again = missed_at is not None and self._index.at <= _moment(missed_at)
+        return int(row["misses"]) + (not again)
+
+    def _overdue(self, row: Row) -> bool:
+        """Return whether an answer should have come: the other side refuses what has expired."""
+        return bool(row["expires"]) and self._index.passed(row["expires"], UNSEEN_SECONDS)
+
+    def _surely_absent(self, row: Row) -> bool:
+        """Return whether these books would show an order if it had been executed.
+
+        A position that nobody explains casts doubt on an opening however old it looks, on a close
+        (its own position is there, or this is not asked) only when it is younger.
+        """
+        decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        if not self._index.passed(row["changed_at"], UNSEEN_SECONDS) or self._index.since > decided:
+            return False
+        magic = self._magics.get(row["instance"])
+        now_open = self._index.positions if row["kind"] == "open" else {}
+        return not any(
+            trace.magic == magic
+            and trace.ticket not in self._explained
+            and (trace.at >= decided or trace.ticket in now_open)
+            for trace in self._index.traces
+        )
+
+    def _young(self, row: Row) -> bool:
+        return not self._index.passed(row["changed_at"], SETTLE_SECONDS)
+
+    # --- positions without a signal ---------------------------------------------------------------
+
+    def strangers(self) -> Iterator[External]:
+        """Yield every position with a magic number of ours that no opening explains."""
+        ours = {magic: instance for instance, magic in self._magics.items()}
+        for ticket, position in sorted(self._index.positions.items()):
+            known = ticket in self._explained or position.magic not in ours
+            if not known and self._index.passed(position.opened_at, SETTLE_SECONDS):
+                yield _external(position, ours[position.magic])
+
+
+def _traces(books: Books) -> Iterator[_Trace]:
+    for item in books.positions:
+        yield _Trace(item.opened_at, item.ticket, item.magic, _plain(item.comment))
+    for deal in books.deals:
+        if deal.entry == "in":
+            yield _Trace(deal.time, deal.position, deal.magic, _plain(deal.comment))
+
+
+def _external(position: BrokerPosition, instance: str, sid: str = "") -> External:
+    symbol = position.broker_symbol
+    return External(sid, position.ticket, symbol, position.side, position.lots, instance)
+
+
+def _held_lots(row: Row) -> float:
+    filled = row["filled_lots"]
+    return float(row["lots"] if filled is None else filled)
+
+
+def _same(level: float, planned: float) -> bool:
+    return math.isclose(level, planned, rel_tol=PRICE_SHARE)
+
+
+def _volume(deals: Iterable[BrokerDeal]) -> float:
+    return _sum(deal.lots for deal in deals)
+
+
+def _mean(deals: Sequence[BrokerDeal]) -> float:
+    """Return the volume-weighted price."""
+    return round(_sum(deal.lots * deal.price for deal in deals) / _volume(deals), 8)
+
+
+def _sum(values: Iterable[float]) -> float:
+    return round(math.fsum(values), 8)
+
+
+def _placed(deal: BrokerDeal) -> bool:
+    """Return whether a bridge could tell the position of a deal; any other one is only a doubt."""
+    return bool(deal.position)
+
+
+def _in_time(deal: BrokerDeal) -> tuple[datetime, int, str]:
+    """Order deals by time, then by number: numbers are text, and the longer is the later."""
+    return deal.time, len(deal.deal), deal.deal
+
+
+def _plain(text: str) -> str:
+    return text.strip().upper()
+
+
+def _head(text: str) -> str:
+    return _plain(text)[:SURE_PREFIX]
+
+
+def _moment(told: str | datetime) -> datetime:
+    return told if isinstance(told, datetime) else parse(told)

@@ -1,0 +1,100 @@
+"""Books what comparing the broker's books with the database has found.
+
+One transaction for one comparison: the findings of torra.trading.reconciliation become steps and
+columns of the signals, and alarms where a person must look. Doing it twice changes nothing the
+second time. What a closed trade brought is judged by the store as it closes it. Deciding what a
+finding is, is torra.trading.reconciliation's; fetching the books is the courier's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from instance_database import Database
+from torra.bridges.protocol import Books
+from torra.trading.findings import (
+    Closed,
+    CloseDone,
+    External,
+    Filled,
+    Finding,
+    Late,
+    LevelsMoved,
+    Missing,
+    NotSent,
+    alarm_of,
+    learned,
+    missing_key,
+)
+from torra.trading.reconciliation import reconcile
+from torra.verdict.risk_engine import OPENS
+from torra.verdict.trade_outcome import r_of
+
+REMEMBERED: Final = timedelta(days=8)
+"""Signals that ended longer ago are not looked for: the books tell of seven days."""
+
+FOUND: Final = "found at the broker"
+"""Detail of a step that no report told of."""
+
+
+def settle(
+    database: Database, magics: Mapping[str, int], books: Books, *, now: datetime
+) -> Sequence[Finding]:
+    """Compare the books of a bridge with its signals and book the findings; return them.
+
+    `magics` maps each instance of the bridge to its magic number, `now` is real time. Raises
+    StoreUnavailable and keeps nothing.
+    """
+    with database.transaction():
+        rows = database.unsettled(list(magics), ended_after=now - REMEMBERED)
+        findings = reconcile(rows, books, now=now, magics=magics)
+        openings = {row["sid"]: row for row in rows}
+        for finding in findings:
+            _book(database, finding, openings.get(finding.sid))
+            _tell(database, finding)
+    return findings
+
+
+def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -> None:
+    if row is None or isinstance(finding, External | Late | LevelsMoved):
+        return
+    known = learned(finding)
+    state = known.pop("state", row["state"])
+    if isinstance(finding, Closed):
+        _close(database, finding, row)
+    elif state != row["state"]:
+        database.move_signal(finding.sid, state, detail=FOUND, fields=known)
+    else:
+        database.learn(finding.sid, **known)
+
+
+def _close(database: Database, finding: Closed, row: Mapping[str, Any]) -> None:
+    row = database.signal(finding.sid) or row  # the same books may have told of its fill
+    fill = row["entry"] if row["price"] is None else row["price"]
+    database.learn(finding.sid, misses=finding.misses)
+    database.close_position(
+        finding.sid,
+        price=finding.close_price,
+        time=finding.closed_at,
+        profit=finding.profit,
+        r_multiple=r_of(OPENS[row["side"]], fill, finding.close_price, row["stop"], row["target"]),
+        reason=finding.close_reason,
+    )
+
+
+def _tell(database: Database, finding: Finding) -> None:
+    alarm = alarm_of(finding)
+    if alarm is not None:
+        over = isinstance(finding, Late) and not finding.is_open
+        if over and database.alarm(alarm.key) is not None:
+            return  # a person has heard of it; the deals tell of it for days
+        new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
+        if new and alarm.reduces:
+            database.reduce(f"{alarm.kind}: {alarm.detail}")
+        return
+    if finding.sid and not isinstance(finding, Missing):
+        database.end_alarm(missing_key(finding.sid))
+    if isinstance(finding, Filled | NotSent | CloseDone):
+        database.end_alarm(f"UNKNOWN {finding.sid}")

@@ -1,0 +1,91 @@
+"""Where an opening enters, where it gives up and where it takes its profit.
+
+Levels are the code's own, never a model's. They are computed as exact fractions of what is written
+in decimals and are whole ticks. A price or an ATR that allows none is a deny reason, never an
+exception. Document 000 keeps the model's prices when the ATR is below one tick; here no model names
+a price, so there is nothing to keep and the opening is denied. How much is bought is left to
+`torra.verdict.position_size`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, Literal
+
+from torra.config import SymbolSpec
+from torra.verdict.deny_reasons import DenyReason
+
+Side = Literal["BUY", "SELL"]
+"""Side of an order."""
+
+STOP_ATR: Final = 2
+"""The stop lies this many ATR(14) from the entry (document 000)."""
+
+FARTHEST_STOP_ATR: Final = 4
+"""A stop farther than this many ATR(14) from the entry is refused (document 000)."""
+
+TARGET_R: Final = 2
+"""The target lies this many times the stop distance from the entry (document 000)."""
+
+LARGEST_PRICE: Final = 10**12
+"""A price above this is a broken number: a double could no longer hold its ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The prices of an opening, each a whole number of ticks; `atr` is the one they came from."""
+
+    entry: float
+    stop: float
+    target: float
+    atr: float
+
+
+def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | DenyReason:
+    """Return entry, stop (2 ATR away) and target (2R away) in whole ticks, or why there are none.
+
+    BAD_NUMBER: the price, the ATR or a level is not a positive number. STOP_TOO_CLOSE: the ATR is
+    below one tick, or the stop nearer than `nearest_stop`.
+    """
+    if not (usable(price) and usable(atr)):
+        return DenyReason.BAD_NUMBER
+    tick = exact(spec.tick_size)
+    distance = round(STOP_ATR * exact(atr) / tick)
+    if exact(atr) < tick or distance * tick < nearest_stop(spec):
+        return DenyReason.STOP_TOO_CLOSE
+    entry = round(exact(price) / tick)
+    towards = 1 if side == "BUY" else -1
+    prices = (entry, entry - towards * distance, entry + towards * TARGET_R * distance)
+    if min(prices) <= 0 or max(prices) * tick > LARGEST_PRICE:
+        return DenyReason.BAD_NUMBER
+    at_entry, at_stop, at_target = (float(ticks * tick) for ticks in prices)
+    return Levels(at_entry, at_stop, at_target, atr)
+
+
+def nearest_stop(spec: SymbolSpec, live_spread: float | None = None) -> Fraction:
+    """Return how near a stop may be: the spread, and one tick or the broker's stops level beyond.
+
+    Of the assumed spread and that of now the wider counts.
+    """
+    least = max(exact(spec.tick_size), spec.stops_level * Fraction(1, 10**spec.digits))
+    return widest_spread(spec, live_spread) + least
+
+
+def widest_spread(spec: SymbolSpec, live_spread: float | None = None) -> Fraction:
+    """Return the assumed spread, or that of now when it is known and wider."""
+    assumed = exact(spec.spread)
+    return assumed if live_spread is None else max(assumed, exact(live_spread))
+
+
+def usable(price: float) -> bool:
+    """Return whether a number can be a price, a distance or a size above zero."""
+    return 0 < price <= LARGEST_PRICE  # no comparison with NaN holds
+
+
+@lru_cache(maxsize=4096)  # trading conditions and limits are asked for with every opening
+def exact(number: float) -> Fraction:
+    """Return the decimal number that a float was written as: 0.1 is one tenth."""
+    return Fraction(Decimal(repr(float(number))))

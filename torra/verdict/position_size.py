@@ -1,0 +1,86 @@
+"""How many lots, and what they are worth: in account currency, in whole steps of the symbol.
+
+`tick_value` is what one tick of one lot is worth in the account's own currency, so contract size
+and exchange rate are in it and count nowhere a second time. Everything is exact fractions of what
+is written in decimals: no binary rounding lifts the loss at the stop above its budget. A size that
+cannot be is 0.0, a value that cannot be is NaN or infinite; nothing raises over a number. Limits of
+the whole account are left to `torra.verdict.risk_engine`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+
+from torra.config import Risk, SymbolSpec
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Levels, exact, usable
+
+
+def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) -> float:
+    """Return the lots of an opening, 0.0 when the account is too small for one.
+
+    floor((capital x risk_per_trade_pct / 100) / value of the stop distance) in steps of the symbol
+    (document 000, Stage 7), at most `max_notional_pct` of the capital, at most `lot_max`. The
+    multiplier, cut to [0, 1], scales what is left before the floor; NaN counts as zero.
+    """
+    scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0
+    if not (usable(levels.entry) and usable(levels.stop)) or levels.entry == levels.stop:
+        return 0.0
+    allowed = min(
+        percent(risk.capital, risk.risk_per_trade_pct) / loss_of_one(levels, spec),
+        percent(risk.capital, risk.max_notional_pct) / (exact(levels.entry) * value_of_one(spec)),
+        exact(spec.lot_max),
+    )
+    step = exact(spec.lot_step)
+    lots = step * (allowed * exact(scale) // step)
+    return float(lots) if lots >= exact(spec.lot_min) else 0.0
+
+
+def notional(lots: float, price: float, spec: SymbolSpec) -> float:
+    """Return what a position is worth in account currency; NaN for a broken number."""
+    if not (math.isfinite(lots) and math.isfinite(price)):
+        return math.nan
+    try:
+        return float(exact(lots) * exact(price) * value_of_one(spec))
+    except OverflowError:
+        return math.inf
+
+
+def lot_denials(lots: float, spec: SymbolSpec) -> Iterator[DenyReason]:
+    """Yield every reason for which a symbol's lot rules refuse a size."""
+    if not math.isfinite(lots):
+        yield DenyReason.BAD_NUMBER
+    elif lots <= 0:
+        yield DenyReason.SIZE_ZERO
+    else:
+        asked = exact(lots)
+        if asked < exact(spec.lot_min):
+            yield DenyReason.LOT_BELOW_MIN
+        if asked > exact(spec.lot_max):
+            yield DenyReason.LOT_ABOVE_MAX
+        if asked % exact(spec.lot_step):
+            yield DenyReason.LOT_STEP
+
+
+def lot_denial(lots: float, spec: SymbolSpec) -> DenyReason | None:
+    """Return why a symbol's lot rules refuse a size; None when they accept it."""
+    return next(lot_denials(lots, spec), None)
+
+
+def loss_of_one(levels: Levels, spec: SymbolSpec) -> Fraction:
+    """Return what one lot loses between entry and stop, in account currency."""
+    return abs(exact(levels.entry) - exact(levels.stop)) * value_of_one(spec)
+
+
+def value_of_one(spec: SymbolSpec) -> Fraction:
+    """Return what a move by one whole price unit is worth for one lot, in account currency."""
+    return exact(spec.tick_value) / exact(spec.tick_size)
+
+
+@lru_cache(maxsize=256)
+def percent(amount: float, share: float) -> Fraction:
+    """Return so many percent of an amount."""
+    return exact(amount) * exact(share) / 100

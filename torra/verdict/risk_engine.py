@@ -1,0 +1,286 @@
+"""From verdict to action: what is asked for, and every check before an opening is sent.
+
+Everything here is pure and gives the same answer twice. Denying is a value: `review` returns HOLD
+with its reasons and never raises over a bad number, a zero ATR or an account that is full. Veto,
+halt and risk act per leg: they take openings away, and only HALTED takes a close away. Every limit
+can shrink or deny an opening and none can raise one. `review` plans an opening and then looks at
+its own plan as at anybody's, with `check`. An opening that would have gone out but for the caps of
+messages and of repeated openings asks the caller to halt the desk; a halted desk sends nothing, so
+the close of the same action stays behind too.
+
+Prices are torra.verdict.order_levels', lots torra.verdict.position_size's, the checks
+torra.verdict.ticket_checks'. Writing the drafts down is left to `signal_bridge`, knowing account,
+clock and market to the caller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+from torra.config import Profile, SymbolSpec
+from torra.verdict.deny_reasons import DENIALS, Denial, DenyReason, deny_table
+from torra.verdict.order_levels import LARGEST_PRICE, STOP_ATR, TARGET_R, Levels, Side, levels
+from torra.verdict.position_size import lot_denial, notional, size
+from torra.verdict.ticket_checks import Account, Ticket, check, in_order, objections
+
+__all__ = [
+    "CLOSES",
+    "CLOSING",
+    "DENIALS",
+    "HALTING",
+    "LARGEST_PRICE",
+    "OPENS",
+    "STOP_ATR",
+    "TARGET_R",
+    "Account",
+    "Action",
+    "ActionName",
+    "Denial",
+    "DenyReason",
+    "Intent",
+    "Kind",
+    "Leg",
+    "Levels",
+    "Position",
+    "PositionSide",
+    "Side",
+    "SignalDraft",
+    "Ticket",
+    "TradingState",
+    "check",
+    "deny_table",
+    "intent",
+    "levels",
+    "lot_denial",
+    "notional",
+    "review",
+    "size",
+]
+
+PositionSide = Literal["LONG", "SHORT"]
+Kind = Literal["open", "close"]
+ActionName = Literal["OPEN_BUY", "OPEN_SELL", "CLOSE", "REVERSE", "HOLD"]
+TradingState = Literal["ACTIVE", "REDUCING", "HALTED"]
+
+CLOSING: Final = "CLOSING"
+"""`Position.state` while a close of it is under way; any other state is that of its signal."""
+
+OPENS: Final[Mapping[Side, PositionSide]] = {"BUY": "LONG", "SELL": "SHORT"}
+CLOSES: Final[Mapping[PositionSide, Side]] = {"LONG": "SELL", "SHORT": "BUY"}
+
+HALTING: Final = (DenyReason.REPEATED_EXECUTION, DenyReason.MESSAGE_RATE)
+"""Reasons that halt the desk (RTS 6 Art. 15), the one to be told first."""
+
+NONE_KNOWN: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An open position, or an opening that is under way."""
+
+    instance: str
+    symbol: str
+    side: PositionSide
+    lots: float
+    entry: float
+    stop: float
+    target: float
+    opened_at: datetime
+    signal_id: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignalDraft:
+    """A signal to be written; `side` is that of the order, so SELL opens a short or closes a long.
+
+    `closes` names the signal of a position: a close closes it, an opening waits until it is closed.
+    """
+
+    kind: Kind
+    side: Side
+    lots: float
+    levels: Levels | None = None
+    closes: str | None = None
+
+
+class Leg(NamedTuple):
+    """One order of an intent."""
+
+    kind: Kind
+    side: Side
+
+
+class Intent(NamedTuple):
+    """What verdict and position ask for, before any check; `reason` is one word for the record."""
+
+    name: ActionName
+    legs: tuple[Leg, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is done: its name, one word why, the signals to write, every reason that denied a leg.
+
+    `reason` of HOLD is THRESHOLD (the verdict is HOLD), POSITION_HELD (the position stays) or the
+    first deny reason. A CLOSE that was a REVERSE carries the reason that took its opening away.
+    `halt` is set when nothing but one of HALTING denied an opening: the caller halts the desk for
+    that reason, in the same transaction. Such an action has no drafts.
+    """
+
+    name: ActionName
+    reason: str
+    drafts: tuple[SignalDraft, ...] = ()
+    denied: tuple[DenyReason, ...] = ()
+    halt: DenyReason | None = None
+
+
+def review(
+    *,
+    verdict: str,
+    position: Position | None,
+    positions_open: int,
+    gross_notional: float,
+    day_loss: float,
+    price: float,
+    atr: float,
+    spec: SymbolSpec,
+    profile: Profile,
+    trading_state: str,
+    veto: bool,
+    opening_stands: bool,
+    multiplier: float,
+    signals_last_hour: int = 0,
+    same_side_last_hour: Mapping[str, int] = NONE_KNOWN,
+    win_rates: Mapping[str, Sequence[int]] = NONE_KNOWN,
+    bars_since_loss: Mapping[str, float] = NONE_KNOWN,
+    free_margin: float | None = None,
+    leverage: float | None = None,
+    live_spread: float | None = None,
+    last_price: float | None = None,
+    bar_age: float = 0.0,
+    score_age: float = 0.0,
+    market_open: bool = True,
+    clock_ok: bool = True,
+    duplicate: bool = False,
+) -> Action:
+    """Return the action for a verdict: the intent, less every leg that a check denies.
+
+    What is known is described at `Ticket` and `Account`; the desk's figures include `position`.
+    `price` is where the opening would enter, `last_price` the market's when that is another one.
+    `multiplier`, in [0, 1], scales the size. Every check is asked at the size sent and at the full
+    size, so that a lower multiplier never lets an opening through.
+    """
+    wanted = intent(verdict, position, profile.on_opposite)
+    if wanted.name == "HOLD":
+        reason = DenyReason.__members__.get(wanted.reason)
+        return Action("HOLD", wanted.reason, denied=(reason,) if reason else ())
+    halted = trading_state not in ("ACTIVE", "REDUCING")
+    opening = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
+    leaving = position if any(leg.kind == "close" for leg in wanted.legs) else None
+    closing = (_close(leaving),) if leaving and not halted else ()
+    if opening is None:
+        if halted:
+            return _held((DenyReason.TRADING_HALTED,))
+        return Action(wanted.name, wanted.reason, closing)
+    account = Account(
+        positions_open=positions_open,
+        gross_notional=gross_notional,
+        day_loss=day_loss,
+        signals_last_hour=signals_last_hour,
+        same_side_last_hour=same_side_last_hour,
+        win_rates=win_rates,
+        bars_since_loss=bars_since_loss,
+        free_margin=free_margin,
+        leverage=leverage,
+        live_spread=live_spread,
+        trading_state=trading_state,
+        market_open=market_open,
+        clock_ok=clock_ok,
+    )
+    ticket = Ticket(
+        side=opening,
+        lots=math.nan,
+        levels=Levels(math.nan, math.nan, math.nan, atr),
+        price=price if last_price is None else last_price,
+        bar_age=bar_age,
+        score_age=score_age,
+        veto=veto,
+        opening_stands=opening_stands,
+        duplicate=duplicate,
+    )
+    if leaving:
+        account = _without(leaving, account, spec)
+    planned, denied = _plan(ticket, price, multiplier, account, spec, profile)
+    if denied:
+        return _held(denied, closing)
+    after = leaving.signal_id if leaving else None
+    draft = SignalDraft("open", opening, planned.lots, planned.levels, closes=after)
+    return Action(wanted.name, wanted.reason, (*closing, draft))
+
+
+def intent(verdict: str, position: Position | None, on_opposite: str) -> Intent:
+    """Return what a verdict asks for, given the position; REVERSE is a close, then an opening."""
+    if verdict not in ("BUY", "SELL"):
+        return Intent("HOLD", (), "THRESHOLD")
+    side: Side = "BUY" if verdict == "BUY" else "SELL"
+    opening = Leg("open", side)
+    if position is None:
+        return Intent("OPEN_BUY" if side == "BUY" else "OPEN_SELL", (opening,), "VERDICT")
+    if position.side == OPENS[side] or on_opposite == "hold":
+        return Intent("HOLD", (), "POSITION_HELD")
+    if position.state == CLOSING:
+        return Intent("HOLD", (), DenyReason.DUPLICATE_SIGNAL.value)
+    closing = Leg("close", CLOSES[position.side])
+    if on_opposite == "reverse":
+        return Intent("REVERSE", (closing, opening), "OPPOSITE_VERDICT")
+    return Intent("CLOSE", (closing,), "OPPOSITE_VERDICT")
+
+
+# --- details: the plan ----------------------------------------------------------------------------
+
+
+def _plan(
+    ticket: Ticket,
+    price: float,
+    multiplier: float,
+    account: Account,
+    spec: SymbolSpec,
+    profile: Profile,
+) -> tuple[Ticket, tuple[DenyReason, ...]]:
+    """Return the ticket with levels and lots, and every reason against it."""
+    found = levels(ticket.side, price, ticket.levels.atr, spec)
+    if isinstance(found, DenyReason):
+        return ticket, in_order((found, *objections(ticket, account, spec, profile)))
+    full = replace(ticket, levels=found, lots=size(found, spec, profile.risk))
+    sent = replace(full, lots=size(found, spec, profile.risk, multiplier))
+    looks = (sent,) if sent.lots == full.lots else (sent, full)
+    return sent, in_order(reason for one in looks for reason in check(one, account, spec, profile))
+
+
+def _without(leaving: Position, account: Account, spec: SymbolSpec) -> Account:
+    """Return the account as it is after the closing leg of the same action."""
+    left = account.gross_notional - notional(leaving.lots, leaving.entry, spec)
+    return replace(
+        account,
+        positions_open=account.positions_open - 1,
+        gross_notional=0.0 if account.gross_notional >= 0 > left else left,
+        signals_last_hour=account.signals_last_hour + 1,
+    )
+
+
+def _held(denied: Sequence[DenyReason], closing: tuple[SignalDraft, ...] = ()) -> Action:
+    halting = [reason for reason in HALTING if reason in denied]
+    if halting and len(halting) == len(denied):
+        return Action("HOLD", halting[0].value, (), tuple(denied), halting[0])
+    return Action("CLOSE" if closing else "HOLD", denied[0].value, closing, tuple(denied))
+
+
+def _close(position: Position) -> SignalDraft:
+    return SignalDraft("close", CLOSES[position.side], position.lots, closes=position.signal_id)

@@ -1,0 +1,534 @@
+"""The brain's arithmetic: composite, consensus, verdict, Markov view, memory context.
+
+All of it is pure: no clock, no disk; only `Moves` remembers, and just what it is given.
+`instance_database.save_sentiment` stores what these functions return, and a host without a database
+can call them as well. Every score is rounded to 1e-8 after an exactly rounded sum (`math.fsum`), so
+each step is monotone: raising one vector never lowers a composite, a consensus or a verdict, not
+even by a rounding error. A number that is not finite raises ValueError, because a broken score is
+never a neutral one. What to do about a verdict is left to `torra.verdict.risk_engine`, what to keep
+to the stores (torra.store.brain).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from itertools import takewhile
+from typing import Any, Final, Literal, NamedTuple
+from zoneinfo import ZoneInfo
+
+from agents.contracts import SCORE_DECIMALS, VECTORS
+from torra.clock import duration, iso
+from torra.config import Markov, Profile, SentimentWeights, Thresholds
+from torra.verdict.trade_outcome import remembered
+
+Verdict = Literal["BUY", "SELL", "HOLD"]
+Trend = Literal["rising", "falling", "flat"]
+Session = Literal["ASIA", "LONDON", "LONDON_NY_OVERLAP", "NEW_YORK", "CLOSED"]
+StateName = Literal["STRONG_BEARISH", "BEARISH", "NEUTRAL", "BULLISH", "STRONG_BULLISH"]
+
+STATES: Final[tuple[StateName, ...]] = (
+    "STRONG_BEARISH",
+    "BEARISH",
+    "NEUTRAL",
+    "BULLISH",
+    "STRONG_BULLISH",
+)
+"""The states of a consensus, from strong bearish to strong bullish."""
+
+SIDES: Final = ("BUY", "SELL")
+"""The two directions in which a verdict may open."""
+
+FRESH_BARS: Final = 2
+"""A composite takes part in the consensus for this many of its own bars."""
+
+CHAINS: Final = ("l1", "low", "high", "final")
+"""The four chains that are kept: L1 alone, the two bounds of what the gate can do, the one that
+counts.
+"""
+
+MARKOV_HISTORY: Final = 500
+"""Newest ticks of a stream from which Markov transitions are counted: five days of M15."""
+
+RECENT_TRADES: Final = 100
+"""Newest closed trades in which a losing streak is looked for."""
+
+RECENT_TRANSITIONS: Final = 10
+"""How many changes of state a Markov view lists."""
+
+FLAT_CHANGE: Final = 0.09
+"""A fitted change below this is no trend: the typical change from one bar to the next."""
+
+LONDON: Final = ZoneInfo("Europe/London")
+NEW_YORK: Final = ZoneInfo("America/New_York")
+DAY_OPENS: Final = time(8)
+DAY_CLOSES: Final = time(17)
+"""Business hours of the two centres, wall clock; 17:00 in New York ends the forex day."""
+
+
+class OpenPosition(NamedTuple):
+    """An open position as the memory context tells it; `pnl` in account currency."""
+
+    direction: Literal["LONG", "SHORT"]
+    pnl: float
+    opened_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What the brain made of a tick.
+
+    `composites` tells, by timeframe, what the consensus saw: composite, close_time, weight, fresh.
+    """
+
+    composite: float
+    consensus: float
+    verdict: str
+    l1_composite: float
+    l1_consensus: float
+    l1_verdict: str
+    low_composite: float
+    low_consensus: float
+    high_composite: float
+    high_consensus: float
+    composites: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkovView:
+    """Where a stream's consensus stands and where it went from there before.
+
+    `state` is None while there is no history. `duration` counts ticks in the state, the newest
+    included, without a gap. `counts[i][j]` are moves from STATES[i] to STATES[j].
+    `recent_transitions` lists changes of state, newest first, as "NEUTRAL→BULLISH".
+    """
+
+    state: StateName | None
+    duration: int
+    counts: tuple[tuple[int, ...], ...]
+    recent_transitions: tuple[str, ...]
+    next_probabilities: Mapping[StateName, float]
+
+
+def composite(scores: Mapping[str, float], ath: float, weights: SentimentWeights) -> float:
+    """Return the weighted mean of the four vectors and the ATH score, rounded to 1e-8."""
+    pairs = [(getattr(weights, vector), scores[vector]) for vector in VECTORS]
+    return _mean([*pairs, (weights.ath, ath)])
+
+
+def composites(
+    chains: Sequence[Mapping[str, float]], ath: float, profile: Profile
+) -> dict[str, float]:
+    """Return the composite of each of CHAINS, whose four scores are given in their order."""
+    weights = profile.sentiment_weights
+    known: dict[tuple[float, ...], float] = {}  # a desk that nobody asked has four chains alike
+    found = {}
+    for name, scores in zip(CHAINS, chains, strict=True):
+        told = tuple(scores.values())
+        if told not in known:
+            known[told] = composite(scores, ath, weights)
+        found[name] = known[told]
+    return found
+
+
+def consensus(
+    composites: Mapping[str, tuple[datetime, float]],
+    weights: Mapping[str, float],
+    as_of: datetime,
+) -> float:
+    """Return the weighted mean of the fresh composites, rounded to 1e-8.
+
+    `composites` maps a timeframe to the close time and value of its latest composite. A stale one,
+    one from after `as_of` and one whose timeframe has no weight leave the mean; 0.0 (a HOLD) when
+    none is left.
+    """
+    return _agreed(
+        [
+            (weights[timeframe], value)
+            for timeframe, (close_time, value) in composites.items()
+            if timeframe in weights and is_fresh(close_time, timeframe, as_of)
+        ]
+    )
+
+
+def weigh(
+    own: Mapping[str, float],
+    latest: Mapping[str, tuple[datetime, Mapping[str, float]]],
+    profile: Profile,
+    close_time: datetime,
+) -> Saved:
+    """Return what a tick comes to: its own composites by chain, beside the latest of each stream.
+
+    `latest` maps a timeframe to the close time and the composites of its newest tick, this one
+    among them; stale ones leave the consensus, as in `consensus`.
+    """
+    weights, together = profile.timeframe_weights, {}
+    fresh = {name: is_fresh(close, name, close_time) for name, (close, _) in latest.items()}
+    heard = [
+        (weights[name], values)
+        for name, (_, values) in latest.items()
+        if fresh[name] and name in weights
+    ]
+    known: dict[tuple[float, ...], float] = {}
+    for chain in CHAINS:
+        told = tuple([values[chain] for _, values in heard])
+        if told not in known:
+            known[told] = _agreed([(weight, values[chain]) for weight, values in heard])
+        together[chain] = known[told]
+    l1, low, high, final = together.values()
+    return Saved(
+        composite=own["final"],
+        consensus=final,
+        verdict=verdict(final, profile.thresholds),
+        l1_composite=own["l1"],
+        l1_consensus=l1,
+        l1_verdict=verdict(l1, profile.thresholds),
+        low_composite=own["low"],
+        low_consensus=low,
+        high_composite=own["high"],
+        high_consensus=high,
+        composites={
+            name: {
+                "composite": values["final"],
+                "close_time": iso(close),
+                "weight": weights.get(name),
+                "fresh": fresh[name],
+            }
+            for name, (close, values) in latest.items()
+        },
+    )
+
+
+def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Return the four scores as numbers; each is one, or the entry of a score_chart.
+
+    Raises ValueError for one that is missing, is no number or lies outside [-1, +1].
+    """
+    found = {}
+    for vector in VECTORS:
+        if vector not in scores:
+            raise ValueError(f"the score of {vector} is missing")
+        told = scores[vector]
+        score = told["score"] if isinstance(told, Mapping) else told
+        sound = type(score) is float and -1.0 <= score <= 1.0
+        found[vector] = score if sound else number(vector, score)
+    return found
+
+
+def number(name: str, value: object) -> float:
+    """Return a score as a float; raises ValueError for what is none in [-1, +1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"the score of {name} is not a number: {value!r}")
+    if not -1.0 <= value <= 1.0:
+        raise ValueError(f"the score of {name} is outside [-1, +1]: {value}")
+    return float(value)
+
+
+def is_fresh(close_time: datetime, timeframe: str, as_of: datetime) -> bool:
+    """Return whether a composite of that close time still speaks at `as_of`."""
+    return close_time <= as_of <= close_time + FRESH_BARS * duration(timeframe)
+
+
+def verdict(consensus: float, thresholds: Thresholds) -> Verdict:
+    """Return BUY at or above the buy threshold, SELL at or below minus the sell threshold."""
+    _finite(consensus)
+    if consensus >= thresholds.buy:
+        return "BUY"
+    return "SELL" if consensus <= -thresholds.sell else "HOLD"
+
+
+def opening_stands(
+    verdict: str, low_consensus: float, high_consensus: float, thresholds: Thresholds
+) -> bool:
+    """Return whether an opening in the verdict's direction would stand without the gate's help.
+
+    The gate may only ever take an opening away: a BUY needs the consensus of the low composites at
+    the threshold too, a SELL that of the high ones (docs/debate.md). False for HOLD.
+    """
+    if verdict == "BUY":
+        return low_consensus >= thresholds.buy
+    return verdict == "SELL" and high_consensus <= -thresholds.sell
+
+
+def release_latch(
+    latched: Mapping[str, bool], outer: tuple[float, float], thresholds: Thresholds
+) -> dict[str, bool]:
+    """Return which vetoes still hold: one ends once no multiplier would reach its threshold.
+
+    `outer` are the consensus of the low and of the high composites. The latch of a side follows the
+    bound on its own side, high for BUY and low for SELL, which a lower multiplier can only push
+    outwards: so lowering a multiplier never frees an opening on a later tick.
+    """
+    low, high = outer
+    reached = {
+        "BUY": verdict(high, thresholds) == "BUY",
+        "SELL": verdict(low, thresholds) == "SELL",
+    }
+    return {side: latched.get(side, False) and reached[side] for side in SIDES}
+
+
+def veto_latch(
+    latched: Mapping[str, bool],
+    outer: tuple[float, float],
+    thresholds: Thresholds,
+    *,
+    veto: bool,
+    openings: Mapping[str, bool],
+) -> dict[str, bool]:
+    """Return the latch after a tick (docs/debate.md).
+
+    `veto` says that the gate vetoed this tick, `openings` on which sides a verdict would have
+    opened a position. A veto latches each such side whose outer consensus is past its threshold.
+    """
+    kept = release_latch(latched, outer, thresholds)
+    past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
+    return {
+        side: kept[side] or (veto and past[side] and openings.get(side, False)) for side in SIDES
+    }
+
+
+def low_high(
+    gated: Mapping[str, float], ungated: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return, per vector, the lower and the higher of the gated and the ungated blend."""
+    low = {vector: min(gated[vector], ungated[vector]) for vector in VECTORS}
+    return low, {vector: max(gated[vector], ungated[vector]) for vector in VECTORS}
+
+
+def state(consensus: float, cut_points: Sequence[float]) -> StateName:
+    """Return the state of a consensus; a value on a border belongs to the state away from zero."""
+    return STATES[_place(consensus, cut_points)]
+
+
+def _place(consensus: float, cut_points: Sequence[float]) -> int:
+    """Return the place of a consensus among STATES: how many borders it has passed."""
+    if not math.isfinite(consensus):
+        _finite(consensus)
+    return bisect_left(cut_points, consensus, 0, 2) + bisect_right(cut_points, consensus, 2, 4) - 2
+
+
+def markov(
+    history: Sequence[tuple[datetime, float]], timeframe: str, settings: Markov
+) -> MarkovView:
+    """Return the Markov view of one stream from its (close time, consensus) history, oldest first.
+
+    A step of anything but one bar is a gap: it counts as no transition and ends the run.
+    Probabilities are those of the next state, with `settings.smoothing` added to every count.
+    """
+    moves = Moves(timeframe, settings)
+    moves.extend(history)
+    return moves.view()
+
+
+class Moves:
+    """Where one stream's consensus went, counted tick by tick.
+
+    Adding a tick costs the same however long the history is; with a `limit` only the newest so many
+    ticks count, and what leaves is uncounted again.
+    """
+
+    def __init__(self, timeframe: str, settings: Markov, limit: int | None = None) -> None:
+        """Know no tick yet; `timeframe` says which step is one bar."""
+        self.settings = settings
+        self._cuts = settings.cut_points
+        self._step = duration(timeframe)
+        self._limit = limit
+        self._ticks: deque[tuple[int, bool]] = deque()
+        self._counts = [[0] * len(STATES) for _ in STATES]
+        self._changes: deque[tuple[int, str]] = deque(maxlen=RECENT_TRANSITIONS)
+        self._added = 0
+        self._next: datetime | None = None
+        self._run = 0
+
+    def add(self, close_time: datetime, consensus: float) -> None:
+        """Add the next tick of the stream."""
+        self.extend(((close_time, consensus),))
+
+    def extend(self, history: Iterable[tuple[datetime, float]]) -> None:
+        """Add (close time, consensus) pairs, oldest first."""
+        cuts, step, counts, ticks = self._cuts, self._step, self._counts, self._ticks
+        before = ticks[-1][0] if ticks else 0
+        for close_time, consensus in history:
+            now = _place(consensus, cuts)
+            joined = close_time == self._next
+            ticks.append((now, joined))
+            if joined:
+                counts[before][now] += 1
+            if joined and before == now:
+                self._run += 1
+            else:
+                self._run = 1
+                if joined:
+                    self._changes.append((self._added, f"{STATES[before]}→{STATES[now]}"))
+            before, self._next = now, close_time + step
+            self._added += 1
+        while self._limit is not None and len(ticks) > self._limit:
+            gone, _ = ticks.popleft()
+            first, whole = ticks[0]
+            counts[gone][first] -= whole
+
+    def view(self) -> MarkovView:
+        """Return the Markov view of the ticks so far."""
+        current = STATES[self._ticks[-1][0]] if self._ticks else None
+        first = self._added - len(self._ticks)
+        return MarkovView(
+            state=current,
+            duration=min(self._run, len(self._ticks)),
+            counts=tuple(map(tuple, self._counts)),
+            recent_transitions=tuple(
+                text for number, text in reversed(self._changes) if number > first
+            ),
+            next_probabilities=_next(current, self._counts, self.settings.smoothing),
+        )
+
+
+def session(moment: datetime) -> Session:
+    """Return the trading session of an aware time.
+
+    London and New York are open from 08:00 to 17:00 of their own wall clock, so that daylight
+    saving moves them as it moves the market; the hours between New York's close and London's open
+    are ASIA. The week is CLOSED from Friday to Sunday, 17:00 in New York, for every symbol.
+    """
+    london, new_york = moment.astimezone(LONDON), moment.astimezone(NEW_YORK)
+    if _weekend(new_york):
+        return "CLOSED"
+    in_london, in_new_york = _business(london), _business(new_york)
+    if in_london and in_new_york:
+        return "LONDON_NY_OVERLAP"
+    if in_london:
+        return "LONDON"
+    return "NEW_YORK" if in_new_york else "ASIA"
+
+
+def trend_direction(values: Sequence[float]) -> Trend:
+    """Return where a series, oldest first, heads along its least-squares line.
+
+    Flat when the whole fitted change is below FLAT_CHANGE.
+    """
+    if len(values) < 2:
+        return "flat"
+    middle = (len(values) - 1) / 2
+    spread = math.fsum((index - middle) ** 2 for index in range(len(values)))
+    slope = math.fsum((index - middle) * value for index, value in enumerate(values)) / spread
+    change = round(slope * (len(values) - 1), SCORE_DECIMALS)
+    if abs(change) < FLAT_CHANGE:
+        return "flat"
+    return "rising" if change > 0 else "falling"
+
+
+def losing_streak(profits: Iterable[float]) -> int:
+    """Return how many of the latest closed trades, newest first, lost in a row."""
+    return sum(1 for _ in takewhile(lambda profit: profit < 0, profits))
+
+
+def memory_view(
+    *,
+    as_of: datetime,
+    timeframe: str,
+    history: Sequence[tuple[datetime, float]],
+    settings: Markov,
+    lookback: int,
+    verdicts: Sequence[str],
+    open_positions: Sequence[OpenPosition],
+    profits: Sequence[float],
+    open_elsewhere: int,
+    trades: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the memory context of a tick: document 001's keys and Torra's own.
+
+    `history` is the stream's (close time, final consensus), oldest first; `verdicts` its verdicts,
+    oldest first; `profits` the instance's closed trades, newest first; `open_elsewhere` the number
+    of positions of other instances; `trades` are rows of the instance's closed trades, newest
+    first. All of it must have been known at `as_of`; later trades are left out of recent_trades.
+    """
+    return recalled(
+        markov(history, timeframe, settings),
+        as_of=as_of,
+        timeframe=timeframe,
+        trend=[value for _, value in history][-lookback:],
+        verdicts=list(verdicts)[-lookback:],
+        open_positions=open_positions,
+        profits=profits,
+        open_elsewhere=open_elsewhere,
+        trades=trades,
+    )
+
+
+def recalled(
+    view: MarkovView,
+    *,
+    as_of: datetime,
+    timeframe: str,
+    trend: list[float],
+    verdicts: list[str],
+    open_positions: Sequence[OpenPosition],
+    profits: Iterable[float],
+    open_elsewhere: int,
+    trades: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return what `memory_view` does, of a view that was counted already.
+
+    `trend` and `verdicts` are those of the newest ticks, as many as are looked back on.
+    """
+    return {
+        "current_markov_state": view.state,
+        "state_duration": view.duration,
+        "recent_transitions": list(view.recent_transitions),
+        "next_probabilities": dict(view.next_probabilities),
+        "sentiment_trend": trend,
+        "trend_direction": trend_direction(trend),
+        "open_positions": [_told(position, timeframe, as_of) for position in open_positions],
+        "position": open_positions[0].direction if open_positions else "FLAT",
+        "session": session(as_of),
+        "day_of_week": f"{as_of.astimezone(UTC):%A}",
+        "recent_signals": verdicts,
+        "losing_streak": losing_streak(profits),
+        "open_elsewhere": open_elsewhere,
+        "recent_trades": remembered(trades, as_of),
+    }
+
+
+def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the consensus of what is heard; 0.0 when nothing is."""
+    return _mean(pairs) if pairs else 0.0
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    for _, value in pairs:
+        _finite(value)
+    total = math.fsum([weight * value for weight, value in pairs])
+    return round(total / math.fsum([weight for weight, _ in pairs]), SCORE_DECIMALS)
+
+
+def _finite(value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"a score must be finite, not {value}")
+
+
+def _next(
+    current: StateName | None, counts: Sequence[Sequence[int]], smoothing: float
+) -> dict[StateName, float]:
+    row = counts[STATES.index(current)] if current else [0] * len(STATES)
+    total = sum(row) + smoothing * len(STATES)
+    return {
+        name: round((count + smoothing) / total, SCORE_DECIMALS)
+        for name, count in zip(STATES, row, strict=True)
+    }
+
+
+def _weekend(new_york: datetime) -> bool:
+    day, hour = new_york.isoweekday(), new_york.time()
+    return day == 6 or (day == 5 and hour >= DAY_CLOSES) or (day == 7 and hour < DAY_CLOSES)
+
+
+def _business(local: datetime) -> bool:
+    return local.isoweekday() <= 5 and DAY_OPENS <= local.time() < DAY_CLOSES
+
+
+def _told(position: OpenPosition, timeframe: str, as_of: datetime) -> dict[str, Any]:
+    age = (as_of - position.opened_at) // duration(timeframe)
+    return {"direction": position.direction, "pnl": round(position.pnl, 2), "age_ticks": age}

@@ -1,0 +1,249 @@
+"""Every check before an opening is sent, for a ticket however it was made.
+
+Pure, and the same answer twice: a ticket, the account as the opening would meet it, the symbol and
+the profile go in, every reason against it comes out, in the order of the enum. Denying is a value;
+no number raises. A broken number denies by itself, and whatever does not need it is asked all the
+same. The arithmetic is in exact fractions, so that a limit is broken above it and never at it or a
+rounding below. Making tickets is left to `torra.verdict.risk_engine`, knowing the account to the
+caller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from torra.config import Profile, Risk, SymbolSpec
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import (
+    FARTHEST_STOP_ATR,
+    Levels,
+    Side,
+    exact,
+    nearest_stop,
+    usable,
+    widest_spread,
+)
+from torra.verdict.position_size import loss_of_one, lot_denials, percent, value_of_one
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """An opening as it is looked at before it is sent, however it was made.
+
+    `price` is the last price, `bar_age` the bars since the deciding bar closed. `score_age` is the
+    verdict's age as a share of the life that its signal, or its proposal, has: at 1 it is over.
+    `veto` is the gate's or the latch's; `duplicate` says that the decision has its signal already.
+    """
+
+    side: Side
+    lots: float
+    levels: Levels
+    price: float
+    bar_age: float = 0.0
+    score_age: float = 0.0
+    veto: bool = False
+    opening_stands: bool = True
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Desk, account and market as an opening would meet them; money in account currency.
+
+    `positions_open` and `gross_notional` (the sum of `notional` at entry prices) are the whole
+    desk's; `day_loss` is this UTC day's, a gain negative. Counts of signals are the instance's own.
+    What is kept by side (BUY, SELL) speaks of openings of that side: how many there were within the
+    hour, wins and trades of a replay, bars since the last losing trade was closed. None and a side
+    that is missing stand for "not known", which denies nothing. `leverage` is the broker's: what
+    one unit of margin carries; `live_spread` is ask minus bid now, in price units. A trading state
+    that is neither ACTIVE nor REDUCING counts as HALTED.
+    """
+
+    positions_open: int = 0
+    gross_notional: float = 0.0
+    day_loss: float = 0.0
+    signals_last_hour: int = 0
+    same_side_last_hour: Mapping[str, int] = field(default_factory=dict)
+    win_rates: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    bars_since_loss: Mapping[str, float] = field(default_factory=dict)
+    free_margin: float | None = None
+    leverage: float | None = None
+    live_spread: float | None = None
+    trading_state: str = "ACTIVE"
+    market_open: bool = True
+    clock_ok: bool = True
+
+
+def check(
+    ticket: Ticket, account: Account, spec: SymbolSpec, profile: Profile
+) -> tuple[DenyReason, ...]:
+    """Return every reason not to send a ticket, in the order of the enum; none lets it pass.
+
+    A ticket with a broken number is BAD_NUMBER, and so is an account with one; what would need the
+    broken side is then not asked, everything else still is.
+    """
+    broken = () if _sound(ticket) else (DenyReason.BAD_NUMBER,)
+    return in_order((*broken, *objections(ticket, account, spec, profile)))
+
+
+def objections(
+    ticket: Ticket, account: Account, spec: SymbolSpec, profile: Profile
+) -> Iterator[DenyReason]:
+    """Yield every reason but that the ticket itself is broken."""
+    sound, known = _sound(ticket), _known(account)
+    loss = worth = Fraction(0)
+    yield from _named(_moment(ticket, account, profile))
+    if sound:
+        lots = exact(max(ticket.lots, 0.0))
+        loss = lots * loss_of_one(ticket.levels, spec)
+        worth = lots * exact(ticket.levels.entry) * value_of_one(spec)
+        yield from _named(_shape(ticket, account.live_spread if known else None, spec, profile))
+        yield from lot_denials(ticket.lots, spec)
+        yield from _named(_own_limits(loss, worth, profile.risk))
+    if not known:
+        yield DenyReason.BAD_NUMBER
+        return
+    yield from _named(_desk_limits(loss, worth, account, profile.risk))
+    yield from _named(_throttles(ticket.side, account, profile.risk))
+    if sound:
+        yield from _named(_prospects(ticket, account, spec, profile))
+
+
+def in_order(reasons: Iterable[DenyReason]) -> tuple[DenyReason, ...]:
+    """Return reasons in the order of the enum, each once."""
+    found = set(reasons)
+    return tuple(reason for reason in DenyReason if reason in found)
+
+
+# --- details ------------------------------------------------------------------------------------
+
+
+def _named(asked: Mapping[DenyReason, bool]) -> Iterator[DenyReason]:
+    return (reason for reason, applies in asked.items() if applies)
+
+
+def _sound(ticket: Ticket) -> bool:
+    at = ticket.levels
+    prices = (at.entry, at.stop, at.target, at.atr, ticket.price)
+    others = (ticket.lots, ticket.bar_age, ticket.score_age)
+    return all(map(usable, prices)) and all(map(math.isfinite, others))
+
+
+def _known(account: Account) -> bool:
+    told = (account.free_margin, account.leverage, account.live_spread)
+    figures = (
+        account.day_loss,
+        account.gross_notional,
+        account.positions_open,
+        account.signals_last_hour,
+        *account.same_side_last_hour.values(),
+        *account.bars_since_loss.values(),
+        *(figure for figure in told if figure is not None),
+    )
+    return (
+        all(map(math.isfinite, figures))
+        and account.gross_notional >= 0
+        and (account.leverage is None or account.leverage > 0)
+        and (account.live_spread is None or account.live_spread >= 0)
+        and all(0 <= wins <= trades < math.inf for wins, trades in account.win_rates.values())
+    )
+
+
+def _moment(ticket: Ticket, account: Account, profile: Profile) -> dict[DenyReason, bool]:
+    """Ask desk, gate, clock and market, whatever the ticket wants."""
+    return {
+        DenyReason.TRADING_HALTED: account.trading_state not in ("ACTIVE", "REDUCING"),
+        DenyReason.TRADING_REDUCING: account.trading_state == "REDUCING",
+        DenyReason.GATE_VETO: ticket.veto,
+        DenyReason.GATE_CANNOT_OPEN: not ticket.opening_stands,
+        DenyReason.DUPLICATE_SIGNAL: ticket.duplicate,
+        DenyReason.STALE_BAR: ticket.bar_age > profile.gate.max_bar_age,
+        DenyReason.STALE_SCORE: ticket.score_age >= 1,
+        DenyReason.CLOCK_SKEW: not account.clock_ok,
+        DenyReason.MARKET_CLOSED: not account.market_open,
+    }
+
+
+def _shape(
+    ticket: Ticket, live_spread: float | None, spec: SymbolSpec, profile: Profile
+) -> dict[DenyReason, bool]:
+    """Ask where the levels lie (document 000, the thesis validator)."""
+    entry, atr = exact(ticket.levels.entry), exact(ticket.levels.atr)
+    risked, gained = _moves(ticket)
+    distance, away = abs(risked), abs(entry - exact(ticket.price))
+    too_close = atr < exact(spec.tick_size) or distance < nearest_stop(spec, live_spread)
+    return {
+        DenyReason.PRICE_COLLAR: away > exact(profile.risk.price_collar_atr) * atr,
+        DenyReason.STOP_WRONG_SIDE: risked <= 0,
+        DenyReason.STOP_TOO_CLOSE: too_close,
+        DenyReason.STOP_TOO_FAR: distance > FARTHEST_STOP_ATR * atr,
+        DenyReason.TARGET_WRONG_SIDE: gained <= 0,
+    }
+
+
+def _own_limits(loss: Fraction, worth: Fraction, risk: Risk) -> dict[DenyReason, bool]:
+    """Ask what one opening may lose and be worth."""
+    return {
+        DenyReason.RISK_PER_TRADE: loss > percent(risk.capital, risk.risk_per_trade_pct),
+        DenyReason.MAX_NOTIONAL: worth > percent(risk.capital, risk.max_notional_pct),
+    }
+
+
+def _desk_limits(
+    loss: Fraction, worth: Fraction, account: Account, risk: Risk
+) -> dict[DenyReason, bool]:
+    """Ask what the whole desk may hold and lose, this opening included."""
+    gross = exact(account.gross_notional) + worth
+    daily = percent(risk.capital, risk.daily_loss_cap_pct)
+    levered = gross > exact(risk.capital) * exact(risk.account_leverage_cap)
+    return {
+        DenyReason.EXPOSURE_CAP: gross > percent(risk.capital, risk.exposure_cap_pct),
+        DenyReason.MARGIN: levered or _lacks_margin(worth, account),
+        DenyReason.MAX_POSITIONS: account.positions_open >= risk.max_positions,
+        DenyReason.DAILY_LOSS_CAP: exact(account.day_loss) >= daily or loss > daily,
+    }
+
+
+def _lacks_margin(worth: Fraction, account: Account) -> bool:
+    if account.free_margin is None or account.leverage is None:
+        return False
+    return worth > exact(account.free_margin) * exact(account.leverage)
+
+
+def _throttles(side: Side, account: Account, risk: Risk) -> dict[DenyReason, bool]:
+    """Ask how often the side was opened, and how soon after a loss."""
+    openings = account.same_side_last_hour.get(side, 0)
+    bars = account.bars_since_loss.get(side, math.inf)
+    return {
+        DenyReason.COOLDOWN: max(bars, 0) < risk.cooldown_bars,
+        DenyReason.MESSAGE_RATE: account.signals_last_hour >= risk.max_signals_per_hour,
+        DenyReason.REPEATED_EXECUTION: openings >= risk.max_same_openings_per_hour,
+    }
+
+
+def _prospects(
+    ticket: Ticket, account: Account, spec: SymbolSpec, profile: Profile
+) -> dict[DenyReason, bool]:
+    """Ask what the trade is worth by experience (document 003), and how wide the spread is now.
+
+    Lots and tick value are factors of both sides of the bet and cancel out.
+    """
+    wins, trades = account.win_rates.get(ticket.side, (0, 0))
+    cost, live = widest_spread(spec, account.live_spread), account.live_spread
+    risked, gained = _moves(ticket)
+    worth = wins * (gained - cost) - (trades - wins) * (risked + cost)
+    widest = exact(profile.gate.max_spread_atr) * exact(ticket.levels.atr)
+    return {
+        DenyReason.NEGATIVE_EV: trades >= profile.risk.min_trades_for_ev and worth <= 0,
+        DenyReason.SPREAD: live is not None and exact(live) > widest,
+    }
+
+
+def _moves(ticket: Ticket) -> tuple[Fraction, Fraction]:
+    """Return how far the stop lies against the ticket and the target in its favour."""
+    at, towards = ticket.levels, 1 if ticket.side == "BUY" else -1
+    entry = exact(at.entry)
+    return towards * (entry - exact(at.stop)), towards * (exact(at.target) - entry)

@@ -1,0 +1,229 @@
+"""What a trade came to, and what that says of the thesis behind it: facts, never a model's words.
+
+Pure: an opening as the table of signals keeps it and the way it ended go in, a frozen record comes
+out; the same facts always give the same record. Outcome, R multiple and evolution of the thesis
+follow document 000, stage 12: a win has realized the thesis, a loss falsified it, a scratch
+weakened it; the written review of a trade is left to others. A number that is not finite raises
+ValueError, because a broken result must never be remembered as a small one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Final, Literal
+
+from torra.clock import parse
+from torra.verdict.risk_engine import OPENS, TARGET_R, PositionSide
+
+Outcome = Literal["win", "loss", "scratch"]
+Evolution = Literal["Strengthened", "Weakened", "Falsified", "Realized", "Unknown"]
+
+SCRATCH_R: Final = 0.1
+"""Below a tenth of the planned risk a result is a scratch: spread and slippage of a single fill
+move it by as much, so its sign says nothing about the thesis.
+"""
+
+HALF_WAY: Final = 0.5
+"""An open trade says something of its thesis from half the way to the target or to the stop on."""
+
+STRENGTHENED_R: Final = HALF_WAY * TARGET_R
+WEAKENED_R: Final = -HALF_WAY
+"""Unrealised R from which an open thesis counts as strengthened, and down from which as weakened:
+the target lies at +TARGET_R, the stop at -1.
+"""
+
+DECIMALS: Final = 8
+"""R multiples are rounded to this many decimals, as those of the paper bridge are."""
+
+PERCENT_DECIMALS: Final = 4
+HOUR_DECIMALS: Final = 4
+
+REMEMBERED: Final = 3
+"""How many of the newest closed trades the memory context tells of."""
+REMEMBERED_DECIMALS: Final = 2
+"""Decimals of what is remembered."""
+
+HOUR: Final = timedelta(hours=1)
+
+VERDICTS: Final[Mapping[Outcome, Evolution]] = {
+    "win": "Realized",
+    "loss": "Falsified",
+    "scratch": "Weakened",
+}
+"""How an outcome ends a thesis (document 000)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOutcome:
+    """The end of a trade beside its plan.
+
+    Percentages are of the entry, a gain of the trade positive: the plan's stop lies below zero, its
+    target above, measured from the decided entry; the result is measured from the fill. `planned_r`
+    is what the target would have brought over the planned risk. `slipped_r` is how much of the
+    planned risk the fill cost (negative: it was better than decided). `reason` is why it ended:
+    STOPPED, TARGET, CLOSED; `profit` is in account currency.
+    """
+
+    side: PositionSide
+    outcome: Outcome
+    evolution: Evolution
+    reason: str
+    r_multiple: float
+    planned_r: float
+    slipped_r: float
+    planned_stop_pct: float
+    planned_target_pct: float
+    realized_pct: float
+    hours_held: float
+    profit: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON."""
+        return asdict(self)
+
+
+def judge(
+    opening: Mapping[str, Any],
+    *,
+    exit_price: float,
+    closed_at: datetime,
+    profit: float,
+    reason: str,
+) -> TradeOutcome:
+    """Return what a trade came to.
+
+    `opening` is its row in the table signals; without a fill (price, opened_at) the decided entry
+    and time stand for it. `exit_price` is the volume-weighted price of its end, `profit` what the
+    account made of it, with swap and commission. Raises ValueError for a price or a profit that is
+    not a finite number, and for a price that is not positive.
+    """
+    entry, stop, target = (_price(name, opening[name]) for name in ("entry", "stop", "target"))
+    fill = _price("price", entry if opening.get("price") is None else opening["price"])
+    left = _price("exit_price", exit_price)
+    side = OPENS[opening["side"]]
+    r_multiple = r_of(side, fill, left, stop, target)
+    money = _finite("profit", profit)
+    outcome = outcome_of(r_multiple, money)
+    planned = planned_risk(stop, target)
+    return TradeOutcome(
+        side=side,
+        outcome=outcome,
+        evolution=VERDICTS[outcome] if planned else "Unknown",
+        reason=reason,
+        r_multiple=r_multiple,
+        planned_r=_share(_gain(side, entry, target), abs(entry - stop)),
+        slipped_r=_share(_gain(side, entry, fill), planned),
+        planned_stop_pct=_percent(_gain(side, entry, stop), entry),
+        planned_target_pct=_percent(_gain(side, entry, target), entry),
+        realized_pct=_percent(_gain(side, fill, left), fill),
+        hours_held=_hours(closed_at, _moment(opening.get("opened_at") or opening["decided_at"])),
+        profit=money,
+    )
+
+
+def planned_risk(stop: float, target: float) -> float:
+    """Return one R in price units: the target lies TARGET_R of them from the entry, the stop one.
+
+    Measured between stop and target, so that a tick of rounding at the entry does not change it.
+    """
+    return abs(target - stop) / (1 + TARGET_R)
+
+
+def r_of(side: PositionSide, entry: float, price: float, stop: float, target: float) -> float:
+    """Return the gain from `entry` to `price` over the planned risk; 0.0 where none was planned.
+
+    Costs that are not in the price (commission, swap) are not in it either.
+    """
+    return _share(_gain(side, entry, price), planned_risk(stop, target))
+
+
+def outcome_of(r_multiple: float, profit: float | None) -> Outcome:
+    """Return how a trade ended; raises ValueError for a number that is not finite.
+
+    Inside SCRATCH_R it is a scratch. Outside, the account decides: a trade that won in price and
+    lost to commission and swap is a loss. Without a profit, or with none at all, the price decides.
+    """
+    if abs(_finite("r_multiple", r_multiple)) < SCRATCH_R:
+        return "scratch"
+    money = r_multiple if profit is None else _finite("profit", profit) or r_multiple
+    return "win" if money > 0 else "loss"
+
+
+def evolution_of(opening: Mapping[str, Any], price: float | None) -> Evolution:
+    """Return how the thesis of an open trade fares at a price at which it could be left now.
+
+    From half the way to the target on it is Strengthened, from half the way to the stop on
+    Weakened, between them, before the fill and without a price Unknown. Realized and Falsified are
+    only said of an end (`judge`), however far the price has gone.
+    """
+    if price is None or opening.get("price") is None:
+        return "Unknown"
+    side, fill = OPENS[opening["side"]], _price("price", opening["price"])
+    stop, target = (_price(name, opening[name]) for name in ("stop", "target"))
+    if not planned_risk(stop, target):
+        return "Unknown"
+    now = r_of(side, fill, _price("price", price), stop, target)
+    if now >= STRENGTHENED_R:
+        return "Strengthened"
+    return "Weakened" if now <= WEAKENED_R else "Unknown"
+
+
+def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dict[str, Any]]:
+    """Return the newest trades that were closed before `as_of`, as the memory context tells them.
+
+    `trades` are rows of closed trades, newest first. One that was closed at `as_of` is left out:
+    the end of a trade at a bar's open is known when that bar has closed. What a row from before
+    there were outcomes lacks is derived from its profit and R multiple.
+    """
+    known = (trade for trade in trades if _moment(trade["closed_at"]) < as_of)
+    return [_told(trade, as_of) for trade in islice(known, REMEMBERED)]
+
+
+def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
+    r_multiple = _finite("r_multiple", trade["r_multiple"] or 0.0)
+    outcome: Outcome = trade.get("outcome") or outcome_of(r_multiple, trade["profit"])
+    return {
+        "side": OPENS[trade["side"]],
+        "outcome": outcome,
+        "r_multiple": round(r_multiple, REMEMBERED_DECIMALS) + 0.0,
+        "evolution": trade.get("evolution") or VERDICTS[outcome],
+        "hours_ago": round((as_of - _moment(trade["closed_at"])) / HOUR, REMEMBERED_DECIMALS),
+    }
+
+
+def _gain(side: PositionSide, entry: float, price: float) -> float:
+    return price - entry if side == "LONG" else entry - price
+
+
+def _share(gain: float, risk: float) -> float:
+    return round(gain / risk, DECIMALS) + 0.0 if risk else 0.0
+
+
+def _percent(gain: float, entry: float) -> float:
+    return round(gain / entry * 100, PERCENT_DECIMALS) + 0.0
+
+
+def _hours(closed: datetime, opened: datetime) -> float:
+    """Return hours held; clocks that disagree make no negative ones."""
+    return round(max(closed - opened, timedelta(0)) / HOUR, HOUR_DECIMALS)
+
+
+def _moment(told: str | datetime) -> datetime:
+    return told if isinstance(told, datetime) else parse(told)
+
+
+def _price(name: str, value: Any) -> float:
+    price = _finite(name, value)
+    if price <= 0:
+        raise ValueError(f"{name} must be a positive price, not {value!r}")
+    return price
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
+    return float(value)
