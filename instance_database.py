@@ -1,7 +1,7 @@
 """The desk's database and the brain that lives in it: `save_sentiment` and what it remembers.
 
 One file holds everything a desk knows. This module is the face of it: `Database` joins the stores
-of the family torra/*_store (ticks, bars, signals, journal, ledger), which share the connections of
+of torra/store (ticks, bars, signals, journal, ledger), which share the connections of
 torra.store.connection and the schema of torra.store.migrations; nobody else imports those. The
 brain's own part is here: `save_sentiment` turns four scores into composites, consensus and verdict,
 for the final chain and its three companions (L1 alone, the lower and the higher of the gated and
@@ -21,8 +21,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from torra.clock import duration, parse
-from torra.errors import StoreUnavailable
+from torra.clock import System, duration, parse
+from torra.errors import ConfigError, StoreUnavailable
+from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
@@ -43,7 +44,15 @@ from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES,
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
 """What a memory context looks at of a closed trade."""
 
-__all__ = ["MARKOV_HISTORY", "RECENT_TRADES", "Database", "Saved", "TickKey", "save_sentiment"]
+__all__ = [
+    "MARKOV_HISTORY",
+    "RECENT_TRADES",
+    "Database",
+    "Saved",
+    "TickKey",
+    "open_home",
+    "save_sentiment",
+]
 
 
 class Database(
@@ -217,6 +226,20 @@ class Database(
                     "AND bar_time > ?",
                     row["instance"], row["timeframe"], last,
                 )  # fmt: skip
+
+
+def open_home(home: Path, *, anew: bool = False) -> Database:
+    """Open, and make or migrate if need be, the database of a home; raises ConfigError.
+
+    In the place of one that is lost none is made, unless `anew` says so.
+    """
+    if not anew and lost(home / DATABASE):
+        raise ConfigError(f"{home / DATABASE} {LOST}: torra run says what to type")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {home}: {error.strerror}; set TORRA_HOME") from error
+    return Database.open(home / DATABASE, now=System().real_now)
 
 
 save_sentiment = Database.save_sentiment

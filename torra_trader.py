@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -41,6 +41,7 @@ from torra.tick.keeper import Keeper
 from torra.tick.record import Sight, Thought
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Action, TradingState, intent
+from torra.verdict.signal_states import signal_life
 
 log = logging.getLogger("torra")
 
@@ -62,10 +63,6 @@ NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
     {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
 )
 """Stands for the account where a HOLD asks nothing of it and no record tells of it."""
-
-SIGNAL_LIFE: Final = timedelta(seconds=180)
-SIGNAL_LIFE_SHARE: Final = 0.2
-"""A signal lives for the shorter of 180 s and this share of its bar."""
 
 
 class Way(Protocol):
@@ -558,11 +555,6 @@ def _propose(
         expires=sight.as_of + duration(key.timeframe),
     )
     return Action("HOLD", approval.PROPOSED, denied=action.denied)
-
-
-def signal_life(timeframe: str) -> timedelta:
-    """Return how long a signal of a bar of this timeframe may wait for the market."""
-    return min(SIGNAL_LIFE, duration(timeframe) * SIGNAL_LIFE_SHARE)
 
 
 def _enqueue(

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.rows import Part, Row, Run, at_most
+from instance_database import open_home
 from tests import large_database
 from tests.visitors import open_app
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import start_check, wiring
+from torra.desk import start_check
 
 ROWS: Final = 1_000_000
 INSTANCES: Final = 50
@@ -59,7 +60,7 @@ def start_seconds(home: Path) -> float:
     """Return what a desk's start takes that grows with its database: the checks, and opening it."""
     begin = time.perf_counter()
     start_check.check(home, lambda _: None)
-    wiring.open_database(home).close()
+    open_home(home).close()
     return time.perf_counter() - begin
 
 

@@ -24,7 +24,8 @@ from instance_database import Database, TickKey
 from torra.clock import Simulated, System, duration, parse
 from torra.config import Instance, NewsSettings, Profile, validate
 from torra.desk.outlook import Outlook
-from torra.desk.schedule import Desk, Station
+from torra.desk.schedule import Desk
+from torra.desk.station import Station
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.providers.registry import open_provider

@@ -13,7 +13,8 @@ from tests import stores
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
 from torra.desk.bar_closes import next_close
-from torra.desk.schedule import Desk, Station
+from torra.desk.schedule import Desk
+from torra.desk.station import Station
 from torra.feeds.sample import SampleFeed
 from torra.providers.registry import open_provider
 

@@ -32,20 +32,21 @@ from torra.dashboard.doors.limits import LONGEST_WAIT, BackOff, RateLimits
 from torra.dashboard.screens.entry import LOGINS_A_MINUTE
 from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
+from torra.home import ACCESS, PAGES
 
 # --- the file -------------------------------------------------------------------------------------
 
 
 def test_a_first_start_makes_tokens_that_only_the_owner_reads(tmp_path):
     access, new = Access.of_home(tmp_path / "home")
-    path = tmp_path / "home" / access_file.FILE
+    path = tmp_path / "home" / ACCESS
     assert new
     assert path.stat().st_mode & 0o777 == 0o600
     assert [len(access.tokens[scope]) for scope in SCOPES] == [64, 64, 64]
     again, new = Access.of_home(tmp_path / "home")
     assert not new
     assert again.tokens == access.tokens
-    assert [item.name for item in path.parent.iterdir()] == [access_file.FILE]
+    assert [item.name for item in path.parent.iterdir()] == [ACCESS]
 
 
 def test_an_open_umask_does_not_open_the_file(tmp_path):
@@ -54,13 +55,13 @@ def test_an_open_umask_does_not_open_the_file(tmp_path):
         Access.of_home(tmp_path)
     finally:
         os.umask(before)
-    assert (tmp_path / access_file.FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ACCESS).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("rights", [0o640, 0o604, 0o644, 0o666, 0o620], ids="{:o}".format)
 def test_a_file_that_others_can_read_is_refused_with_the_remedy(tmp_path, rights):
     Access.of_home(tmp_path)
-    path = tmp_path / access_file.FILE
+    path = tmp_path / ACCESS
     path.chmod(rights)
     with pytest.raises(
         ConfigError, match=r"0\d\d\d: others can read.*torra token --new.*chmod 600"
@@ -89,7 +90,7 @@ def told(**changed):
     ids=["empty", "list", "scope missing", "number", "word", "twice"],
 )
 def test_a_file_that_is_no_list_of_good_tokens_is_refused(tmp_path, content, words):
-    path = tmp_path / access_file.FILE
+    path = tmp_path / ACCESS
     path.write_text(content)
     path.chmod(0o600)
     with pytest.raises(ConfigError, match=words) as caught:
@@ -121,7 +122,7 @@ def test_a_disk_without_links_gets_one_file_too(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     first, new = Access.of_home(tmp_path)
     assert new
-    assert not access_file._put(tmp_path / access_file.FILE, access_file.make())
+    assert not access_file._put(tmp_path / ACCESS, access_file.make())
     assert Access.of_home(tmp_path)[0].tokens == first.tokens
 
 
@@ -305,7 +306,7 @@ def test_new_tokens_hold_at_once_and_end_every_session(tmp_path):
 @pytest.mark.parametrize("harm", ["missing", "broken", "loose"])
 def test_without_a_good_file_nobody_is_let_in_and_then_again(tmp_path, harm, caplog):
     access, _ = Access.of_home(tmp_path)
-    path = tmp_path / access_file.FILE
+    path = tmp_path / ACCESS
     client = create_app(ScriptedView(), access=access).test_client()
     token = {"Authorization": f"Bearer {access.tokens['admin']}"}
     client.post("/login", data={"token": access.tokens["admin"]}, headers=OURS)
@@ -617,7 +618,7 @@ def test_the_command_shows_links_that_log_in(tmp_path):
 def test_new_tokens_are_new_and_on_record(tmp_path):
     database = stores.open_database(tmp_path)
     before = dict(Access.of_home(tmp_path)[0].tokens)
-    (tmp_path / access_file.FILE).chmod(0o644)
+    (tmp_path / ACCESS).chmod(0o644)
     done = command(tmp_path, "--new")
     assert done.exit_code == 0, done.output
     assert "every session has ended" in done.output
@@ -673,7 +674,7 @@ def test_the_links_lead_to_where_the_desk_serves(tmp_path):
     ids=["empty", "list", "none", "number", "scheme", "control", "bytes"],
 )  # fmt: skip
 def test_a_broken_note_of_the_address_is_as_none(tmp_path, content):
-    (tmp_path / access_commands.PAGES).write_bytes(content)
+    (tmp_path / PAGES).write_bytes(content)
     assert links(tmp_path) == {access_commands.ADDRESS}
 
 

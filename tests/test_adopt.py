@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 import desks
 import pytest
+from torra.desk.roster.outlook import Outlook
 
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
-from torra.desk.adoption import Refit, fixed, with_models
-from torra.desk.outlook import Outlook
+from torra.desk.adoption import fixed
+from torra.desk.station import Refit
+from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
 
@@ -27,7 +29,7 @@ def fit(station, profile):
 def desk(tmp_path):
     made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
     desks.take_lease(made)
-    made.refit = Refit(fit)
+    made.roster.refit = Refit(fit)
     yield made
     made.close()
 
@@ -55,7 +57,7 @@ def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk):
     assert set(digests(desk).values()) == {CAREFUL.digest()}
     assert desk.database.applied_profile("EURUSD")["digest"] == CAREFUL.digest()
     assert desk.stations["BTCUSD"].provider is not provider
-    assert desk.wished == {}
+    assert desk.roster.wished == {}
     desks.step(desk)
     after = newest(desk)
     assert before["profile"] == Profile().digest()
@@ -78,7 +80,7 @@ def test_a_desk_that_stands_by_applies_nothing(desk):
 def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch):
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     told = threading.Event()
-    desk.refit = Refit(fit, lambda station: told.set())
+    desk.roster.refit = Refit(fit, lambda station: told.set())
     with desk.stations["BTCUSD"].lock:  # as a tick holds it
         desk.adopt(NAME, CAREFUL)
         assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
@@ -108,8 +110,8 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
         waking = threading.Thread(target=lambda: ran.append(desk.wake("BTCUSD")))
         waking.start()
         assert looked.wait(20)
-        desk.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
-        adoption._swap(desk, desk.refit, "BTCUSD")
+        desk.roster.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
+        adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
     waking.join(20)
     assert ran
     assert newest(desk)["profile"] == CAREFUL.digest()
@@ -119,11 +121,11 @@ def test_what_cannot_be_opened_changes_nothing(desk):
     with pytest.raises(ConfigError, match="cannot be asked here"):
         desk.adopt(NAME, changed(agents={"provider": "anthropic"}))
     assert set(digests(desk).values()) == {Profile().digest()}
-    assert desk.wished == {}
+    assert desk.roster.wished == {}
 
 
 def test_a_desk_without_a_way_to_open_says_so(desk):
-    desk.refit = None
+    desk.roster.refit = None
     with pytest.raises(ConfigError, match="at its start only"):
         desk.adopt(NAME, CAREFUL)
 
@@ -208,7 +210,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monk
         desk.adopt(NAME, CAREFUL)
     assert set(digests(desk).values()) == {Profile().digest()}
     assert desk.database.applied_profile("BTCUSD") is None
-    assert desk.wished == {}
+    assert desk.roster.wished == {}
     assert not any(station.lock.locked() for station in desk.stations.values())
 
 
@@ -233,7 +235,7 @@ def test_all_busy_stations_together_cost_one_patience(desk, monkeypatch):
     }  # fmt: skip
     desk.adopt(NAME, CAREFUL)
     assert (len(waited), sum(waited)) == (50, adoption.PATIENCE)
-    assert set(desk.wished) == set(desk.stations)
+    assert set(desk.roster.wished) == set(desk.stations)
     desk.stations = before
 
 
@@ -247,7 +249,7 @@ def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
     for thread in set(threading.enumerate()) - threads:
         thread.join(20)
     assert set(digests(desk).values()) == {Profile().digest()}
-    assert desk.wished == {}
+    assert desk.roster.wished == {}
 
 
 def late_failure(desk, monkeypatch):
@@ -317,13 +319,15 @@ def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
     desks.take_lease(first, 60.0)
     second = desks.open_desk(tmp_path, (desks.BTC,))
     told = []
-    second.refit = Refit(fitting, lambda station: told.append(station.profile.digest()), read)
+    second.roster.refit = Refit(
+        fitting, lambda station: told.append(station.profile.digest()), read
+    )
     second._running = True
     second._begin = lambda: None
     second._hold_lease()
     assert not second.active
     if applied:
-        first.refit = Refit(fit)
+        first.roster.refit = Refit(fit)
         first.adopt(NAME, applied)
     first.close()
     second._hold_lease()
@@ -385,10 +389,10 @@ def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path):
 
 
 def test_a_take_over_forgets_wishes_of_before(desk):
-    desk.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
-    desk.refit = Refit(fit, read=lambda _: TIGHT)
-    adoption.take_over(desk, pytest.fail)
-    adoption._swap(desk, desk.refit, "BTCUSD")
+    desk.roster.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
+    desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
+    adoption.take_over(desk.roster, pytest.fail)
+    adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
     assert set(digests(desk).values()) == {TIGHT.digest()}
 
 
@@ -411,27 +415,27 @@ def at_home(tmp_path):
 def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
     desk = at_home(tmp_path)
     (tmp_path / "news.jsonl").write_text("")
-    before = desk.outlook
-    adoption.take_over(desk, pytest.fail)
+    before = desk.roster.outlook
+    adoption.take_over(desk.roster, pytest.fail)
     station = desk.stations["BTCUSD"]
     assert (station.profile.risk.max_positions, station.news is None) == (1, False)
-    assert desk.outlook is not before
-    assert desk.outlook.collector is not None
+    assert desk.roster.outlook is not before
+    assert desk.roster.outlook.collector is not None
     rested = []
     monkeypatch.setattr(Outlook, "rest", lambda outlook: rested.append(id(outlook)))
     desk._at_stand_by()
-    assert rested == [id(desk.outlook)]
+    assert rested == [id(desk.roster.outlook)]
     desk.close()
 
 
 def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(tmp_path, monkeypatch):
     desk = at_home(tmp_path)
     desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
-    before = desk.outlook
+    before = desk.roster.outlook
     monkeypatch.setattr(wiring, "Outlook", refuses)
-    adoption.take_over(desk, pytest.fail)
+    adoption.take_over(desk.roster, pytest.fail)
     assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
-    assert desk.outlook is before
+    assert desk.roster.outlook is before
     assert "headlines and events: it is broken" in desk.database.alarms()[0]["detail"]
     desk.close()
 

@@ -30,11 +30,11 @@ from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
 from torra.clock import System
 from torra.commands.command_line import main
-from torra.desk import start_check, wiring
+from torra.desk import start_check
 from torra.errors import ConfigError, TorraError
+from torra.home import BACKUP_NAME, HALT
 from torra.store import connection as store_connection
 from torra.store.migrations import STEPS
-from torra.trading.kill_switch import HALT
 
 SPARED = 4
 """By day one step on a file of so many is the last of a life, every night each."""
@@ -149,7 +149,7 @@ def test_a_backup_is_one_moment_of_a_desk_at_work(home: Path) -> None:
         stores.save(database, stores.NOON, 0.5)
         document = told("backup", home=home)
     path = Path(document["path"])
-    assert path.parent == home / "backups" and backup_store.NAME.fullmatch(path.name)
+    assert path.parent == home / "backups" and BACKUP_NAME.fullmatch(path.name)
     assert f"-{document['desk']}-" in path.name and len(document["desk"]) == 8
     assert document["rows"]["sentiment"] == ticks(path) == 3
     assert ticks(home / "torra.db") == 4
@@ -604,7 +604,7 @@ def test_a_restore_that_fails_half_way_says_what_ends_it(
         raise error
 
     plan = backup_restore.plan(home, kept, stores.NOON, settings=True)
-    monkeypatch.setattr(wiring, "open_database", fails)
+    monkeypatch.setattr(backup_restore, "open_home", fails)
     with pytest.raises(TorraError, match=r"cut off: x; no desk .*--home .*--settings") as caught:
         backup_restore.carry_out(plan)
     assert not isinstance(caught.value, ConfigError), "something was changed"

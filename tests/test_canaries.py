@@ -25,10 +25,10 @@ from torra.clock import token
 from torra.config import DeskSettings, Profile, validate
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import SCOPES, Access
-from torra.dashboard.doors.access_file import FILE
 from torra.dashboard.doors.routes import every_route
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.home import ACCESS
 from torra.providers.vendors.addresses import _VENDORS
 
 CHANNEL_KEY = "canarychannel0123456789abcdef0123456789abcdef"
@@ -95,7 +95,7 @@ class Place:
         self.app = create_app(
             DatabaseView(desk.database, one, desk), access=access, backing=self.backing
         )
-        told = json.loads((home / FILE).read_text(encoding="utf-8"))
+        told = json.loads((home / ACCESS).read_text(encoding="utf-8"))
         self.tokens = {scope: told["tokens"][scope] for scope in SCOPES}
         self.canaries = [
             *self.tokens.values(), told["key"], CHANNEL_KEY, STRANGER, *vendor_line.CANARIES,
@@ -123,7 +123,7 @@ class Place:
     def check_traces(self) -> None:
         """Look through every file of the home and everything that was logged."""
         for path in self.home.rglob("*"):
-            if path.is_file() and path.name != FILE:
+            if path.is_file() and path.name != ACCESS:
                 assert not self.leaks(path.read_bytes()), path.name
         text = self.heard.text.getvalue()
         assert "torra" in text
@@ -220,4 +220,4 @@ def test_the_canaries_are_found_where_they_are(place):
     for canary in place.canaries:
         assert place.leaks(f"a{canary}b") and place.leaks(b"\x00" + canary.encode())
     assert not place.leaks(token(16))
-    assert place.leaks((place.home / FILE).read_bytes())
+    assert place.leaks((place.home / ACCESS).read_bytes())

@@ -252,7 +252,8 @@ def test_the_bars_are_left_as_they_were() -> None:
 ELSEWHERE = """
 import hashlib, sys
 import pandas as pd
-from torra import chart_file, chart_renderer
+from torra.chart import renderer as chart_renderer
+from torra.chart import screenshot
 assert "matplotlib" not in sys.modules, "loaded before anyone asked for a picture"
 chart_renderer.check_available()
 bars = pd.read_pickle(sys.argv[1])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from instance_database import Database
+from instance_database import Database, open_home
 from tests import desks, legacy_database
 from tests.fake_broker import FakeBroker
 from tests.reference_ea import Inputs, ReferenceEa
@@ -23,7 +23,6 @@ from tests.vendor_server import Status, VendorServer
 from torra.clock import System, iso
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.desk import wiring
 from torra.tick.bar_window import LiveWindow
 
 KEYS = [
@@ -308,7 +307,7 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
         told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
         assert told["source_type"] == "L1_ONLY"
     assert len(refusing.exchanges) == 2
-    database = wiring.open_database(tmp_path)
+    database = open_home(tmp_path)
     assert database.provider_blocks() == []
     rows = database.ledger_rows(System().real_now() - timedelta(hours=1))
     assert rows and all(row["usd"] == 0 for row in rows), "the desk's ledger knows of the trial"
@@ -318,7 +317,7 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
 def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
     tmp_path: Path, refusing: VendorServer
 ) -> None:
-    database = wiring.open_database(tmp_path)
+    database = open_home(tmp_path)
     until = System().real_now() + timedelta(minutes=5)
     database.block_provider("anthropic", "402: the account has no credit", until)
     told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)

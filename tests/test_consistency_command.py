@@ -20,6 +20,7 @@ from torra.commands import checking as checking_commands
 from torra.config import Profile
 from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
+from torra.home import DATABASE
 from torra.replay.rerun import consistency
 from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.rerun.consistency import SPACING, Repeated, exhibit, plan, repeat
@@ -96,7 +97,7 @@ def test_every_agent_is_asked_whatever_the_profile_says(tmp_path: Path) -> None:
 
 def test_nothing_of_the_desk_changes(tmp_path: Path) -> None:
     repeat(plan(tmp_path, "EURUSD", "H1", runs=2, ticks=1))
-    assert not (tmp_path / wiring.DATABASE).exists()
+    assert not (tmp_path / DATABASE).exists()
 
 
 # --- with trials that are played ------------------------------------------------------------------

@@ -23,8 +23,9 @@ from torra.bridges.protocol import (
 from torra.clock import Simulated
 from torra.config import Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
+from torra.home import HALT
 from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
-from torra.trading.kill_switch import HALT, KillSwitch
+from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import DenyReason
 
 GOLD = Instance(

@@ -21,7 +21,7 @@ from tests.stores import opening
 from tests.tries import Tries
 from torra.clock import Simulated, System, iso
 from torra.desk import wiring
-from torra.desk.schedule import Station
+from torra.desk.station import Station
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.tick import record as tick_record

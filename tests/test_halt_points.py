@@ -22,10 +22,11 @@ from torra.bridges.protocol import Books
 from torra.clock import Simulated
 from torra.config import Instance, Profile
 from torra.evidence import feature_bundle
+from torra.home import HALT
 from torra.tick import record as tick_record
 from torra.trading import courier
 from torra.trading.courier import Addressee, Courier
-from torra.trading.kill_switch import HALT, KillSwitch
+from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), bridge="torra_files")

@@ -13,9 +13,10 @@ from instance_database import Database
 from tests.stores import open_database
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
+from torra.home import HALT
 from torra.store.connection import unavailable
 from torra.trading import kill_switch
-from torra.trading.kill_switch import HALT, KillSwitch, halt_files
+from torra.trading.kill_switch import KillSwitch, halt_files
 
 
 @pytest.fixture

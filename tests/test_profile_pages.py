@@ -20,7 +20,7 @@ from torra.dashboard.settings import profile_form, profiles, trials
 from torra.dashboard.settings.trials import Trials, bounded
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk.adoption import Refit
+from torra.desk.station import Refit
 from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
@@ -90,7 +90,7 @@ def ran(home):
     (home / "desk.json").write_text(SETTINGS.model_dump_json())
     made = desks.open_desk(home, SETTINGS.instances)
     desks.take_lease(made)
-    made.refit = Refit(
+    made.roster.refit = Refit(
         lambda station, profile: replace(
             station, profile=profile, provider=open_provider(profile.agents)
         )
@@ -467,7 +467,7 @@ def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
 def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
     monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
     told = threading.Event()
-    monkeypatch.setattr(desk, "refit", replace(desk.refit, tell=lambda _: told.set()))
+    monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
     with desk.stations["BTCUSD"].lock:
         told.clear()
         answer = save(client, {"thresholds.buy": 0.6})

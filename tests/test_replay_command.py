@@ -14,10 +14,10 @@ import pytest
 from click import _termui_impl
 from click.testing import CliRunner, Result
 
+from instance_database import open_home
 from torra.commands import replay as commands
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.desk import wiring
 from torra.errors import ConfigError
 from torra.exhibits.documents import Document
 from torra.replay import folders, reporting, scorecard
@@ -310,6 +310,6 @@ def test_win_rates_are_taught_to_every_instance_of_the_symbol(tmp_path: Path) ->
     (tmp_path / "desk.json").write_text(json.dumps(desk), "utf-8")
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1", "--teach")
     assert told.exit_code == 0, told.output
-    with closing(wiring.open_database(tmp_path)) as database:
+    with closing(open_home(tmp_path)) as database:
         rows = database.connection()["win_rates"].rows
         assert {row["instance"] for row in rows} == {"CALM", "BOLD"}

@@ -28,8 +28,7 @@ from torra.tick import approval
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
-from torra.verdict.signal_states import EXECUTED, UNEXECUTED
-from torra_trader import signal_life
+from torra.verdict.signal_states import EXECUTED, UNEXECUTED, signal_life
 
 EUR = Instance(
     symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15", "H1"), feed="store",

@@ -20,7 +20,8 @@ SCRIPT = """
 import sys
 from concurrent.futures import Future
 from pathlib import Path
-from torra import running, wiring
+from torra.commands import run as running
+from torra.desk import wiring
 
 class Silent:
     name = "silent"

@@ -33,10 +33,11 @@ from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System, floor
 from torra.config import Channel, Instance, Profile
 from torra.failpoints import ON_THE_WAY, VARIABLE, reach
+from torra.home import HALT
 from torra.trading import courier as courier_module
 from torra.trading import reconciliation
 from torra.trading.courier import Addressee, Courier
-from torra.trading.kill_switch import HALT, KillSwitch
+from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
 

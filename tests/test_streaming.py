@@ -367,7 +367,7 @@ def log_in_again(client: Any, access: Access, **_: Any) -> None:
 
 
 def lose_the_file(home: Path, **_: Any) -> None:
-    (home / access_file.FILE).unlink()
+    (home / ACCESS).unlink()
 
 
 def nothing(**_: Any) -> None: ...

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from instance_database import Database
+from instance_database import Database, open_home
 from tests.stores import opening
 from torra.clock import System, floor
 from torra.commands.command_line import main
 from torra.config import Profile
-from torra.desk import wiring
 from torra.errors import StoreUnavailable
 from torra.store.connection import TickKey
 from torra.tick import approval
@@ -101,7 +100,7 @@ def test_a_halt_that_did_not_reach_everything_says_so(home: Path) -> None:
 
 def test_resuming_takes_the_files_away_and_ends_the_alarms(home: Path) -> None:
     torra(home, "halt")
-    database = wiring.open_database(home)
+    database = open_home(home)
     database.raise_alarm("k", "EXTERNAL", "position 7")
     database.close()
     result = torra(home, "resume", "--reason", "looked at it")
@@ -135,7 +134,7 @@ def test_before_the_first_signal_there_is_something_to_read(home: Path) -> None:
 
 
 def test_signals_tell_what_waits_and_why(home: Path) -> None:
-    database = wiring.open_database(home)
+    database = open_home(home)
     gold = {"instance": "XAUUSD", "symbol": "XAUUSD"}
     database.enqueue_signal(opening("T1", **gold))
     database.note_signal("T1", "BRIDGE_DEAD: no heartbeat")
@@ -160,7 +159,7 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
 
 def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2001.0, {}))
-    database = wiring.open_database(home)
+    database = open_home(home)
     sid = propose(database)
     result = torra(home, "approve", sid)
     assert result.exit_code == 0
@@ -175,7 +174,7 @@ def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
-    database = wiring.open_database(home)
+    database = open_home(home)
     sid = propose(database)
     assert document(home, "reject", sid, "--reason", "no")["state"] == "REJECTED"
     assert torra(home, "approve", sid).exit_code == 2
@@ -184,7 +183,7 @@ def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
 
 
 def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
-    database = wiring.open_database(home)
+    database = open_home(home)
     sid = propose(database)
     assert torra(home, "approve", sid).exit_code == 2, "no price is known yet"
     assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
@@ -206,7 +205,7 @@ def test_an_unknown_proposal_is_a_mistake(home: Path) -> None:
 
 @pytest.mark.parametrize("state", ["PUBLISHED", "CLAIMED", "UNKNOWN"])
 def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
-    database = wiring.open_database(home)
+    database = open_home(home)
     database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
     assert torra(home, "settle", "T1").exit_code == 2, "it is not even sent"
     database.move_signal("T1", "PUBLISHED")
@@ -223,7 +222,7 @@ def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
 
 
 def test_alarms_alone_can_be_ended(home: Path) -> None:
-    database = wiring.open_database(home)
+    database = open_home(home)
     database.raise_alarm("k", "UNKNOWN_NOT_SENT", "T1")
     assert torra(home, "resume").exit_code == 0
     assert database.alarms() == []
@@ -240,7 +239,7 @@ def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
-    database = wiring.open_database(home)
+    database = open_home(home)
     sid = propose(database)
     torra(home, "halt", "--reduce")
     torra(home, "halt", "--reason", "the news")
@@ -277,7 +276,7 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
-    database = wiring.open_database(home)
+    database = open_home(home)
     sid = propose(database)
     database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
     database.move_signal("T1", "PUBLISHED")

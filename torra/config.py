@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from agent_config import AgentSettings, DebateSettings, GateSettings, Section
 from torra.clock import TIMEFRAMES
 from torra.errors import ConfigError
+from torra.home import DESK
 from torra.trading_terms import SYMBOLS, Risk, SymbolSpec
 
 __all__ = [
@@ -438,7 +439,7 @@ def home(environment: dict[str, str] | None = None) -> Path:
 
 def load_desk(folder: Path) -> DeskSettings:
     """Read desk.json of a home; the shipped default when there is none. Raises ConfigError."""
-    path = folder / "desk.json"
+    path = folder / DESK
     return DeskSettings() if not path.exists() else read(DeskSettings, path)
 
 

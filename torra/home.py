@@ -1,21 +1,50 @@
-"""Whether a home has lost its database: there is none, or one without a byte, and there was one.
+"""The names of everything in TORRA_HOME, and whether a home has lost its database.
 
-A new database in the place of a lost one would let a desk trade without memory of what it has sent:
-whoever opens one asks here first. Signs of an earlier one are what only a desk with a database
-leaves in its home; settings and tokens are none, which are there before the first start. Only
-looks, and never raises; torra.desk.start_check says what to do about it.
+One list of names: who writes or reads a file of a home takes its name from here. `lost` looks for
+signs of an earlier database, because a new one in its place would let a desk trade without memory
+of what it has sent; whoever opens a database asks first. Signs are what only a desk with a database
+leaves behind: settings and tokens are none, they are there before the first start. Nothing here
+writes, and nothing raises; torra.desk.start_check says what to do about a loss.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from torra.backup.copies import listed
-from torra.store.connection import BACKUP_FOLDER
+DATABASE: Final = "torra.db"
+"""The desk's database; SQLite keeps -wal and -shm beside it."""
 
-SIGNS: Final = ("pages.json", "control", "channels/*/*_orders.jsonl")
+DESK: Final = "desk.json"
+"""The instances and channels of the desk."""
+
+PRICES: Final = "prices.json"
+"""The user's own prices of models."""
+
+ACCESS: Final = "access.json"
+"""Tokens of the pages: never in a backup."""
+
+PAGES: Final = "pages.json"
+"""Where the pages are served, put down by a desk that serves them."""
+
+INIT_NOTE: Final = "init.json"
+"""While `torra init` puts its two files in place: which file goes where."""
+
+HALT: Final = Path("control") / "HALT"
+"""The kill switch as a file, below a home as below the folder of a channel."""
+
+BACKUP_FOLDER: Final = "backups"
+
+STATE_FOLDER: Final = "channels"
+"""What this side keeps of a channel whose folder is not ours."""
+
+BACKUP_NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{8}T\d{6}Z)\.db")
+"""A backup by its name: made by a person or by a migration, number of the schema, the mark of the
+desk, time in UTC."""
+
+SIGNS: Final = (PAGES, HALT.parts[0], f"{STATE_FOLDER}/*/*_orders.jsonl")
 """Left in a home by a desk that served its pages, was halted or resumed, or sent an order."""
 
 LOST: Final = "is gone or empty, and there was one"
@@ -26,9 +55,22 @@ def lost(path: Path) -> bool:
     return not _bytes(path) and _was_there(path)
 
 
+def backups(folder: Path) -> list[Path]:
+    """Return the backups of a folder by their names, the newest first; none where it is missing."""
+    with suppress(OSError):
+        found = [path for path in folder.iterdir() if BACKUP_NAME.fullmatch(path.name)]
+        return sorted(found, key=_age, reverse=True)
+    return []
+
+
+def _age(path: Path) -> tuple[str, str]:
+    found = BACKUP_NAME.fullmatch(path.name)
+    return (found[2] if found else "", path.name)
+
+
 def _was_there(path: Path) -> bool:
     home, log = path.parent, path.with_name(f"{path.name}-wal")
-    if _bytes(log) or listed(home / BACKUP_FOLDER):
+    if _bytes(log) or backups(home / BACKUP_FOLDER):
         return True
     with suppress(OSError):
         return any(found for sign in SIGNS for found in home.glob(sign))

@@ -49,7 +49,7 @@ from torra.trading import by_hand as trading_commands
 from torra.trading import settlement
 from torra.trading.kill_switch import KillSwitch
 from torra.trading.reconciliation import SETTLE_SECONDS
-from torra_trader import signal_life
+from torra.verdict.signal_states import signal_life
 
 QUARTER = timedelta(minutes=15)
 NAMES = tuple(INSTANCES)

@@ -32,11 +32,12 @@ from tests.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import SYMBOLS, Channel, Instance, Profile, validate
-from torra.desk.adoption import Refit
-from torra.desk.schedule import Desk, Station
+from torra.desk.schedule import Desk
+from torra.desk.station import Refit, Station
+from torra.home import HALT
 from torra.store import migrations
 from torra.trading.courier import Addressee, Courier
-from torra.trading.kill_switch import HALT, KillSwitch
+from torra.trading.kill_switch import KillSwitch
 from torra_trader import Outcome
 
 LEASE = 330.0
@@ -343,7 +344,7 @@ class Life:
             lease_seconds=LEASE,
             at_close=self.courier.close,
         )
-        self.desk.refit = Refit(
+        self.desk.roster.refit = Refit(
             lambda old, new: replace(old, profile=new),
             lambda station: self.courier.adopt(station.instance.id, station.profile),
             read=lambda _: PROFILES[world.saved],

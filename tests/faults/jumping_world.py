@@ -20,7 +20,8 @@ import numpy as np
 from tests import desks, stores
 from torra.clock import System
 from torra.config import Profile, validate
-from torra.desk.schedule import Desk, Station
+from torra.desk.schedule import Desk
+from torra.desk.station import Station
 from torra.desk.timers import Timers
 from torra.providers.registry import open_provider
 

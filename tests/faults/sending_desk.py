@@ -26,8 +26,9 @@ from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile
 from torra.desk.bar_closes import next_close
+from torra.home import HALT
 from torra.trading.courier import Addressee, Courier
-from torra.trading.kill_switch import HALT, KillSwitch
+from torra.trading.kill_switch import KillSwitch
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",), bridge="torra_files", channel="main")
 MARKET = {"digits": 2, "tick_size": 0.01, "tick_value": 0.01, "contract_size": 1.0}

@@ -28,6 +28,7 @@ from tests.tries import Tries
 from torra.clock import Scaled, System, duration, iso, parse
 from torra.desk import schedule, timers
 from torra.errors import StoreUnavailable
+from torra.verdict.signal_states import SIGNAL_LIFE
 
 STOP_SECONDS = 600.0
 PLAGUES_IN_A_LIFE = 20
@@ -35,7 +36,7 @@ INTERVALS = timedelta(minutes=30)
 """Two of the instance's shortest: how long a desk may sleep through whatever happened."""
 
 
-LONGEST = 2 * torra_trader.SIGNAL_LIFE + signal_bridge.AHEAD
+LONGEST = 2 * SIGNAL_LIFE + signal_bridge.AHEAD
 """Real time from a decision to the last moment at which it may go out: its life, by a clock that
 may be set back by as long as nobody can tell. Its row says when its bar closed, which is up to one
 life before the decision, and may lie AHEAD in the future.

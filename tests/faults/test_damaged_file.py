@@ -26,7 +26,7 @@ from torra.clock import Simulated
 from torra.desk import start_check, wiring
 from torra.desk.bar_closes import next_close
 from torra.errors import ConfigError
-from torra.trading.kill_switch import HALT
+from torra.home import HALT
 
 READ_AT_START = (
     ("lease", "renewed_at"),

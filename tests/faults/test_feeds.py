@@ -28,7 +28,7 @@ from tests.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from tests.tries import Tries
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
-from torra.desk.schedule import Station
+from torra.desk.station import Station
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed

@@ -22,7 +22,8 @@ from torra.commands import access as access_commands
 from torra.dashboard.doors import access_file
 from torra.desk import start_check
 from torra.errors import ConfigError
-from torra.trading.kill_switch import HALT, state_folder
+from torra.home import HALT
+from torra.trading.kill_switch import state_folder
 
 
 def ordered(home: Path, name: str) -> None:

@@ -39,13 +39,14 @@ from torra.bridges.dwx import files as dwx_files
 from torra.bridges.order_journal import Entry, OrderJournal
 from torra.bridges.torra import book_rows, messages
 from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
-from torra.commands import init as first_steps
 from torra.config import ROOT, DeskSettings, Profile, read
 from torra.dashboard.doors import access_file
+from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
 from torra.feeds.mt5_files import HEADER, read_sheet
+from torra.home import INIT_NOTE
 from torra.news.event_file import read_events
 from torra.news.reading import figures, listed, of_alpha_vantage, of_finnhub, read_lines
 from torra.providers.prices import PriceList
@@ -410,7 +411,7 @@ PARSERS = (
     Parser(
         "init-note",
         (NOTE,),
-        in_a_file(first_steps.NOTE, lambda path: first_steps.recover(path.parent)),
+        in_a_file(INIT_NOTE, lambda path: recover(path.parent)),
         (ConfigError,),
     ),
     Parser(

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 import pytest
 from click.testing import CliRunner, Result
 
+from instance_database import open_home
 from tests import large_database, stores
 from tests.faults.cut_off import died_at, until_whole
 from tests.test_backup import everything, furnish, garble, state, ticks
@@ -35,13 +36,14 @@ from torra.commands.command_line import main
 from torra.commands.desk_plan import Answers, Terminal, plan
 from torra.config import ROOT
 from torra.desk import start_check, wiring
+from torra.desk.first_files import recover
 from torra.desk.schedule import Desk
 from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
+from torra.home import HALT, INIT_NOTE
 from torra.store import migrations
 from torra.store.ticks import CLOCK_SET_BACK
-from torra.trading.kill_switch import HALT
 
 READY_SECONDS = 5.0
 """From `torra run` to a desk at work, with a million ticks stored (D10)."""
@@ -307,7 +309,7 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
 def test_a_desk_that_was_halted_before_says_so_at_its_start(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(wiring.open_database(home)) as database:
+    with closing(open_home(home)) as database:
         database.set_trading_state("HALTED", "restored from a backup")
     said: list[str] = []
 
@@ -400,7 +402,7 @@ def test_a_killed_init_has_written_both_files_or_neither(
         met.append("new" if found == new else "old")
         # Killed before the note is down, a copy may lie there of a profile that nobody touched.
         assert found == old or not [*home.rglob("*.kept")]
-        assert not (home / first_steps.NOTE).exists()
+        assert not (home / INIT_NOTE).exists()
         made(home, 0.1)
         assert {k: v for k, v in settings(home).items() if ".new" not in k} == new
         return True
@@ -423,19 +425,19 @@ def test_a_note_of_a_stranger_removes_nothing(name: str, place: str, tmp_path: P
     home, outside = tmp_path / "home", tmp_path / "outside.txt"
     told = {"outside": str(outside), "above": "../outside.txt", "database": "torra.db"}[place]
     furnish(tmp_path, {"outside.txt": "mine"})
-    furnish(home, {"torra.db": "mine", first_steps.NOTE: json.dumps({**NOTE, name: told})})
+    furnish(home, {"torra.db": "mine", INIT_NOTE: json.dumps({**NOTE, name: told})})
     furnish(home, {str(NOTE["desk"]): "{}"})
     before = everything(tmp_path)
     with pytest.raises(ConfigError, match=r"init\.json is none that torra init wrote"):
-        first_steps.recover(home)
+        recover(home)
     assert everything(tmp_path) == before
-    furnish(home, {first_steps.NOTE: json.dumps(NOTE)})
-    assert "was cut off half-way" in first_steps.recover(home), "its own is taken"
+    furnish(home, {INIT_NOTE: json.dumps(NOTE)})
+    assert "was cut off half-way" in recover(home), "its own is taken"
 
 
 def test_a_note_that_was_cut_off_itself_moved_nothing(tmp_path: Path) -> None:
-    furnish(tmp_path, {first_steps.NOTE: '{"draft": "pro', "desk.json": "{}"})
-    assert first_steps.recover(tmp_path) == ""
+    furnish(tmp_path, {INIT_NOTE: '{"draft": "pro', "desk.json": "{}"})
+    assert recover(tmp_path) == ""
     assert everything(tmp_path).keys() == {"desk.json"}
 
 
@@ -445,7 +447,8 @@ def test_a_note_that_was_cut_off_itself_moved_nothing(tmp_path: Path) -> None:
 READY = """
 import sys, threading, time
 from pathlib import Path
-from torra import running, start_check, wiring
+from torra.commands import run as running
+from torra.desk import start_check, wiring
 halted = start_check.check(Path(sys.argv[1]), print)
 desk, _ = wiring.open_desk(Path(sys.argv[1]))
 assert desk.open() and not halted

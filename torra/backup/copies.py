@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -29,13 +28,10 @@ import sqlite_utils
 
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
+from torra.home import BACKUP_NAME, backups
 from torra.store.connection import connect_guest, connect_reader, copy, explain, stamp
 from torra.store.migrations import STEPS, schema
 from torra.whole_files import sync_folder, write_whole
-
-NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{8}T\d{6}Z)\.db")
-"""A backup by its name: made by a person or by a migration, number of the schema, the mark of the
-desk, time in UTC."""
 
 MARK_DIGITS: Final = 8
 """Hexadecimal digits of a desk's mark in the names of its backups."""
@@ -110,21 +106,13 @@ def name_of(number: int, desk: str, moment: datetime) -> str:
     return f"desk-{number}-{desk}-{stamp(moment).replace(':', '').replace('-', '')}.db"
 
 
-def listed(folder: Path) -> list[Path]:
-    """Return the backups of a folder by their names, the newest first; none where it is missing."""
-    with suppress(OSError):
-        found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
-        return sorted(found, key=_age, reverse=True)
-    return []
-
-
 def surplus(made: Path, keep: int) -> list[Path]:
     """Return which backups of the same desk lie beside one, beyond the newest `keep`; keep > 0.
 
     The one that was just made counts as the newest: a clock may have been ahead of it once. What
     other desks keep in that folder is theirs.
     """
-    others = [path for path in listed(made.parent) if path.name != made.name]
+    others = [path for path in backups(made.parent) if path.name != made.name]
     return [path for path in others if _desk_in(path) == _desk_in(made)][keep - 1 :]
 
 
@@ -134,14 +122,9 @@ def remove(path: Path) -> None:
     _sum_of(path).unlink(missing_ok=True)
 
 
-def _age(path: Path) -> tuple[str, str]:
-    found = NAME.fullmatch(path.name)
-    return (found[2] if found else "", path.name)
-
-
 def _desk_in(path: Path) -> str:
     """Return the mark in a backup's name, "" for none."""
-    found = NAME.fullmatch(path.name)
+    found = BACKUP_NAME.fullmatch(path.name)
     return (found[1] or "") if found else ""
 
 

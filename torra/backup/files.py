@@ -16,14 +16,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from torra.commands.access import PAGES
-from torra.commands.init import NOTE
 from torra.config import load_profile
-from torra.dashboard.doors.access_file import FILE as ACCESS
-from torra.desk import wiring
 from torra.errors import MALFORMED, ConfigError, TorraError
-from torra.store.connection import BACKUP_FOLDER
-from torra.trading.kill_switch import HALT, STATE_FOLDER
+from torra.home import (
+    ACCESS,
+    BACKUP_FOLDER,
+    DATABASE,
+    DESK,
+    HALT,
+    INIT_NOTE,
+    PAGES,
+    PRICES,
+    STATE_FOLDER,
+)
 
 MARK: Final = "restore.json"
 """In a home: a restore has begun and has not ended."""
@@ -32,8 +37,8 @@ PROFILES: Final = "profiles/*.json"
 TRIALS: Final = "replays/trials.jsonl"
 ALL: Final = "**/*"
 PATTERNS: Final = (
-    "desk.json",
-    wiring.PRICES,
+    DESK,
+    PRICES,
     PROFILES,
     "profiles/.history/*/*.json",
     TRIALS,
@@ -45,7 +50,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, NOTE, PAGES)
+OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, INIT_NOTE, PAGES)
 """What Torra alone writes into a home: no profile can bring it, and nothing that begins as the
 database's name."""
 
@@ -139,7 +144,7 @@ def place_of(home: Path, name: str, named: Container[str] = ()) -> Path:
     astray = not parts or PurePosixPath(name).is_absolute() or ".." in parts
     foreign = "\\" in name or ":" in name or "\0" in name
     first = "" if astray else parts[0].lower().rstrip(". ")  # as Windows reads it
-    taken = first in OWN or first.startswith(wiring.DATABASE)
+    taken = first in OWN or first.startswith(DATABASE)
     strange = name not in named and not any(_fits(name, pattern) for pattern in PATTERNS)
     if astray or foreign or taken or strange:
         raise ConfigError(f"the backup holds a file {name!r}, which is none of a home's settings")

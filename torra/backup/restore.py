@@ -26,6 +26,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from instance_database import open_home
 from torra.backup.copies import (
     FACTS,
     FILES,
@@ -33,19 +34,18 @@ from torra.backup.copies import (
     Backup,
     check_room,
     examine,
-    listed,
     newest_tick,
     reader,
 )
 from torra.backup.files import MARK, compare, place_of
 from torra.clock import System, parse
 from torra.config import load_desk
-from torra.desk import wiring
 from torra.errors import MALFORMED, ConfigError, TorraError
-from torra.store.connection import BACKUP_FOLDER, connect_guest, connect_reader, copy, stamp
+from torra.home import BACKUP_FOLDER, DATABASE, HALT, backups
+from torra.store.connection import connect_guest, connect_reader, copy, stamp
 from torra.store.ticks import lives
 from torra.trading.by_hand import COMMAND_LINE, files_to_halt
-from torra.trading.kill_switch import HALT, put_down
+from torra.trading.kill_switch import put_down
 from torra.verdict.signal_states import HELD, UNDER_WAY
 from torra.whole_files import sync_folder, write_whole
 
@@ -56,7 +56,7 @@ KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
 """A folder beside the backups with what a restore has replaced."""
 
 SIGNALS: Final = "signals"
-STAGED: Final = f"{wiring.DATABASE}.restoring"
+STAGED: Final = f"{DATABASE}.restoring"
 SIDE_FILES: Final = ("-wal", "-shm")
 EMPTY: Final = "an empty database"
 
@@ -139,7 +139,7 @@ def command(home: Path, *words: str | Path) -> str:
 
 def repair(home: Path) -> str:
     """Return the command that puts the newest whole backup in place, or begins without one."""
-    for path in listed(home / BACKUP_FOLDER):
+    for path in backups(home / BACKUP_FOLDER):
         with suppress(ConfigError):
             return command(home, "restore", examine(path).path)
     return command(home, "restore", "--empty")
@@ -153,7 +153,7 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
 
     Reads the whole backup and changes nothing.
     """
-    database = home / wiring.DATABASE
+    database = home / DATABASE
     if path is not None and path.exists() and database.exists() and path.samefile(database):
         raise ConfigError(f"{path} is the desk's database itself; name a backup")
     backup = _sound(home, path) if path is not None else None
@@ -181,7 +181,7 @@ def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
     What a restore began to move is moved to the end, for a log belongs to its database. Where its
     folder has a file already, the present one is another: nothing that was kept is written over.
     """
-    parts = [part for part in _parts(home / wiring.DATABASE) if part.exists()]
+    parts = [part for part in _parts(home / DATABASE) if part.exists()]
     if begun is not None and not any((begun / part.name).exists() for part in parts):
         return begun
     moment = stamp(now).replace(":", "").replace("-", "")
@@ -197,7 +197,7 @@ def _sound(home: Path, path: Path) -> Backup:
         return examine(path)
     except ConfigError as error:
         said = f"{error}; nothing was changed"
-        if home.exists() and any(other != path for other in listed(home / BACKUP_FOLDER)):
+        if home.exists() and any(other != path for other in backups(home / BACKUP_FOLDER)):
             said += f". What can be done instead: {repair(home)}"
         raise ConfigError(said) from error
 
@@ -324,7 +324,7 @@ def carry_out(planned: Plan) -> dict[str, Any]:
     files are down and the mark is set before its database moves, and the mark goes last.
     """
     home = planned.home
-    database, staged = home / wiring.DATABASE, home / STAGED
+    database, staged = home / DATABASE, home / STAGED
     begun = False
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -410,7 +410,7 @@ def _put(path: Path, content: bytes) -> None:
 
 def _halt(planned: Plan) -> None:
     """Halt the desk in its new database, with an entry in its log; no lease outlives a restore."""
-    with closing(wiring.open_database(planned.home, anew=True)) as store, store.transaction():
+    with closing(open_home(planned.home, anew=True)) as store, store.transaction():
         before = store.trading_state()
         store.set_trading_state("HALTED", _reason(planned))
         lease = store.lease()

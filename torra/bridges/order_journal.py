@@ -26,9 +26,6 @@ from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
 from torra.whole_files import sync_folder
 
-HALT: Final = Path("control") / "HALT"
-"""The kill switch of a channel, below this side's folder of it: presence is enough."""
-
 KEEP: Final = timedelta(days=30)
 """An order whose end is settled is forgotten this long after its expiry. It could not be sent by
 then anyhow: the guards refuse what has expired.

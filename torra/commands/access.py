@@ -20,6 +20,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.errors import ConfigError, TorraError
+from torra.home import DATABASE, PAGES
 from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ SCOPES: Final = ("read", "approve", "admin")
 ADDRESS: Final = "http://127.0.0.1:5000"
 """Where the pages are when no desk has told where it serves them."""
 
-PAGES: Final = "pages.json"
 """In a home: where its desk serves its pages, as it told when it began to."""
 
 SCHEMES: Final = ("http://", "https://")
@@ -120,12 +120,12 @@ def _links(found: Tokens, address: str) -> list[dict[str, str]]:
 
 def _on_record(home: Path) -> None:
     """Put new tokens into the audit log of a desk that has one; raises TorraError."""
-    from torra.desk import wiring  # noqa: PLC0415
+    from instance_database import open_home  # noqa: PLC0415
 
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         return
     try:
-        database = wiring.open_database(home)
+        database = open_home(home)
         try:
             database.audit(actor=BY_COMMAND_LINE, action="new tokens")
         finally:
@@ -149,11 +149,11 @@ def entries(
     home: Path, *, verify: bool, limit: int, action: str = "", actor: str = ""
 ) -> dict[str, Any]:
     """Return entries of the audit log, newest first; raises ConfigError without a database."""
-    from torra.desk import wiring  # noqa: PLC0415
+    from instance_database import open_home  # noqa: PLC0415
 
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         rows = database.audit_entries(limit=limit, action=action, actor=actor)
         document: dict[str, Any] = {"entries": [_read(row) for row in rows]}

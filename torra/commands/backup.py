@@ -19,6 +19,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.errors import ConfigError
+from torra.home import BACKUP_FOLDER, DATABASE, backups
 
 if TYPE_CHECKING:
     from torra.backup.restore import Plan
@@ -110,10 +111,8 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
     from torra.backup import copies as backup_store  # noqa: PLC0415
     from torra.backup import files as backup_files  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
-    from torra.desk import wiring  # noqa: PLC0415
-    from torra.store.connection import BACKUP_FOLDER  # noqa: PLC0415
 
-    database = home / wiring.DATABASE
+    database = home / DATABASE
     if not database.exists():
         raise ConfigError(f"no desk has run in {home} yet: there is nothing to back up; see --home")
     named = path is not None and not path.is_dir()
@@ -173,14 +172,12 @@ def list_backups(home: Path, where: Path | None = None) -> dict[str, Any]:
 
     Without a folder those of the home.
     """
-    from torra.backup import copies as backup_store  # noqa: PLC0415
     from torra.backup.restore import command  # noqa: PLC0415
-    from torra.store.connection import BACKUP_FOLDER  # noqa: PLC0415
 
     folder = home / BACKUP_FOLDER if where is None else where.absolute()
     rows = [
         {"path": str(path), "bytes": path.stat().st_size, "restore": command(home, "restore", path)}
-        for path in backup_store.listed(folder)
+        for path in backups(folder)
     ]
     return {"folder": str(folder), "backups": rows, "empty": command(home, "restore", "--empty")}
 

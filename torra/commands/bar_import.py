@@ -14,9 +14,9 @@ from typing import Any, Final
 import click
 import pandas as pd
 
+from instance_database import open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.config import load_desk
-from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import read_bars
@@ -48,7 +48,7 @@ def run(
     instance, watched = _instance(home, symbol, timeframe)
     frame = read_bars(file, clock=zone)
     checked = _checked(frame, file, timeframe)
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         with database.transaction():
             rows = database.bar_rows(instance, timeframe)

@@ -20,6 +20,7 @@ from torra.clock import EPOCH, iso
 from torra.commands.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
 from torra.config import Channel, DeskSettings, Profile, validate
 from torra.errors import ConfigError
+from torra.home import DESK
 from torra.market.broker_clock import USUAL, ServerClock, check, detect
 
 KEY_VARIABLE: Final[str] = Channel.model_fields["key_variable"].default
@@ -133,7 +134,7 @@ def plan(home: Path, answers: Answers, terminal: Terminal) -> Plan:
     validate(DeskSettings, desk, "desk.json")
     validate(Profile, differing, f"profile {answers.profile_name}")
     return Plan(
-        desk_path=home / "desk.json",
+        desk_path=home / DESK,
         desk=desk,
         profile_path=home / "profiles" / f"{answers.profile_name}.json",
         profile=differing,

@@ -192,16 +192,16 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
 @contextmanager
 def _book(home: Path) -> Iterator[ProfileBook]:
     """Open the profiles of a home; its database is touched by a save only."""
+    from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
-    from torra.desk import wiring  # noqa: PLC0415
     from torra.profiles.book import ProfileBook  # noqa: PLC0415
 
     desk = load_desk(home)
 
     @contextmanager
     def exclusive() -> Iterator[None]:
-        database = wiring.open_database(home)
+        database = open_home(home)
         try:
             with database.transaction():
                 yield
@@ -270,11 +270,11 @@ def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
 
 def _finish(home: Path, name: str, action: str, saved: Saved, as_json: bool) -> None:
     """Put a change on record and tell it; raises ConfigError for one that was not made."""
-    from torra.desk import wiring  # noqa: PLC0415
+    from instance_database import open_home  # noqa: PLC0415
 
     done = saved.outcome in ("saved", "unchanged")
     outcome = "done" if done else "failed"
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         database.audit(
             actor=ACTOR,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from torra.desk.promotion import Account
@@ -66,14 +67,15 @@ def standing(home: Path, /, as_json: bool) -> None:
 
 def accounts(home: Path) -> list[Account]:
     """Return how the agents of every profile of a desk stand; raises ConfigError."""
+    from instance_database import open_home  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
-    from torra.desk import promotion, wiring  # noqa: PLC0415
+    from torra.desk import promotion  # noqa: PLC0415
     from torra.replay import live  # noqa: PLC0415
 
     subjects = live.subjects(home, load_desk(home))
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         return [promotion.nothing_yet(subject) for subject in subjects]
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         return [promotion.account(database, subject) for subject in subjects]
     finally:

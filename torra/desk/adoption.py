@@ -20,16 +20,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from torra.clock import System
 from torra.config import Instance, Profile, validate
+from torra.desk.outlook import Outlook
+from torra.desk.station import Refit, Roster, Station
 from torra.errors import ConfigError, StoreUnavailable
-
-if TYPE_CHECKING:
-    from torra.desk.outlook import Outlook
-    from torra.desk.schedule import Desk, Station
-    from torra.desk.wiring import Models
 
 PATIENCE: Final = 2.0
 """Real seconds that an adoption waits for running ticks, all in all, before it leaves them to
@@ -49,67 +46,37 @@ ALARM_SECONDS: Final = 5.0
 REAL_SLEEP: Final = System().sleep
 
 log = logging.getLogger("torra")
-_adopting = threading.Lock()
-_swapping = threading.RLock()
-
-
-@dataclass(frozen=True, slots=True)
-class Refit:
-    """What a desk opens for a station with another profile, and whom it tells afterwards.
-
-    `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
-    profile by its name as a start would, `watch` what looks after the headlines and events of all
-    profiles; both raise ConfigError. A desk without `read` goes by what was applied last.
-    """
-
-    fit: Callable[[Station, Profile], Station]
-    tell: Callable[[Station], None] = lambda _: None
-    read: Callable[[str], Profile] | None = None
-    watch: Callable[[Iterable[Profile]], Outlook] | None = None
-
-
-def with_models(models: Models) -> Callable[[Station, Profile], Station]:
-    """Return what opens the provider and the account of a changed profile with a desk's models."""
-
-    def fit(station: Station, profile: Profile) -> Station:
-        account = models.account(profile.agents, station.instance.profile)
-        if account and station.account:  # answers that came late are still to be booked
-            account = replace(account, late=station.account.late)
-        provider = models.provider(profile.agents)
-        return replace(station, profile=profile, provider=provider, account=account)
-
-    return fit
 
 
 # --- while the desk runs --------------------------------------------------------------------------
 
 
-def adopt(desk: Desk, profile_name: str, profile: Profile) -> None:
+def adopt(roster: Roster, profile_name: str, profile: Profile) -> None:
     """Let every instance of a profile go on with these settings; raises ConfigError.
 
     After that, and after StoreUnavailable, nothing has changed. On return a swap may still wait for
     a tick to end.
     """
-    refit = desk.refit
+    refit = roster.refit
     if refit is None:
         raise ConfigError("this desk takes profiles at its start only")
-    with _adopting:
-        with _swapping:
+    with roster.adopting:
+        with roster.swapping:
             users = [
-                item for name, item in desk.stations.items()
+                item for name, item in roster.stations.items()
                 if item.instance.profile == profile_name
-                and (name in desk.wished or item.profile.digest() != profile.digest())
+                and (name in roster.wished or item.profile.digest() != profile.digest())
             ]  # fmt: skip
         for station in users:
             _refuse_what_is_fixed(station, profile)
-            _refuse_under_a_position(desk, station, profile)
+            _refuse_under_a_position(roster, station, profile)
         fitted = [_fitted(refit, station, profile) for station in users]
-        with _locked(desk, fitted) as free:
-            _commit(desk, refit, free)
+        with _locked(roster, fitted) as free:
+            _commit(roster, refit, free)
         held = {station.instance.id for station in free}
         for station in fitted:
             if station.instance.id not in held:
-                _wait_for(desk, refit, station)
+                _wait_for(roster, refit, station)
 
 
 def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[str]:
@@ -134,11 +101,11 @@ def _refuse_what_is_fixed(station: Station, profile: Profile) -> None:
         raise ConfigError("; ".join(found))
 
 
-def _refuse_under_a_position(desk: Desk, station: Station, profile: Profile) -> None:
+def _refuse_under_a_position(roster: Roster, station: Station, profile: Profile) -> None:
     """Raise ConfigError for conditions of a symbol that change while a position is open."""
     instance = station.instance
     old, new = (item.symbols.get(instance.symbol) for item in (station.profile, profile))
-    if old != new and desk.database.position(instance.id) is not None:
+    if old != new and roster.database.position(instance.id) is not None:
         raise ConfigError(
             f"symbols.{instance.symbol} cannot change while {instance.id} holds a position: let "
             "the desk take it when that is closed, or at its next start"
@@ -152,13 +119,13 @@ def _fitted(refit: Refit, station: Station, profile: Profile) -> Station:
 
 
 @contextmanager
-def _locked(desk: Desk, stations: Sequence[Station]) -> Iterator[list[Station]]:
+def _locked(roster: Roster, stations: Sequence[Station]) -> Iterator[list[Station]]:
     """Hold the locks of those stations that are free within PATIENCE; yields them."""
-    end = desk.clock.monotonic() + PATIENCE
+    end = roster.monotonic() + PATIENCE
     free: list[Station] = []
     try:
         for station in stations:
-            if station.lock.acquire(timeout=max(0.0, end - desk.clock.monotonic())):
+            if station.lock.acquire(timeout=max(0.0, end - roster.monotonic())):
                 free.append(station)  # noqa: PERF401 - what was locked is let go, whatever comes
         yield free
     finally:
@@ -166,29 +133,29 @@ def _locked(desk: Desk, stations: Sequence[Station]) -> Iterator[list[Station]]:
             station.lock.release()
 
 
-def _commit(desk: Desk, refit: Refit, stations: Sequence[Station]) -> None:
+def _commit(roster: Roster, refit: Refit, stations: Sequence[Station]) -> None:
     """Put stations in their places, all or none; the caller holds their locks."""
     names = [station.instance.id for station in stations]
-    with _swapping:
-        changed = [item for item in stations if item is not desk.stations[item.instance.id]]
-        if changed and desk.active:
-            with desk.database.transaction():
+    with roster.swapping:
+        changed = [item for item in stations if item is not roster.stations[item.instance.id]]
+        if changed and roster.active():
+            with roster.database.transaction():
                 for station in changed:  # a tick may have opened a position meanwhile
-                    before = desk.stations[station.instance.id]
-                    _refuse_under_a_position(desk, before, station.profile)
-                    _put_on_record(desk, station)
+                    before = roster.stations[station.instance.id]
+                    _refuse_under_a_position(roster, before, station.profile)
+                    _put_on_record(roster, station)
         for name in names:  # an older wish
-            desk.wished.pop(name, None)
-        desk.stations = {**desk.stations, **dict(zip(names, stations, strict=True))}
+            roster.wished.pop(name, None)
+        roster.stations = {**roster.stations, **dict(zip(names, stations, strict=True))}
     for station in changed:
         refit.tell(station)
 
 
-def _put_on_record(desk: Desk, station: Station) -> None:
+def _put_on_record(roster: Roster, station: Station) -> None:
     """Note what an instance runs with from now on: what it should."""
     name, profile = station.instance.id, station.profile
-    desk.database.apply_profile(name, profile.model_dump_json(), profile.digest())
-    desk.database.end_alarm(alarm_key(name))
+    roster.database.apply_profile(name, profile.model_dump_json(), profile.digest())
+    roster.database.end_alarm(alarm_key(name))
 
 
 def alarm_key(instance: str) -> str:
@@ -196,41 +163,41 @@ def alarm_key(instance: str) -> str:
     return f"profile {instance}"
 
 
-def _wait_for(desk: Desk, refit: Refit, station: Station) -> None:
+def _wait_for(roster: Roster, refit: Refit, station: Station) -> None:
     """Let a station take its place when the tick that runs has ended."""
     name = station.instance.id
-    with _swapping:
-        desk.wished[name] = station
+    with roster.swapping:
+        roster.wished[name] = station
     threading.Thread(
-        target=_later, args=(desk, refit, name), name=f"adopt {name}", daemon=True
+        target=_later, args=(roster, refit, name), name=f"adopt {name}", daemon=True
     ).start()
 
 
-def _swap(desk: Desk, refit: Refit, name: str) -> None:
+def _swap(roster: Roster, refit: Refit, name: str) -> None:
     """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
-    with _swapping:
-        station = desk.wished.pop(name, None)
+    with roster.swapping:
+        station = roster.wished.pop(name, None)
         if station is not None:
-            _commit(desk, refit, [station])
+            _commit(roster, refit, [station])
 
 
-def _later(desk: Desk, refit: Refit, name: str) -> None:
-    with desk.stations[name].lock:
+def _later(roster: Roster, refit: Refit, name: str) -> None:
+    with roster.stations[name].lock:
         try:
-            _swap(desk, refit, name)
+            _swap(roster, refit, name)
         except Exception as error:
             log.exception("%s goes on with its old profile", name)
             told = f"{name} goes on with its old profile, its tick had to end first: {error}"
         else:
             return
-    _raise_alarm(desk, name, f"{told}. Let the desk take the file on the page of the profile.")
+    _raise_alarm(roster, name, f"{told}. Let the desk take the file on the page of the profile.")
 
 
-def _raise_alarm(desk: Desk, name: str, told: str) -> None:
+def _raise_alarm(roster: Roster, name: str, told: str) -> None:
     """Put an alarm on record, as soon as the database can take it."""
     for _ in range(ALARM_TRIES):
         try:
-            desk.database.raise_alarm(alarm_key(name), ALARM, told)
+            roster.database.raise_alarm(alarm_key(name), ALARM, told)
         except StoreUnavailable as error:
             log.error("the alarm of %s: %s", name, error)
             REAL_SLEEP(ALARM_SECONDS)
@@ -255,30 +222,30 @@ class Reread:
     outlook: Outlook | None = None
 
 
-def take_over(desk: Desk, halt: Callable[[str], None]) -> None:
+def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
     """Read the profiles again, as a start would, and put on record what runs from now on.
 
     Called before a desk that gains the lease runs its first tick. `halt` is called with the reason
     when an instance has no profile that can be used. Raises StoreUnavailable, and then nothing has
     changed.
     """
-    refit = desk.refit
-    with _adopting:
-        found = Reread(dict(desk.stations))
+    refit = roster.refit
+    with roster.adopting:
+        found = Reread(dict(roster.stations))
         if refit is not None:
-            _reread(desk, refit, found)
-        with desk.database.transaction():
+            _reread(roster, refit, found)
+        with roster.database.transaction():
             for name, station in found.stations.items():
                 if name not in found.lost:
-                    _put_on_record(desk, station)
+                    _put_on_record(roster, station)
                 if said := found.older.get(name) or found.lost.get(name):
                     log.error("%s", said)
-                    desk.database.raise_alarm(alarm_key(name), ALARM, said)
-        with _swapping:
-            before, desk.stations = desk.stations, found.stations
-            desk.wished.clear()
+                    roster.database.raise_alarm(alarm_key(name), ALARM, said)
+        with roster.swapping:
+            before, roster.stations = roster.stations, found.stations
+            roster.wished.clear()
         if found.outlook is not None:
-            old, desk.outlook = desk.outlook, found.outlook
+            old, roster.outlook = roster.outlook, found.outlook
             if old is not None:
                 old.close()
         for name, station in found.stations.items():
@@ -288,13 +255,13 @@ def take_over(desk: Desk, halt: Callable[[str], None]) -> None:
             halt("; ".join(found.lost.values()))
 
 
-def _reread(desk: Desk, refit: Refit, found: Reread) -> None:
+def _reread(roster: Roster, refit: Refit, found: Reread) -> None:
     groups: dict[str, list[Station]] = {}
-    for station in desk.stations.values():
+    for station in roster.stations.values():
         groups.setdefault(station.instance.profile, []).append(station)
     for profile_name, stations in groups.items():
         try:
-            fitted = _from_file(desk, refit, profile_name, stations)
+            fitted = _from_file(roster, refit, profile_name, stations)
             found.stations.update({item.instance.id: item for item in fitted})
         except StoreUnavailable:
             raise
@@ -302,19 +269,21 @@ def _reread(desk: Desk, refit: Refit, found: Reread) -> None:
             log.exception("profile %s at the take-over", profile_name)
             for station in stations:
                 why = f"profile {profile_name}: {error}"
-                _fall_back(desk, refit, found, station, why, watched=True)
-    _watch(desk, refit, found)
+                _fall_back(roster, refit, found, station, why, watched=True)
+    _watch(roster, refit, found)
 
 
-def _from_file(desk: Desk, refit: Refit, name: str, stations: Iterable[Station]) -> list[Station]:
+def _from_file(
+    roster: Roster, refit: Refit, name: str, stations: Iterable[Station]
+) -> list[Station]:
     if refit.read is None:
-        return [_from_database(desk, refit, station) for station in stations]
+        return [_from_database(roster, refit, station) for station in stations]
     profile = refit.read(name)
     return [_fitted(refit, station, profile) for station in stations]
 
 
-def _from_database(desk: Desk, refit: Refit, station: Station) -> Station:
-    row = desk.database.applied_profile(station.instance.id)
+def _from_database(roster: Roster, refit: Refit, station: Station) -> Station:
+    row = roster.database.applied_profile(station.instance.id)
     if row is None:
         if refit.read is None:
             return station
@@ -324,7 +293,7 @@ def _from_database(desk: Desk, refit: Refit, station: Station) -> Station:
 
 
 def _fall_back(
-    desk: Desk, refit: Refit, found: Reread, station: Station, why: str, *, watched: bool
+    roster: Roster, refit: Refit, found: Reread, station: Station, why: str, *, watched: bool
 ) -> None:
     """Let an instance go on with what was applied last, or lose it where that cannot be used.
 
@@ -333,7 +302,7 @@ def _fall_back(
     name = station.instance.id
     found.older.pop(name, None)
     try:
-        older = _from_database(desk, refit, station)
+        older = _from_database(roster, refit, station)
         if not watched:
             _refuse_what_is_fixed(station, older.profile)
     except StoreUnavailable:
@@ -350,11 +319,11 @@ def _fall_back(
         found.older[name] = f"{name} goes on with the profile that ran last. {why}"
 
 
-def _watch(desk: Desk, refit: Refit, found: Reread) -> None:
+def _watch(roster: Roster, refit: Refit, found: Reread) -> None:
     """Open headlines and events anew where a profile changes what is watched."""
     changed = [
         name for name, station in found.stations.items()
-        if fixed(desk.stations[name].profile, station.profile, [station.instance])
+        if fixed(roster.stations[name].profile, station.profile, [station.instance])
     ]  # fmt: skip
     if not changed or refit.watch is None:
         return
@@ -367,7 +336,7 @@ def _watch(desk: Desk, refit: Refit, found: Reread) -> None:
         log.exception("headlines and events at the take-over")
         for name in changed:
             why = f"headlines and events: {error}"
-            _fall_back(desk, refit, found, desk.stations[name], why, watched=False)
+            _fall_back(roster, refit, found, roster.stations[name], why, watched=False)
     else:
         found.stations, found.outlook = watched, outlook
 

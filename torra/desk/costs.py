@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import AgentSettings
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.clock import System, iso, parse
 from torra.config import NAME, Profile, load_desk, load_profile
-from torra.desk import wiring
 from torra.errors import ConfigError
+from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import address
 from torra.tick.spending import CUSTOM, HOUR, HYSTERESIS, UNASKED, tick_worst_case
@@ -53,9 +53,9 @@ def run(home: Path, profile: str | None = None) -> dict[str, Any]:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
     named = [item.profile for item in load_desk(home).instances]
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         return report(home, None, named, now, profile=profile)
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         return report(home, database, named, now, profile=profile)
     finally:
@@ -303,7 +303,7 @@ def _profiles(
     environment: Mapping[str, str],
     now: datetime,
 ) -> list[dict[str, Any]]:
-    prices = PriceList.read(home / wiring.PRICES)
+    prices = PriceList.read(home / PRICES)
     told = []
     for name in names:
         found = settings(name)
@@ -472,7 +472,7 @@ def _free(row: Row) -> str:
     if row["free_at"] is None:
         return (
             "more than the ceiling: raise agents.max_api_cost_per_hour, or name the model's price "
-            f"in {wiring.PRICES}"
+            f"in {PRICES}"
         )
     if row["left_usd"] >= row["worst_tick_usd"]:
         return "which fits"

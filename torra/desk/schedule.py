@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -24,23 +24,18 @@ from typing import Final
 import signal_bridge
 from instance_database import Database, TickKey
 from torra.clock import Clock, Simulated, duration, iso, token
-from torra.config import LONGEST_NEWS_HOURS, Instance, Profile
+from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.desk.event_stream import EventStream
-from torra.desk.outlook import Outlook
 from torra.desk.promotion import Promotions, Subject, subjects_of
+from torra.desk.station import Roster, Station
 from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, plan
 from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
 from torra.errors import StoreBroken, StoreUnavailable
-from torra.evidence.news_digest import NewsView
-from torra.evidence.scheduled_events import EventView
-from torra.feeds.protocol import Feed
-from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow, Window
-from torra.tick.spending import Account
 from torra.trading.kill_switch import KillSwitch
 from torra_trader import Edges, Outcome, Way, publish, run_tick
 
@@ -97,20 +92,6 @@ KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
 log = logging.getLogger("torra")
 
 
-@dataclass(frozen=True, slots=True)
-class Station:
-    """One instance with everything that its ticks need."""
-
-    instance: Instance
-    profile: Profile
-    feed: Feed
-    provider: Provider
-    lock: threading.Lock
-    account: Account | None = None
-    news: Callable[[datetime], NewsView] | None = None
-    events: Callable[[datetime, datetime], EventView] | None = None
-
-
 class Desk:
     """All instances of one process: gains the lease, wakes at closes, runs what is due."""
 
@@ -141,15 +122,17 @@ class Desk:
         self._turning = threading.Lock()
         self._begun: int | None = None
         self.database = database
-        self.stations: Mapping[str, Station] = {item.instance.id: item for item in stations}
         self.owner = token(8)
         self.epoch: int | None = None
         self.clock = make_clock(database.desk_time())
         self._make_clock = make_clock
-        self.refit: adoption.Refit | None = None
-        self.wished: dict[str, Station] = {}
+        self.roster = Roster(
+            database,
+            {item.instance.id: item for item in stations},
+            active=lambda: self.active,
+            monotonic=lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
+        )
         self.events = events
-        self.outlook: Outlook | None = None
         self.promotions = Promotions(database, self._subjects)
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
@@ -158,6 +141,11 @@ class Desk:
         self._clocks = ClockWatch()
         self._woken: dict[str, datetime] = {}
         self._timers = Timers(len(self.stations) + 2)
+
+    @property
+    def stations(self) -> Mapping[str, Station]:
+        """The instances as they stand now, by name."""
+        return self.roster.stations
 
     @property
     def active(self) -> bool:
@@ -267,7 +255,7 @@ class Desk:
             self._restart_clock()
         else:
             self.database.clear_blocks()  # whoever starts a desk has looked after its keys
-        adoption.take_over(self, self.kill_switch.fault)
+        adoption.take_over(self.roster, self.kill_switch.fault)
         self.epoch = epoch
         if self._running:
             self._begin()
@@ -300,7 +288,7 @@ class Desk:
 
     def adopt(self, profile_name: str, profile: Profile) -> None:
         """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
-        adoption.adopt(self, profile_name, profile)
+        adoption.adopt(self.roster, profile_name, profile)
 
     def _restart_clock(self) -> None:
         self.clock = self._make_clock(self.database.desk_time())

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from agent_config import VENDORS, AgentSettings
 from agents.registry import AGENTS
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.backup.restore import command
 from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
@@ -30,6 +30,7 @@ from torra.errors import TorraError
 from torra.evidence.scheduled_events import Event
 from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
+from torra.home import DATABASE, PRICES
 from torra.news.event_file import read_events
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
@@ -87,7 +88,7 @@ Check = Callable[[Place], Iterator[Finding]]
 
 def run(home: Path) -> list[Finding]:
     """Run every check; reads the whole database."""
-    return _run(home, os.environ, (*QUICK, DATABASE))
+    return _run(home, os.environ, (*QUICK, DATABASE_CHECK))
 
 
 def glance(home: Path, environment: Mapping[str, str]) -> list[Finding]:
@@ -150,7 +151,7 @@ def _home(place: Place) -> Iterator[Finding]:
 
 def _clock(place: Place) -> Iterator[Finding]:
     now = System().real_now()
-    for trouble in start_check.of_clock(place.home / wiring.DATABASE, now):
+    for trouble in start_check.of_clock(place.home / DATABASE, now):
         yield Finding("clock", "error", trouble.what, trouble.remedy)
         return
     yield Finding("clock", "ok", iso(now.replace(microsecond=0)))
@@ -173,7 +174,7 @@ def _settings(place: Place) -> Iterator[Finding]:
 def _providers(place: Place) -> Iterator[Finding]:
     """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
     home = place.home
-    prices = PriceList.read(home / wiring.PRICES)
+    prices = PriceList.read(home / PRICES)
     board = Switchboard(place.environment, prices=prices)
     instances = load_desk(home).instances
     names = dict.fromkeys(instance.profile for instance in instances)
@@ -354,7 +355,7 @@ def _model(
             "warning",
             f"profile {profile}: no price is known for {vendor}:{model}; it is booked at the "
             "dearest model's",
-            f"give its price in {wiring.PRICES}",
+            f"give its price in {PRICES}",
         )
 
 
@@ -376,14 +377,14 @@ def _blocks(database: Database) -> Iterator[Finding]:
 
 def _database(place: Place) -> Iterator[Finding]:
     home = place.home
-    path = home / wiring.DATABASE
+    path = home / DATABASE
     if trouble := start_check.of_database(path):
         yield Finding("database", "error", trouble.what, trouble.remedy)
         return
     if not path.exists():
         yield Finding("database", "ok", f"{path} will be made at the first start")
         return
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
         lease = database.lease()
@@ -453,5 +454,5 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("events", _events),
     ("sample", _sample),
 )
-DATABASE: Final[tuple[str, Check]] = ("database", _database)
+DATABASE_CHECK: Final[tuple[str, Check]] = ("database", _database)
 """It comes last, for it opens the database and reads it through."""

@@ -29,11 +29,10 @@ from typing import Final
 
 from torra.backup.restore import command, cut_off, repair
 from torra.clock import System, iso, parse
-from torra.commands import init as first_steps
 from torra.config import load_desk
-from torra.desk import wiring
+from torra.desk.first_files import recover
 from torra.errors import ConfigError
-from torra.home import LOST, lost
+from torra.home import DATABASE, LOST, lost
 from torra.store.connection import LOCKED, connect_reader
 from torra.store.migrations import STEPS, schema
 from torra.store.stored_times import unreadable
@@ -81,15 +80,15 @@ def check(home: Path, say: Callable[[str], None]) -> str:
 
     `say` is told what is worth knowing.
     """
-    if told := first_steps.recover(home):
+    if told := recover(home):
         say(told)
-    trouble = of_restore(home) or of_database(home / wiring.DATABASE, partial(_halt, home))
+    trouble = of_restore(home) or of_database(home / DATABASE, partial(_halt, home))
     if trouble is not None:
         raise ConfigError(f"the desk does not start: {trouble.line}")
     if old := of_sqlite(sqlite3.sqlite_version_info):
         say(f"note: {old.line}")
     now = System().real_now()
-    found = [*of_disk(home), *of_clock(home / wiring.DATABASE, now)]
+    found = [*of_disk(home), *of_clock(home / DATABASE, now)]
     return "; ".join(f"start: {item.line}, then: {command(home, 'resume')}" for item in found)
 
 

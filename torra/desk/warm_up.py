@@ -10,17 +10,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
 from instance_database import Database, TickKey
 from torra.clock import duration
+from torra.desk.station import Station
 from torra.errors import DataUnavailable
 from torra.tick.bar_window import HistoryWindow, LiveWindow
-
-if TYPE_CHECKING:
-    from torra.desk.schedule import Station
 
 WARM_UP_BARS: Final = 240
 """Bars of an instance's shortest timeframe that warm-up runs through."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.chart import renderer as chart_renderer
 from torra.chart import screenshot as chart_file
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
@@ -31,15 +30,15 @@ from torra.config import (
     load_desk,
     load_profile,
 )
-from torra.desk.adoption import Refit, with_models
 from torra.desk.event_stream import EventStream
 from torra.desk.outlook import Outlook, currencies_of
-from torra.desk.schedule import Desk, Station
+from torra.desk.schedule import Desk
+from torra.desk.station import Refit, Station
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
-from torra.home import LOST, lost
+from torra.home import PRICES
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
 from torra.providers.vendors.switchboard import Switchboard
@@ -48,10 +47,6 @@ from torra.tick.spending import Account
 from torra.trading import channels
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch, halt_files
-
-DATABASE: Final = "torra.db"
-PRICES: Final = "prices.json"
-"""The user's own prices of models, in a home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +116,6 @@ def check_models(
     check(settings, Switchboard(found, prices=prices), System().now().date())
 
 
-def open_database(folder: Path, *, anew: bool = False) -> Database:
-    """Open, and make or migrate if need be, the desk's database in a home; raises ConfigError.
-
-    In the place of one that is lost none is made, unless `anew` says so.
-    """
-    if not anew and lost(folder / DATABASE):
-        raise ConfigError(f"{folder / DATABASE} {LOST}: torra run says what to type")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write to {folder}: {error.strerror}; set TORRA_HOME") from error
-    return Database.open(folder / DATABASE, now=System().real_now)
-
-
 def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     """Return the desk of a home, not started; raises ConfigError."""
     settings = load_desk(folder)
@@ -142,7 +123,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         item.id: check_profile(load_profile(item.profile, folder), item)
         for item in settings.instances
     }
-    database = open_database(folder)
+    database = open_home(folder)
     found: list[Desk] = []
 
     def now() -> datetime:
@@ -152,7 +133,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         return Outlook(folder, database, dict(os.environ), wanted, now=now)
 
     def outlook_now() -> Outlook:
-        return found[0].outlook or outlook  # it may be another one after a take-over, too
+        return found[0].roster.outlook or outlook  # it may be another one after a take-over, too
 
     try:
         outlook = watch(profiles.values())
@@ -206,8 +187,8 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             ),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
-        desk.outlook = outlook
-        desk.refit = Refit(
+        desk.roster.outlook = outlook
+        desk.roster.refit = Refit(
             partial(_fit, with_models(models)),
             partial(_tell, courier),
             read=partial(load_profile, folder=folder),
@@ -218,6 +199,19 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         database.close()
         raise
     return desk, settings
+
+
+def with_models(models: Models) -> Callable[[Station, Profile], Station]:
+    """Return what opens the provider and the account of a changed profile with a desk's models."""
+
+    def fit(station: Station, profile: Profile) -> Station:
+        account = models.account(profile.agents, station.instance.profile)
+        if account and station.account:  # answers that came late are still to be booked
+            account = replace(account, late=station.account.late)
+        provider = models.provider(profile.agents)
+        return replace(station, profile=profile, provider=provider, account=account)
+
+    return fit
 
 
 def _fit(open_for: Callable[[Station, Profile], Station], old: Station, new: Profile) -> Station:

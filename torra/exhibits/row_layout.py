@@ -15,13 +15,13 @@ from statistics import median
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.dashboard.cells.timelines import STATES, VERDICTS
 from torra.exhibits import axis as ticks
 from torra.exhibits import drawing, numbers, thinning
 from torra.exhibits import text as figures
 from torra.exhibits.axis import Scale
 from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
+from torra.exhibits.text import STATES, VERDICTS
 
 ROWS: Final = 40
 """Categories that are drawn; the table below the plot and the file have all."""

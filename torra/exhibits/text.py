@@ -27,6 +27,10 @@ MAX_TEXT: Final = 4000
 BAR_WIDTH: Final = 100.0
 """Width of a signed bar's coordinate system; zero lies in the middle."""
 
+STATES: Final = ("STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH")
+VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "skipped")
+"""Lanes of a timeline, from above."""
+
 SPARK_WIDTH: Final = 120.0
 SPARK_HEIGHT: Final = 24.0
 

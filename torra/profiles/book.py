@@ -28,6 +28,7 @@ from torra.clock import iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.desk.adoption import fixed
 from torra.errors import ConfigError
+from torra.home import DESK
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.whole_files import write_whole
@@ -388,7 +389,7 @@ def usable(name: str) -> bool:
 
 def desk_rows(home: Path, desk: DeskSettings, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return what the pages show of desk.json: instances and channels, a key only as set or not."""
-    path = home / "desk.json"
+    path = home / DESK
     return {
         "path": str(path.absolute()),
         "shipped": not path.exists(),

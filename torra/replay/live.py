@@ -18,12 +18,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.desk import promotion
 from torra.desk.promotion import Subject
-from torra.desk.wiring import DATABASE, open_database
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
@@ -32,6 +31,7 @@ from torra.evaluation.recomposition import Brain, Changes, recompose
 from torra.exhibits import report
 from torra.exhibits.documents import Document, allowed
 from torra.exhibits.report import MOST_SUMMARY
+from torra.home import DATABASE
 from torra.replay import scorecard
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END
@@ -101,7 +101,7 @@ def scored(
     start, last = moment("--from", begin), moment("--to", end)
     if not (home / DATABASE).exists():
         return nothing_yet(subject, NO_TICK)
-    database = open_database(home)
+    database = open_home(home)
     try:
         found = made(database, subject, trials_of(home, subject), start, last, symbol)
     finally:

@@ -18,11 +18,10 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from instance_database import TickKey
+from instance_database import TickKey, open_home
 from technical_calculator import WARM_UP
 from torra.clock import System
 from torra.config import Profile, load_profile, validate
-from torra.desk import wiring
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
@@ -297,7 +296,7 @@ def _teach(home: Path, plan: Plan, control: ArmSeen, say: Callable[[str], None])
         for timeframe in plan.history.timeframes
         for side in ("BUY", "SELL")
     }
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         for instance, ((timeframe, side), (wins, trades)) in product(ids, rates.items()):
             database.set_win_rate(

@@ -21,7 +21,7 @@ from typing import Any, Final
 from agent_config import VENDORS, AgentSettings
 from agents.contracts import Request, Submit
 from agents.registry import Agent
-from instance_database import Database, TickKey
+from instance_database import Database, TickKey, open_home
 from torra.config import Instance, Profile, load_desk
 from torra.desk import wiring
 from torra.errors import ConfigError, StoreUnavailable
@@ -57,7 +57,7 @@ def opened(
     provider = profile.agents.provider
     with ExitStack() as stack:
         if provider == "recorded":
-            database = wiring.open_database(home)
+            database = open_home(home)
             stack.callback(database.close)
             recorded = RecordedProvider(_recalled(home, database, symbol))
             yield _speaker(recorded.submit, recorded.name, None)
@@ -74,7 +74,7 @@ def opened(
         if not (math.isfinite(max_cost) and max_cost >= 0.0):
             raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
         wiring.check_models(home, profile.agents)
-        database = wiring.open_database(home)
+        database = open_home(home)
         stack.callback(database.close)
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)

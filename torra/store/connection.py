@@ -31,6 +31,7 @@ import sqlite_utils
 
 from torra.clock import System, iso
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
+from torra.home import BACKUP_FOLDER
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing a database waits for other threads to end what they are doing with it."""
@@ -41,7 +42,6 @@ BUSY_SECONDS: Final = 5.0
 SYNCHRONOUS_FULL: Final = 2
 """SQLite's number for synchronous=FULL: the log is synced at every commit."""
 
-BACKUP_FOLDER: Final = "backups"
 """Beside the database."""
 
 RESTORE: Final = (

@@ -23,7 +23,8 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from torra.errors import ConfigError
-from torra.store.connection import BACKUP_FOLDER, copy, stamp
+from torra.home import BACKUP_FOLDER
+from torra.store.connection import copy, stamp
 
 LEGACY_COLUMNS: Final = (
     "id",

@@ -25,19 +25,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
-from torra.home import lost
+from torra.home import DATABASE, HALT, lost
 from torra.tick import approval
 from torra.trading import channels
 from torra.trading.findings import missing_key
-from torra.trading.kill_switch import HALT, KillSwitch, files_down, halt_files, put_down
+from torra.trading.kill_switch import KillSwitch, files_down, halt_files, put_down
 from torra.verdict.risk_engine import DenyReason
-from torra.verdict.signal_states import SENT
-from torra_trader import signal_life
+from torra.verdict.signal_states import SENT, signal_life
 
 BY_A_PERSON: Final = "by a person"
 
@@ -252,10 +250,10 @@ def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
         with _database(home) as database, _refusals(database, "reduce"):
             return reduce_desk(database, reason, COMMAND_LINE).document
     files = files_to_halt(home, lambda: load_desk(home))
-    new = not lost(home / wiring.DATABASE)  # asked first: the files are the sign of a desk
+    new = not lost(home / DATABASE)  # asked first: the files are the sign of a desk
     failed = put_down(files, by_a_person(reason))
     try:
-        database = wiring.open_database(home, anew=new)
+        database = open_home(home, anew=new)
     except (ConfigError, StoreUnavailable) as error:
         raise TorraError(_partly([*failed, str(error)], files_down(files))) from error
     with closing(database), _refusals(database, "halt"):
@@ -276,7 +274,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     empty: dict[str, Any] = {"signals": [], "proposals": [], "bridges": [], "alarms": []}
     if instance is not None:
         instance = load_desk(home).instance(instance).id
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with _database(home) as database:
         rows = database.signals(instance=instance, limit=limit)
@@ -554,7 +552,7 @@ def _known_state(database: Database) -> str:
 
 @contextmanager
 def _database(home: Path) -> Iterator[Database]:
-    database = wiring.open_database(home)
+    database = open_home(home)
     try:
         yield database
     finally:

@@ -28,9 +28,10 @@ from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.feeds.protocol import Feed
+from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import of_folder
-from torra.trading.kill_switch import HALT, state_folder
+from torra.trading.kill_switch import state_folder
 
 HEARTBEAT: Final = Path("state") / "ea.json"
 SYMBOLS: Final = Path("state") / "symbols.json"

@@ -23,21 +23,16 @@ from torra.bridges.torra.bridge import folder_of
 from torra.clock import System
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable, TorraError
+from torra.home import HALT, STATE_FOLDER
 from torra.time_limit import of_folder
 
 T = TypeVar("T")
-
-HALT: Final = Path("control") / "HALT"
-"""The file, below the home of the desk as below the folder of a channel."""
 
 FILE_OF: Final = "the file HALT of"
 """How the reason of a halt begins that came from a file."""
 
 LIES: Final = "is there"
 """How it goes on."""
-
-STATE_FOLDER: Final = "channels"
-"""Below the home: what this side keeps of a channel whose folder is not ours."""
 
 RESUME_TRIES: Final = 5
 RESUME_SECONDS: Final = 0.5

@@ -1,4 +1,4 @@
-"""The life of a signal as a table: its states and which may follow which.
+"""The life of a signal as a table: its states, which may follow which, and how long it waits.
 
 Pure and without memory, so that the outbox that keeps signals and the bridges that move them read
 one table. A terminal state never changes again (facts of the MT5 bridge, 6.5). FILLED and PARTIAL
@@ -10,7 +10,14 @@ reconciliation or a person finds out, so that nothing is opened beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
+
+from torra.clock import duration
+
+SIGNAL_LIFE: Final = timedelta(seconds=180)
+SIGNAL_LIFE_SHARE: Final = 0.2
+"""A signal lives for the shorter of 180 s and this share of its bar."""
 
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "WAITING": frozenset({"PENDING", "EXPIRED", "CANCELLED"}),
@@ -64,3 +71,8 @@ def check_transition(state: str, following: str) -> None:
     """Raise ValueError when a signal in `state` may not become `following`."""
     if following not in TRANSITIONS.get(state, frozenset()):
         raise ValueError(f"a signal that is {state} cannot become {following}")
+
+
+def signal_life(timeframe: str) -> timedelta:
+    """Return how long a signal of a bar of this timeframe may wait for the market."""
+    return min(SIGNAL_LIFE, duration(timeframe) * SIGNAL_LIFE_SHARE)

@@ -41,7 +41,7 @@ from torra.bridges.dwx.outcome import (
 )
 from torra.bridges.dwx.questions import PAUSE, TURN_SECONDS, Questions
 from torra.bridges.guards import REASONS, Ask, View, first_objection
-from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
+from torra.bridges.order_journal import Entry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     ALIVE_SECONDS,
     LOOK_SECONDS,
@@ -59,6 +59,7 @@ from torra.bridges.protocol import (
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
+from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
 

@@ -41,7 +41,7 @@ from torra.bridges.mt5.request import (
 )
 from torra.bridges.mt5.retcodes import CHECKED, WORDS, Meaning, meaning
 from torra.bridges.mt5.terminal import Answer, Terminal
-from torra.bridges.order_journal import HALT, Entry, OrderJournal, halt_in
+from torra.bridges.order_journal import Entry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     LOOK_SECONDS,
     STOOD_STILL,
@@ -56,6 +56,7 @@ from torra.bridges.protocol import (
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable
+from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
 

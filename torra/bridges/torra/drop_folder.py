@@ -26,6 +26,7 @@ from typing import Final, TypeVar
 from torra.clock import System, token
 from torra.errors import BridgeUnavailable
 from torra.failpoints import reach
+from torra.home import HALT
 
 T = TypeVar("T")
 
@@ -54,8 +55,6 @@ SETTLING: Final = ".settling"
 
 OURS: Final = "torra."
 """Beginning of Torra's names in tmp/, which the Advisor uses too."""
-
-HALT: Final = "control/HALT"
 
 SHARING: Final = (5, 32)
 """Windows error numbers for a file that another program has open."""

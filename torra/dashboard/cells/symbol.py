@@ -139,8 +139,8 @@ def lanes(data: Mapping[str, Any]) -> dict[str, Row]:
     step = clock.duration(data["timeframe"])
     states, verdicts = timelines.state_events(data.get("markov")), timelines.verdict_events(data)
     return {
-        "states": timelines.timeline("states", states, step, timelines.STATES),
-        "verdicts": timelines.timeline("verdicts", verdicts, step, timelines.VERDICTS),
+        "states": timelines.timeline("states", states, step, figures.STATES),
+        "verdicts": timelines.timeline("verdicts", verdicts, step, figures.VERDICTS),
     }
 
 

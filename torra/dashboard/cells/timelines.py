@@ -29,10 +29,6 @@ GAP: Final = 3
 ROWS: Final = 60
 """Newest merged runs that the table lists."""
 
-STATES: Final = ("STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH")
-VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "skipped")
-"""Lanes from above."""
-
 VETO: Final = "GATE_VETO"
 
 

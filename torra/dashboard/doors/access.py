@@ -46,6 +46,7 @@ from torra.dashboard.doors.access_file import Tokens
 from torra.dashboard.doors.limits import BackOff, RateLimits
 from torra.dashboard.doors.routes import Route, by_name
 from torra.errors import ConfigError
+from torra.home import ACCESS
 
 LOG: Final = logging.getLogger("torra.dashboard")
 SCOPES: Final = access_file.SCOPES
@@ -137,7 +138,7 @@ class Access:
     def of_home(cls, home: Path) -> tuple[Access, bool]:
         """Return a home's access and whether it was made just now; raises ConfigError."""
         found, new = access_file.read_or_make(home)
-        return cls(found.by_scope, found.key, path=home / access_file.FILE), new
+        return cls(found.by_scope, found.key, path=home / ACCESS), new
 
     @property
     def tokens(self) -> Mapping[str, str]:

@@ -19,11 +19,11 @@ from typing import Final
 
 from torra.clock import token as new_token
 from torra.errors import MALFORMED, ConfigError
+from torra.home import ACCESS
 
 SCOPES: Final = ("read", "approve", "admin")
 """In this order: each may what the ones before it may."""
 
-FILE: Final = "access.json"
 TOKEN_BYTES: Final = 32
 SHORTEST: Final = 32
 """Characters that a token and the key have at least: nobody replaces them by a word."""
@@ -58,7 +58,7 @@ def make() -> Tokens:
 
 def read_or_make(home: Path) -> tuple[Tokens, bool]:
     """Return a home's tokens and whether they were made just now; raises ConfigError."""
-    path = home / FILE
+    path = home / ACCESS
     try:
         return read(path), False
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def read_or_make(home: Path) -> tuple[Tokens, bool]:
 
 def replace(home: Path) -> Tokens:
     """Put new tokens in the place of the old ones, whatever those were; raises ConfigError."""
-    path = home / FILE
+    path = home / ACCESS
     made = make()
     try:
         partial = _written(path, made)

@@ -33,8 +33,8 @@ from torra.desk.promotion import EARNED, Subject, next_look, standing_of
 from torra.desk.self_check import Finding
 from torra.errors import ConfigError
 from torra.exhibits import text as figures
+from torra.home import BACKUP_FOLDER
 from torra.providers.vendors.addresses import address
-from torra.store.connection import BACKUP_FOLDER
 from torra.store.migrations import STEPS, schema
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")

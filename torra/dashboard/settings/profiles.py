@@ -29,6 +29,7 @@ from torra.dashboard.view.commanding import Told, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import text as figures
+from torra.home import PRICES
 from torra.profiles.book import (
     Checked,
     Entry,
@@ -347,11 +348,10 @@ def _costs(wanted: Profile) -> str:
     asked = profile_form.vendors(wanted)
     if not asked:
         return ""
-    from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
     from torra.providers.prices import PriceList  # noqa: PLC0415
     from torra.tick.spending import tick_worst_case  # noqa: PLC0415
 
-    prices = PriceList.read(backing().home / wiring.PRICES)
+    prices = PriceList.read(backing().home / PRICES)
     worst = tick_worst_case(prices, wanted.agents, lambda _: False)
     return f"this asks {', '.join(asked)} and may cost up to {figures.money(worst, 2)}"
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile, validate
 from torra.errors import ConfigError
+from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -93,13 +94,13 @@ def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
 
     The database is brought up to date as at any start.
     """
-    from torra.desk import wiring  # noqa: PLC0415  the pages load the database only where they read one
+    from instance_database import open_home  # noqa: PLC0415  the pages open one only when asked to
 
-    if not (home / wiring.DATABASE).is_file():
+    if not (home / DATABASE).is_file():
         raise ConfigError(
             f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
         )
     settings = load_desk(home)
-    database = wiring.open_database(home)
+    database = open_home(home)
     return settings, database, LookingDesk(home, settings, database)

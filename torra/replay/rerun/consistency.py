@@ -27,12 +27,12 @@ from numpy.random import PCG64, Generator
 from agents.registry import seated
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
-from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import TickSeen, same_but_time
 from torra.evaluation.repetition import repetition_exhibit
 from torra.evaluation.wording import count
+from torra.home import PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.switchboard import Switchboard
 from torra.replay.rerun import trial_tick as one_tick
@@ -312,7 +312,7 @@ def _shortest(home: Path, symbol: str, bars: Path | None) -> str:
 
 def _worst(home: Path, profile: Profile, environment: Mapping[str, str]) -> float:
     """Return the most that one run can cost."""
-    prices = PriceList.read(home / wiring.PRICES)
+    prices = PriceList.read(home / PRICES)
     board = Switchboard(dict(environment), prices=prices)
     try:
         return tick_worst_case(prices, profile.agents, lambda vendor: board.address(vendor).local)

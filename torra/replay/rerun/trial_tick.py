@@ -23,7 +23,7 @@ import pandas as pd
 
 from agent_config import VENDORS
 from agents.contracts import VECTORS
-from instance_database import Database, TickKey
+from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
 from torra.desk import wiring
@@ -33,7 +33,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
-from torra.store.connection import BACKUP_FOLDER
+from torra.home import BACKUP_FOLDER, DATABASE
 from torra.tick.bar_window import LiveWindow
 from torra.tick.spending import Account, Purse, Rung
 from torra_trader import Edges, Seen, run_tick
@@ -74,10 +74,10 @@ def run(
         instance = instance.model_copy(update={"profile": _ledger_name(profile)})
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
-        database = _copy(home / wiring.DATABASE, Path(folder))
+        database = _copy(home / DATABASE, Path(folder))
         stack.callback(database.close)
         if paid(settings):
-            _refuse_older(home / wiring.DATABASE, Path(folder))
+            _refuse_older(home / DATABASE, Path(folder))
         feed = _feed(home, instance, timeframe, bars, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
         books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
@@ -117,7 +117,7 @@ class _Payer:
 
     def _account(self) -> Account:
         if self._opened is None:
-            books = wiring.open_database(self._home)
+            books = open_home(self._home)
             self._stack.callback(books.close)
             found = replace(self._models, database=books).account(self._profile.agents, self._name)
             if found is None:
@@ -288,7 +288,7 @@ def _is_file(profile: str) -> bool:
 
 
 def _copy(path: Path, folder: Path) -> Database:
-    copy = folder / wiring.DATABASE
+    copy = folder / DATABASE
     if path.exists():
         Database.copy(path, copy)
     return Database.open(copy, now=System().real_now)

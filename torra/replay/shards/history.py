@@ -20,12 +20,13 @@ from typing import Final
 
 import pandas as pd
 
+from instance_database import open_home
 from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import load_desk
-from torra.desk import wiring
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import read_bars
+from torra.home import DATABASE
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
@@ -208,11 +209,11 @@ def _timeframe(frame: pd.DataFrame, file: Path) -> str:
 def _stored(
     home: Path, symbol: str, timeframes: Sequence[str]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    if not (home / wiring.DATABASE).exists():
+    if not (home / DATABASE).exists():
         raise ConfigError(f"{home} holds no database yet; start the desk once or name a file")
     instance = load_desk(home).instance(symbol)
     names = tuple(timeframes) or instance.timeframes
-    database = wiring.open_database(home)
+    database = open_home(home)
     now = System().now()
     try:
         held = {name: database.load_bars(instance.id, name, as_of=now) for name in names}

@@ -1,0 +1,107 @@
+"""Two files that `torra init` puts in place together: desk.json and a profile, both or neither.
+
+A note in the home says what is under way, so that a kill or a power cut between the two renames is
+undone by the next `torra init` or `torra run`. A note that cannot have been written here moves and
+removes nothing: ConfigError. What stands in the files is torra.commands.desk_plan's part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from torra.errors import MALFORMED, ConfigError
+from torra.home import INIT_NOTE
+from torra.whole_files import sync_folder, write_synced
+
+DRAFTS: Final = {
+    "draft": re.compile(r"(profiles/[\w.-]+\.json)\.([0-9a-f]+)\.new"),
+    "desk": re.compile(r"(desk\.json)\.([0-9a-f]+)\.new"),
+}
+"""Names that are written into the note: the file that is meant, and the digits of one run."""
+
+
+def put_both(first: Path, first_place: Path, second: Path, second_place: Path) -> None:
+    """Rename both; when the second cannot be, put the first place back as it was.
+
+    The rename of the second decides. A note says what is under way until then, so that `recover`
+    can undo what a kill or a power cut left half done.
+    """
+    home = second_place.parent
+    kept, note = first.with_name(f"{first.name}.kept"), home / INIT_NOTE
+    had = first_place.exists()
+    try:
+        if had:
+            write_synced(kept, first_place.read_bytes())
+        parts = {"draft": first, "profile": first_place, "kept": kept, "desk": second}
+        told = {name: path.relative_to(home).as_posix() for name, path in parts.items()}
+        write_synced(note, json.dumps({**told, "had": had}).encode())
+        _sync(home, first_place.parent)
+        first.replace(first_place)
+        try:
+            _sync(first_place.parent)
+            second.replace(second_place)
+        except OSError:
+            _put_back(first_place, kept, had=had)
+            raise
+        with suppress(OSError):
+            _sync(home)
+    finally:
+        for left in (kept, note):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _put_back(place: Path, kept: Path, *, had: bool) -> None:
+    """Undo a rename: the file that was kept returns, or, where there was none, the new one goes."""
+    if not had:
+        place.unlink(missing_ok=True)
+    elif kept.exists():
+        kept.replace(place)
+
+
+def recover(home: Path) -> str:
+    """Undo or end what a cut-off `torra init` left half done; return what was done, if anything.
+
+    Until desk.json is in place neither file is, from then on both are. Raises ConfigError, and for
+    a note that `torra init` cannot have written, which moves or removes nothing.
+    """
+    note = home / INIT_NOTE
+    try:
+        told = json.loads(note.read_text(encoding="utf-8"))
+        names = [str(told[name]) for name in ("draft", "profile", "kept", "desk")]
+        had = bool(told["had"])
+    except FileNotFoundError:
+        return ""
+    except (OSError, *MALFORMED):  # the note itself was cut off: nothing had been moved yet
+        names, had = [INIT_NOTE] * 4, False
+    else:
+        _refuse_foreign(note, *names)
+    draft, profile, kept, desk = (home / name for name in names)
+    half = desk != note and desk.exists()
+    try:
+        if half:
+            _put_back(profile, kept, had=had)
+        for left in (draft, kept, desk, note):  # the note last: killed here, this runs again
+            left.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
+    return (
+        "A torra init was cut off half-way: nothing of it was kept, type it again." if half else ""
+    )
+
+
+def _refuse_foreign(note: Path, draft: str, profile: str, kept: str, desk: str) -> None:
+    """Raise ConfigError unless a note names what `write` would: what it names is removed."""
+    first, second = DRAFTS["draft"].fullmatch(draft), DRAFTS["desk"].fullmatch(desk)
+    ours = (first[1], f"{draft}.kept", first[2]) if first else None
+    if second is None or ours != (profile, kept, second[2]):
+        raise ConfigError(f"{note} is none that torra init wrote: look at it, then remove it")
+
+
+def _sync(*folders: Path) -> None:
+    for folder in folders:
+        sync_folder(folder)

@@ -1,0 +1,74 @@
+"""The instances that a desk works on, each with everything that its ticks need.
+
+`Station` is one instance with its feed, provider and profile; `Roster` is all of them, with what an
+adoption of other profiles may change and the locks that it holds meanwhile. The desk owns its
+roster; torra.desk.adoption changes it. Nothing here opens, runs or decides anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from instance_database import Database
+from torra.config import Instance, Profile
+from torra.desk.outlook import Outlook
+from torra.evidence.news_digest import NewsView
+from torra.evidence.scheduled_events import EventView
+from torra.feeds.protocol import Feed
+from torra.providers.registry import Provider
+from torra.tick.spending import Account
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One instance with everything that its ticks need."""
+
+    instance: Instance
+    profile: Profile
+    feed: Feed
+    provider: Provider
+    lock: threading.Lock
+    account: Account | None = None
+    news: Callable[[datetime], NewsView] | None = None
+    events: Callable[[datetime, datetime], EventView] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """What a desk opens for a station with another profile, and whom it tells afterwards.
+
+    `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
+    profile by its name as a start would, `watch` what looks after the headlines and events of all
+    profiles; both raise ConfigError. A desk without `read` goes by what was applied last.
+    """
+
+    fit: Callable[[Station, Profile], Station]
+    tell: Callable[[Station], None] = lambda _: None
+    read: Callable[[str], Profile] | None = None
+    watch: Callable[[Iterable[Profile]], Outlook] | None = None
+
+
+@dataclass(slots=True)
+class Roster:
+    """The stations of a desk by the names of their instances, and how they may change.
+
+    `stations` is replaced as a whole, under `swapping`, and never changed in place: whoever holds
+    the mapping keeps one moment of it. `wished` are stations that wait for a running tick to end.
+    `adopting` lets one adoption or take-over through at a time. `active` says whether the desk
+    holds the lease, `monotonic` is the desk's clock, in seconds.
+    """
+
+    database: Database
+    stations: Mapping[str, Station]
+    active: Callable[[], bool]
+    monotonic: Callable[[], float]
+    refit: Refit | None = None
+    outlook: Outlook | None = None
+    wished: dict[str, Station] = field(default_factory=dict)
+    adopting: threading.Lock = field(default_factory=threading.Lock)
+    swapping: Any = field(default_factory=threading.RLock)
+    """Re-entrant: putting a wish in its place commits like any other swap."""
