@@ -11,10 +11,11 @@ that fails too L1 stands, and the rule vetoes hold in every case (docs/debate.md
 fail"). ValueError is for a caller's mistake only: a desk that cannot be seated, L1 scores that are
 no scores.
 
-Left to others: a stage (agents.sitting, agents.stages), asking (agents.asking), parsing
-(agents.replies), the arithmetic (agents.synthesis, agents.risk_gate), prompts (scoring_rubric).
-Provider, clock, ledger and listener are handed in: this module opens nothing and writes nothing.
-`reserve` and `on_event` are called on the caller's thread and must bound their own waiting.
+Left to others: a stage (agents.debate.sitting, agents.debate.stages), asking
+(agents.debate.asking), parsing (agents.debate.replies), the arithmetic (agents.debate.synthesis,
+agents.risk_gate), prompts (scoring_rubric). Provider, clock, ledger and listener are handed in:
+this module opens nothing and writes nothing. `reserve` and `on_event` are called on the caller's
+thread and must bound their own waiting.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
 
 from agent_config import AgentSettings, DebateSettings
 from agents import risk_gate
-from agents.asking import Line, Stage
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     SCORE_DECIMALS,
@@ -51,14 +51,15 @@ from agents.contracts import (
     Submit,
     is_immediate,
 )
-from agents.deliberation import Deliberation, score_chart_shape, with_bias
+from agents.debate.asking import Line, Stage
+from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
+from agents.debate.panel import NEUTRAL, Panel, measure, quorate
+from agents.debate.replies import scores as read_scores
+from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
+from agents.debate.stages import Ended, crowded, run_together
+from agents.debate.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
 from agents.evidence import with_scores
-from agents.panel import NEUTRAL, Panel, measure, quorate
 from agents.registry import AGENTS, SCORER, Agent, seated
-from agents.replies import scores as read_scores
-from agents.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
-from agents.stages import Ended, crowded, run_together
-from agents.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
 
 __all__ = [
     "Deliberation",

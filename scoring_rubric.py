@@ -16,7 +16,7 @@ from strangers) no word of prose is ever shown; only they are shown a stranger's
 fence. `visible` is that rule as a function, and a provider is handed the same visible reports.
 
 The module also says what a request is: `request_hash` is the identity under which a call is
-recorded and answered again. Parsing the replies is left to `agents.replies`.
+recorded and answered again. Parsing the replies is left to `agents.debate.replies`.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ REPLIES: Final[Mapping[Shape, str]] = {
     "scores": '{"symbol": as given, "price_action": {"score": number, "note": one line}, '
     '"key_levels": {...}, "momentum": {...}, "structure": {...}, "summary": one sentence}',
 }
-"""What each shape of reply looks like; `agents.replies` reads them."""
+"""What each shape of reply looks like; `agents.debate.replies` reads them."""
 
 ASSET_NOTES: Final[Mapping[str, str]] = {
     "gold": (

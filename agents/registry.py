@@ -24,7 +24,7 @@ from . import (
     technical_agent,
 )
 from .contracts import VECTORS, Analyze, Role
-from .synthesis import SIDES
+from .debate.synthesis import SIDES
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 

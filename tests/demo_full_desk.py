@@ -17,8 +17,8 @@ from typing import Any
 
 from demo_view import ScriptedView, as_report, bars, call, record, report
 
-from agents import panel, synthesis
 from agents.contracts import VECTORS
+from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from torra import clock
 

@@ -20,8 +20,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agents import synthesis  # noqa: E402
 from agents.contracts import VECTORS, AgentReport  # noqa: E402
+from agents.debate import synthesis  # noqa: E402
 from agents.registry import AGENTS  # noqa: E402
 from torra import clock  # noqa: E402
 from torra.config import Markov  # noqa: E402

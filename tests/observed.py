@@ -1,6 +1,6 @@
 """Recorded arms for tests of torra.evaluation: random desks, put together by the product itself.
 
-`random_arm` lets agents.synthesis, agents.risk_gate, agent_framework.blend and
+`random_arm` lets agents.debate.synthesis, agents.risk_gate, agent_framework.blend and
 torra.verdict.sentiment_rules make every tick out of random reports; `plain_tick` is a tick with the
 few fields that a test cares about.
 """
@@ -18,9 +18,9 @@ from agent_config import FOCUS_WEIGHT
 from agent_framework import blend
 from agents import risk_gate
 from agents.contracts import VECTORS, AgentReport, Feature, GateRuling
-from agents.deliberation import with_bias
+from agents.debate.deliberation import with_bias
+from agents.debate.synthesis import Answer, adjust, moved, spread, synthesise, trust
 from agents.registry import AGENTS
-from agents.synthesis import Answer, adjust, moved, spread, synthesise, trust
 from torra.clock import duration
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four

@@ -36,7 +36,7 @@ from agents.contracts import (
     Feature,
     Request,
 )
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 
 NONCE: Final = "5eedfeed5eedfeed"
 COST: Final = 0.001

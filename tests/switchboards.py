@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 
 from agent_config import AgentSettings
-from agents import replies
 from agents.contracts import Completion, ModelUnavailable, Request
+from agents.debate import replies
 from agents.registry import AGENTS
 from torra.providers.vendors.routing import RoutedProvider
 from torra.providers.vendors.switchboard import Switchboard

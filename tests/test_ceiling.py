@@ -31,7 +31,7 @@ from agents.contracts import (
     Request,
     SourceType,
 )
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable

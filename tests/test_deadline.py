@@ -29,8 +29,8 @@ from scripted import (
 
 from agent_config import MODES
 from agent_framework import blend, deliberate
-from agents import asking, sitting, stages
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
+from agents.debate import asking, sitting, stages
 from agents.registry import AGENTS, Agent
 from torra.tick.chart_scorer import score_chart
 

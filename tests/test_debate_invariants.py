@@ -33,10 +33,10 @@ from scripted import (
 from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import VECTORS, GateRuling, SourceType
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
+from agents.debate.synthesis import SIDES, Answer, adjust, synthesise
 from agents.registry import AGENTS
 from agents.risk_gate import merged
-from agents.synthesis import SIDES, Answer, adjust, synthesise
 from torra.config import SentimentWeights, Thresholds
 from torra.tick.chart_scorer import score_chart
 from torra.verdict.sentiment_rules import composite, consensus, low_high, opening_stands, verdict

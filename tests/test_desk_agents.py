@@ -19,7 +19,7 @@ from scripted import FULL_FEATURES, Scripted, context, debate, report, ruling, s
 from agent_config import MODES, UNGROUNDED_WEIGHT
 from agent_framework import deliberate
 from agents.contracts import VECTORS, AgentReport, Feature
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from docs import generate
 from scoring_rubric import RUBRICS

@@ -203,8 +203,8 @@ def test_a_circle_is_seen() -> None:
         ("torra/desk/wiring", "torra/trading/courier", True),
         ("torra/trading/courier", "torra/desk/wiring", False),
         ("torra/replay/runner", "torra/dashboard/app", False),
-        ("agents/panel", "agent_config", True),
-        ("agents/panel", "torra/errors", False),
+        ("agents/debate/panel", "agent_config", True),
+        ("agents/debate/panel", "torra/errors", False),
         ("torra/errors", "torra/market/regime", False),
     ],
 )

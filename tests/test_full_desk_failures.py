@@ -29,7 +29,7 @@ from scripted import (
 from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import VECTORS, Completion, Request, SourceType
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from tests import desks
 from torra.config import Instance, Profile, validate

@@ -34,9 +34,9 @@ from scripted import (
 
 from agent_config import MODES
 from agent_framework import blend
-from agents.asking import Stage
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
-from agents.sitting import fenced
+from agents.debate.asking import Stage
+from agents.debate.sitting import fenced
 from scoring_rubric import build_interpretive_prompt
 
 CORPUS: Final = Path(__file__).parent / "injection"

@@ -14,7 +14,6 @@ import pytest
 import scoring_rubric
 from agent_config import MAX_PROMPT_BYTES
 from agent_framework import deliberate
-from agents import stages
 from agents.contracts import (
     AgentReport,
     Ask,
@@ -26,7 +25,8 @@ from agents.contracts import (
     immediate,
     is_immediate,
 )
-from agents.deliberation import Deliberation
+from agents.debate import stages
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests import scripted
 from torra.providers.recorded import RecordedProvider

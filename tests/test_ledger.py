@@ -15,7 +15,7 @@ import pytest
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
 from agent_framework import deliberate
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
 from tests.stores import NOON, Hand, key_of, open_database

@@ -21,9 +21,9 @@ import pytest
 
 import torra_trader
 from agent_config import MAX_REQUESTS, MODES, AgentSettings
-from agents.asking import REASONS
 from agents.contracts import ADJUSTMENT_BOUND as BOUND
 from agents.contracts import BLEND_WEIGHT, VECTORS
+from agents.debate.asking import REASONS
 from tests import desks, local_model
 from tests.local_model import LocalModel
 from torra.clock import duration, iso

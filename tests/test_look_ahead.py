@@ -24,7 +24,7 @@ import pytest
 import news_collector
 from agent_framework import deliberate
 from agents.contracts import EVENT_CLASSES, DebateContext
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from news_collector import Collector
 from technical_calculator import WARM_UP

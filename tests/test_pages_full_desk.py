@@ -17,7 +17,7 @@ from page_reader import Page, check_policy, check_structure, client, get
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
-from agents.panel import Panel
+from agents.debate.panel import Panel
 from instance_database import Database
 from torra.config import ROOT, DeskSettings, Instance, NewsSettings
 from torra.dashboard.cells import sources
@@ -629,7 +629,7 @@ def test_a_record_with_holes_still_makes_a_page(case):
 
 
 def test_the_made_up_desk_has_the_shape_of_a_real_one():
-    from agents.deliberation import Deliberation  # noqa: PLC0415
+    from agents.debate.deliberation import Deliberation  # noqa: PLC0415
 
     _, told = debate("whole", "BTCUSD", "M15", dict.fromkeys(VECTORS, 0.1), "AGENT_FULL", 99)
     assert set(told) <= set(Deliberation.__dataclass_fields__)

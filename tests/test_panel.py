@@ -24,9 +24,9 @@ from agent_config import (
 )
 from agent_framework import undebated
 from agents.contracts import VECTORS, AgentReport, Role, SourceType
-from agents.panel import APART_FROM, NEUTRAL, Panel, measure
+from agents.debate.panel import APART_FROM, NEUTRAL, Panel, measure
+from agents.debate.synthesis import Answer, spread, synthesise
 from agents.registry import AGENTS
-from agents.synthesis import Answer, spread, synthesise
 from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]

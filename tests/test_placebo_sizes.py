@@ -12,8 +12,8 @@ from observed import deliberated, plain_tick, quiet_ticks, random_report
 from agent_config import DebateSettings
 from agent_framework import Deliberation
 from agents.contracts import VECTORS, DebateContext, Feature
+from agents.debate.synthesis import Answer
 from agents.registry import AGENTS
-from agents.synthesis import Answer
 from torra.clock import iso
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen, TickSeen

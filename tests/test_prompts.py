@@ -37,7 +37,6 @@ from scripted import (
 
 import scoring_rubric
 from agent_config import MAX_PROMPT_BYTES, MODES
-from agents import replies
 from agents.contracts import (
     EVENT_CLASSES,
     ORDINALS,
@@ -49,6 +48,7 @@ from agents.contracts import (
     Prompt,
     Role,
 )
+from agents.debate import replies
 from agents.evidence import grounded, with_scores
 from agents.fence import NONCE_PLACEHOLDER, clean
 from agents.registry import AGENTS, SCORER

@@ -10,7 +10,7 @@ from scripted import FULL_FEATURES, Scripted, context, debate, reporting, settin
 
 from agent_config import MODES, QUORUM_FROM
 from agents.contracts import ModelUnavailable, SourceType
-from agents.panel import quorate
+from agents.debate.panel import quorate
 from agents.registry import AGENTS, Agent
 from torra.tick.chart_scorer import score_chart
 

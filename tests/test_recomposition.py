@@ -23,8 +23,8 @@ from scripted import FULL_FEATURES, Scripted, context, debate, reporting, settin
 
 from agent_framework import blend
 from agents.contracts import VECTORS, AgentReport
+from agents.debate.synthesis import Answer
 from agents.registry import AGENTS
-from agents.synthesis import Answer
 from torra.config import Profile, SentimentWeights, Thresholds
 from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
 from torra.evaluation.recomposition import (

@@ -16,9 +16,9 @@ import pytest
 from journals import Moody, said, valid
 from scripted import Scripted, context, debate, report, ruling, settings
 
-from agents import replies, stages
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
-from agents.deliberation import Deliberation
+from agents.debate import replies, stages
+from agents.debate.deliberation import Deliberation
 from agents.fence import NONCE_PLACEHOLDER
 from instance_database import Database
 from scoring_rubric import request_hash

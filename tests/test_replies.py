@@ -19,7 +19,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
 
-from agents import replies
 from agents.contracts import (
     ORDINALS,
     VECTORS,
@@ -31,8 +30,9 @@ from agents.contracts import (
     ModelUnavailable,
     Shape,
 )
+from agents.debate import replies
+from agents.debate.synthesis import trust
 from agents.registry import AGENTS
-from agents.synthesis import trust
 
 TECHNICAL = AGENTS["technical"].role
 BULL = AGENTS["bull_researcher"].role

@@ -18,7 +18,6 @@ from price_series import sample
 
 import agent_framework
 from agent_config import MODES, OUTPUT_TOKENS, AgentSettings, DebateSettings
-from agents import replies
 from agents.contracts import (
     ORDINALS,
     VECTORS,
@@ -31,6 +30,7 @@ from agents.contracts import (
     Role,
     Shape,
 )
+from agents.debate import replies
 from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
 from torra.errors import ConfigError

@@ -30,7 +30,6 @@ from scripted import (
 
 import agent_framework
 from agent_config import MAX_PROMPT_BYTES, MODES, AgentSettings
-from agents import stages
 from agents.contracts import (
     VECTORS,
     AgentReport,
@@ -40,6 +39,7 @@ from agents.contracts import (
     Request,
     SourceType,
 )
+from agents.debate import stages
 from agents.registry import AGENTS
 from instance_database import Database
 from scoring_rubric import request_hash, second_look

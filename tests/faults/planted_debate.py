@@ -9,12 +9,12 @@ from typing import Final
 
 from tests.faults.planting import Edit, Fault
 
-REPLIES: Final = "agents/replies.py"
-SYNTHESIS: Final = "agents/synthesis.py"
+REPLIES: Final = "agents/debate/replies.py"
+SYNTHESIS: Final = "agents/debate/synthesis.py"
 GATE: Final = "agents/risk_gate.py"
-STAGES: Final = "agents/stages.py"
+STAGES: Final = "agents/debate/stages.py"
 FENCE: Final = "agents/fence.py"
-SITTING: Final = "agents/sitting.py"
+SITTING: Final = "agents/debate/sitting.py"
 DOOR: Final = "torra/feeds/door.py"
 SPENDING: Final = "torra/tick/spending.py"
 PRICES: Final = "torra/providers/prices.py"

@@ -19,9 +19,9 @@ from agents.contracts import (
     GateReason,
     GateRuling,
 )
+from agents.debate.synthesis import Answer, adjust, moved, synthesise
 from agents.registry import AGENTS
 from agents.risk_gate import merged
-from agents.synthesis import Answer, adjust, moved, synthesise
 from torra.config import Profile, Risk
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import size

@@ -28,8 +28,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import replies
 from agents.contracts import ModelUnavailable
+from agents.debate import replies
 from agents.registry import AGENTS
 from tests.channels import ORDER
 from torra.backup import copies as backup_store

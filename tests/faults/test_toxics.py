@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agents import stages as agent_stages
+from agents.debate import stages as agent_stages
 from tests import vendor_desk, vendor_line
 from tests.vendor_server import (
     HONEST,

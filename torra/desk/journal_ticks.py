@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
 from agents.contracts import VECTORS, AgentReport
-from agents.panel import Panel
+from agents.debate.panel import Panel
+from agents.debate.synthesis import trust
 from agents.registry import AGENTS
-from agents.synthesis import trust
 from torra.clock import parse
 from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four
 from torra.tick.debate import SHADOW

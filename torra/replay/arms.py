@@ -38,8 +38,8 @@ from agents.contracts import (
     immediate,
     is_immediate,
 )
-from agents.deliberation import score_chart_shape
-from agents.panel import NEUTRAL
+from agents.debate.deliberation import score_chart_shape
+from agents.debate.panel import NEUTRAL
 from agents.registry import AGENTS
 from torra.clock import iso
 from torra.config import Profile

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
-from agents.asking import Call, call_record
 from agents.contracts import Completion, Request, Submit
+from agents.debate.asking import Call, call_record
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
 from torra.tick.keeper import Keeper

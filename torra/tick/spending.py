@@ -46,7 +46,6 @@ from functools import partial
 from typing import Final
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
-from agents.asking import MOST_TOKENS, REQUESTS_PER_AGENT
 from agents.contracts import (
     SCORE_DECIMALS,
     CallBound,
@@ -56,7 +55,8 @@ from agents.contracts import (
     SourceType,
     Submit,
 )
-from agents.deliberation import Deliberation
+from agents.debate.asking import MOST_TOKENS, REQUESTS_PER_AGENT
+from agents.debate.deliberation import Deliberation
 from agents.registry import SCORER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable

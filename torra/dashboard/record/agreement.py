@@ -1,9 +1,9 @@
 """How far the desk agreed on one tick, and what is odd about its sitting, in words for a page.
 
-The panel's numbers are shown as they are stored (agents.panel made them); what they do to the size
-of an opening is multiplied out here. Flags of the sitting become plain sentences, and one that is
-not known stays a word. A record without a panel, as older versions wrote them, has none. Pure
-functions over plain dicts.
+The panel's numbers are shown as they are stored (agents.debate.panel made them); what they do to
+the size of an opening is multiplied out here. Flags of the sitting become plain sentences, and one
+that is not known stays a word. A record without a panel, as older versions wrote them, has none.
+Pure functions over plain dicts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from agents.contracts import ORDINALS, VECTORS
-from agents.panel import DIRECTIONS, Panel
+from agents.debate.panel import DIRECTIONS, Panel
 from torra.dashboard.record.stored import GATE, Row, in_shadow, mapping, sequence
 from torra.exhibits import text as figures
 from torra.exhibits.text import cell
@@ -34,7 +34,7 @@ LOOKS: Final = {
     "second_look": "second look: this is its second answer, as the first was unsure",
     "first_look_stands": "first look stands: a second one was tried and brought no good answer",
 }
-"""What became of a second look (agents.asking), by flag."""
+"""What became of a second look (agents.debate.asking), by flag."""
 
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
-from agents import panel, synthesis
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, RESEARCHER_BOUND, VECTORS, AgentReport
+from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import agreement
 from torra.dashboard.record.stored import (

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agents.contracts import VECTORS, Feature
-from agents.panel import measure
+from agents.debate.panel import measure
+from agents.debate.synthesis import Answer
 from agents.registry import AGENTS, SCORER
-from agents.synthesis import Answer
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
 from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
 from torra.exhibits import text as figures
@@ -29,7 +29,7 @@ PHASES: Final = {
     "fallback": ("Fallback", "nobody answered: one model scores the chart instead"),
     "": ("Agents", "no stage is recorded"),
 }
-"""Title and what happens in each stage of a debate (agents.sitting)."""
+"""Title and what happens in each stage of a debate (agents.debate.sitting)."""
 
 AGAIN: Final = "bull and bear again, each with the other's case of the round before"
 STAGES: Final = {

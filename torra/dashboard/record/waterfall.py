@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, STAGE_SHARE
-from agents import synthesis
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
+from agents.debate import synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.stored import Row, in_shadow, is_gate, mapping, reports, said_multiplier

@@ -25,7 +25,7 @@ import pandas as pd
 
 from agent_config import AgentSettings
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, SourceType, Submit
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
 from agents.registry import Agent
 from instance_database import Database, TickKey
 from torra.bridges.paper import Bar

@@ -11,9 +11,9 @@ from typing import Any
 
 from agent_config import FOCUS_WEIGHT
 from agents.contracts import VECTORS, AgentReport, Role
-from agents.deliberation import Deliberation
+from agents.debate.deliberation import Deliberation
+from agents.debate.synthesis import trust
 from agents.registry import AGENTS
-from agents.synthesis import trust
 from torra.clock import parse
 from torra.evaluation.observations import (
     NOTHING,

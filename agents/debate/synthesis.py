@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
 
-from .contracts import (
+from ..contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
     RESEARCHER_BOUND,

@@ -32,8 +32,7 @@ from typing import Any, Final, TypeVar
 from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
 from scoring_rubric import request_hash, second_look, visible
 
-from . import replies
-from .contracts import (
+from ..contracts import (
     AgentReport,
     Ask,
     CallRecord,
@@ -45,8 +44,9 @@ from .contracts import (
     Role,
     Submit,
 )
-from .fence import without_nonce
-from .lazy_text import later
+from ..fence import without_nonce
+from ..lazy_text import later
+from . import replies
 
 REASONS: Final = frozenset(
     (

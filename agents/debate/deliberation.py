@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from math import fsum
 from typing import Any, Final
 
-from .contracts import (
+from ..contracts import (
     SCORE_DECIMALS,
     VECTORS,
     AgentReport,
@@ -62,7 +62,7 @@ class Deliberation:
     def conviction_for(self, side: str) -> float:
         """Return what the desk's conviction leaves of the size of an opening BUY or SELL, 0 to 1.
 
-        1 when no opinion answered. (agents.panel)
+        1 when no opinion answered. (agents.debate.panel)
         """
         return self.panel.conviction_for(side)
 

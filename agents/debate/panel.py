@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, OPPOSITION_COST, QUORUM_FROM, SIDE_FROM
 
-from .contracts import SCORE_DECIMALS, VECTORS
+from ..contracts import SCORE_DECIMALS, VECTORS
 from .synthesis import SIDES, Answer, spreads, trust
 
 APART_FROM: Final = 0.05

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, STAGE_SHARE
 
+from ..contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
+from ..fence import has_nonce
+from ..registry import Agent
 from . import replies
 from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
-from .contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
-from .fence import has_nonce
-from .registry import Agent
 from .stages import Ended, run_in_turn, run_together
 from .synthesis import Answer
 

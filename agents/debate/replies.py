@@ -34,7 +34,7 @@ from pydantic import (
 from agent_config import CONFIDENCE_WEIGHT
 from scoring_rubric import OWN_FLAGS
 
-from .contracts import (
+from ..contracts import (
     EMPTY,
     ORDINALS,
     VECTORS,
@@ -48,7 +48,7 @@ from .contracts import (
     Role,
     Shape,
 )
-from .evidence import grounded
+from ..evidence import grounded
 
 MAX_REPLY_CHARS: Final = 65_536
 """A longer reply is not read."""

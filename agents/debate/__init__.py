@@ -1,0 +1,1 @@
+"""How a desk deliberates: asking, reading replies, stages, arithmetic, the record."""
