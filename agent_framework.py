@@ -51,7 +51,7 @@ from agents.contracts import (
     Submit,
     is_immediate,
 )
-from agents.debate.asking import Line, Stage
+from agents.debate.asking import ProviderLine, Stage
 from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.debate.panel import NEUTRAL, Panel, measure, quorate
 from agents.debate.replies import scores as read_scores
@@ -149,7 +149,7 @@ def deliberate(
         return undebated(context, config, flags=("threads_exhausted",))
     sitting = Sitting(
         desk=desk,
-        line=Line(
+        line=ProviderLine(
             submit,
             monotonic,
             config.agents,

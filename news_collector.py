@@ -29,11 +29,11 @@ from torra.config import NewsSettings
 from torra.evidence.news_digest import (
     EARLY,
     FIGURES,
-    Answer,
+    NewsAnswer,
     NewsItem,
     NewsStatus,
+    NewsSubject,
     NewsView,
-    Subject,
     event_class,
     in_time,
     rounded_up,
@@ -102,7 +102,7 @@ class Vendor(Protocol):
         """Seconds between two questions of any kind."""
         ...
 
-    def topics(self, subject: Subject) -> tuple[str, ...]:
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject."""
         ...
 
@@ -110,12 +110,12 @@ class Vendor(Protocol):
         """Return the seconds between two questions about a topic."""
         ...
 
-    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         """Ask; never raises."""
         ...
 
 
-class Sources(Protocol):
+class NewsSources(Protocol):
     """Who can be asked (torra.news.source.Sources)."""
 
     @property
@@ -185,7 +185,7 @@ class Collector:
 
     def __init__(
         self,
-        sources: Sources,
+        sources: NewsSources,
         store: NewsTables,
         *,
         now: Callable[[], datetime],
@@ -204,7 +204,7 @@ class Collector:
         self._round = threading.Lock()
         self._states: dict[tuple[str, str], TopicState] = {}
         self._sources = {name: _SourceState() for name in sources.vendors}
-        self._subjects: dict[tuple[Subject, str | None], None] = {}
+        self._subjects: dict[tuple[NewsSubject, str | None], None] = {}
         self._abandoned: dict[str, list[threading.Thread]] = {}
         self._asking = threading.Event()
         self._wake = threading.Event()
@@ -212,7 +212,7 @@ class Collector:
         self._rest: threading.Event | None = None
         self._threads: list[threading.Thread] = []
 
-    def watch(self, subject: Subject, settings: NewsSettings | None = None) -> None:
+    def watch(self, subject: NewsSubject, settings: NewsSettings | None = None) -> None:
         """Ask about a subject from now on: the sources of these settings, or all."""
         with self._lock:
             for place in self._topics(subject, settings):
@@ -272,7 +272,7 @@ class Collector:
         with _going_on():
             self._ask_round(self._rest or threading.Event())
 
-    def latest(self, subject: Subject, as_of: datetime, settings: NewsSettings) -> NewsView:
+    def latest(self, subject: NewsSubject, as_of: datetime, settings: NewsSettings) -> NewsView:
         """Return what was known at `as_of`. Reads only; never raises."""
         try:
             found, working = self._held(subject, as_of, settings)
@@ -308,7 +308,7 @@ class Collector:
     # --- reading ----------------------------------------------------------------------------------
 
     def _held(
-        self, subject: Subject, as_of: datetime, settings: NewsSettings
+        self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[list[NewsItem], NewsStatus]:
         """Return the items that may count, and the status if none does."""
         since = as_of - timedelta(hours=settings.max_age_hours) - 2 * EARLY
@@ -326,7 +326,7 @@ class Collector:
         return [*items.values()], _told(statuses)
 
     def _known(
-        self, subject: Subject, as_of: datetime, settings: NewsSettings
+        self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[dict[str, float], NewsStatus]:
         """Return a company's figures and why there are some, or none."""
         if subject.asset != "stock":
@@ -337,7 +337,7 @@ class Collector:
         return {}, _told(self._statuses(subject, settings, figures=True))
 
     def _statuses(
-        self, subject: Subject, settings: NewsSettings, *, figures: bool
+        self, subject: NewsSubject, settings: NewsSettings, *, figures: bool
     ) -> list[NewsStatus]:
         with self._lock:
             places = self._topics(subject, settings)
@@ -347,7 +347,7 @@ class Collector:
                 if place[1].startswith(FIGURES) == figures
             ]
 
-    def _topics(self, subject: Subject, settings: NewsSettings | None) -> list[tuple[str, str]]:
+    def _topics(self, subject: NewsSubject, settings: NewsSettings | None) -> list[tuple[str, str]]:
         wanted = self._vendors if settings is None else settings.sources
         return [
             (name, topic)
@@ -395,7 +395,7 @@ class Collector:
                     return
                 self._settle(place, self._kept(place[1], answer))
 
-    def _wanted(self, file: str) -> list[Subject]:
+    def _wanted(self, file: str) -> list[NewsSubject]:
         with self._lock:
             return [subject for subject, name in self._subjects if name in {None, file}]
 
@@ -435,13 +435,13 @@ class Collector:
             due = [place for place, state in self._states.items() if self._opens(state) <= now]
             return sorted(due, key=lambda place: (self._states[place].due, place))
 
-    def _ask(self, source: str, topic: str, rest: threading.Event) -> Answer | None:
+    def _ask(self, source: str, topic: str, rest: threading.Event) -> NewsAnswer | None:
         """Return what a source answers in time; None when asking ends meanwhile."""
         hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
         self._abandoned[source] = hanging
         if len(hanging) >= MAX_ABANDONED:
-            return Answer(NewsStatus.UNREACHABLE, detail="too many questions hang")
-        box: list[Answer] = []
+            return NewsAnswer(NewsStatus.UNREACHABLE, detail="too many questions hang")
+        box: list[NewsAnswer] = []
         done = self._asking = threading.Event()
         thread = threading.Thread(
             target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
@@ -451,26 +451,26 @@ class Collector:
         try:
             thread.start()
         except RuntimeError:
-            return Answer(NewsStatus.UNREACHABLE, detail="the machine starts no more threads")
+            return NewsAnswer(NewsStatus.UNREACHABLE, detail="the machine starts no more threads")
         done.wait(self._fetch_seconds)
         if box:
             return box[0]
         hanging.append(thread)
         if self._closed or rest.is_set():
             return None
-        return Answer(
+        return NewsAnswer(
             NewsStatus.UNREACHABLE, detail=f"no whole answer in {self._fetch_seconds:g} s"
         )
 
-    def _fetch(self, source: str, topic: str, box: list[Answer], done: threading.Event) -> None:
+    def _fetch(self, source: str, topic: str, box: list[NewsAnswer], done: threading.Event) -> None:
         try:
             box.append(self._vendors[source].fetch(topic, self._now(), self._fetch_seconds))
         except Exception as error:  # noqa: BLE001 - the words of an exception may hold a URL
-            box.append(Answer(NewsStatus.BROKEN, detail=f"it failed ({type(error).__name__})"))
+            box.append(NewsAnswer(NewsStatus.BROKEN, detail=f"it failed ({type(error).__name__})"))
         finally:
             done.set()
 
-    def _kept(self, topic: str, answer: Answer) -> Answer:
+    def _kept(self, topic: str, answer: NewsAnswer) -> NewsAnswer:
         """Store what an answer brought; return it without what was refused at the door."""
         try:
             seen = self._now()
@@ -482,7 +482,7 @@ class Collector:
                 self._store.store_fundamentals(ticker, answer.figures, rounded_up(seen))
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
             logger.warning("headlines cannot be stored (%s)", type(error).__name__)
-            return Answer(NewsStatus.BROKEN, detail="what came could not be stored")
+            return NewsAnswer(NewsStatus.BROKEN, detail="what came could not be stored")
         status, detail = answer.status, answer.detail
         if status is NewsStatus.AVAILABLE and not good and not answer.figures:
             status = NewsStatus.EMPTY
@@ -490,7 +490,7 @@ class Collector:
         dropped = answer.dropped + len(young) - len(good)
         return replace(answer, status=status, detail=detail, items=good, dropped=dropped)
 
-    def _settle(self, place: tuple[str, str], answer: Answer) -> None:
+    def _settle(self, place: tuple[str, str], answer: NewsAnswer) -> None:
         """Note how a question ended, and when the next one may be asked."""
         source, topic = place
         vendor = self._vendors[source]

@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
-from torra.failpoints import reach
+from torra.failpoints import failpoint
 from torra.verdict.risk_engine import DenyReason, SignalDraft
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
 
@@ -51,7 +51,7 @@ LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
 
 
-class Store(Protocol):
+class OutboxStore(Protocol):
     """What this module needs of a database. Rows are plain dicts, times ISO text in UTC."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -108,7 +108,7 @@ class Store(Protocol):
         ...
 
 
-class Event(Protocol):
+class BridgeEvent(Protocol):
     """What the paper bridge reports (torra.bridges.paper.PaperEvent says what each kind means)."""
 
     @property
@@ -162,7 +162,7 @@ def signal_id(
 
 
 def write_signal(
-    store: Store,
+    store: OutboxStore,
     draft: SignalDraft,
     *,
     instance: str,
@@ -205,7 +205,7 @@ def write_signal(
         "bridge": bridge,
     }
     store.enqueue_signal(row)
-    reach("enqueued")
+    failpoint("enqueued")
     return row
 
 
@@ -213,7 +213,7 @@ def write_signal(
 
 
 def publish_pending(
-    store: Store,
+    store: OutboxStore,
     *,
     now: datetime,
     halted: bool,
@@ -238,13 +238,13 @@ def publish_pending(
         sent = [row for row in _rows(store, ("PENDING",), instance) if not _expire(store, row, now)]
         for row in sent:
             store.move_signal(row["sid"], "PUBLISHED")
-            reach("published")
+            failpoint("published")
             row["state"] = "PUBLISHED"
         _follow_closes(store, instance)
     return sent
 
 
-def waits(store: Store, instance: str | None = None) -> bool:
+def waits(store: OutboxStore, instance: str | None = None) -> bool:
     """Return whether anything is there that `publish_pending` would look at."""
     return bool(store.signals(states=UNDONE, instance=instance, limit=1))
 
@@ -254,7 +254,7 @@ Stopped = Callable[[str], DenyReason | None]
 
 
 def send_pending(
-    store: Store,
+    store: OutboxStore,
     bridge: Bridge,
     order_of: Callable[[Mapping[str, Any]], Order],
     *,
@@ -295,7 +295,7 @@ def send_pending(
     return sent
 
 
-def doubt(store: Store, ours: Callable[[], bool], instance: str | None = None) -> None:
+def doubt(store: OutboxStore, ours: Callable[[], bool], instance: str | None = None) -> None:
     """Let nothing go out that waits now: the clock was set back, and hides how old it is.
 
     Where `ours` says that another desk holds the lease, what waits is that desk's.
@@ -315,13 +315,13 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
     return None
 
 
-def _rows(store: Store, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+def _rows(store: OutboxStore, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
     rows = store.signals(states=states, instance=instance, limit=LIMIT)
     return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
 
 
 def _submit(
-    store: Store, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
+    store: OutboxStore, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
 ) -> bool:
     if stopped(order.kind) is not None or not ours():
         return False  # since the look at its row; the next turn takes it back
@@ -332,12 +332,12 @@ def _submit(
         return False
     with store.transaction():
         store.move_signal(order.sid, "PUBLISHED")
-    reach("marked")
+    failpoint("marked")
     return True
 
 
 def _take_back(
-    store: Store, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
+    store: OutboxStore, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
 ) -> None:
     try:
         found = bridge.recall(row["sid"], row["seq"])
@@ -351,7 +351,7 @@ def _take_back(
             store.move_signal(row["sid"], "PUBLISHED")
 
 
-def _expire(store: Store, row: Mapping[str, Any], now: datetime) -> bool:
+def _expire(store: OutboxStore, row: Mapping[str, Any], now: datetime) -> bool:
     if not _over(row, now):
         return False
     store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
@@ -367,7 +367,7 @@ def _over(row: Mapping[str, Any], now: datetime) -> bool:
     return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 
 
-def _follow_closes(store: Store, instance: str | None) -> None:
+def _follow_closes(store: OutboxStore, instance: str | None) -> None:
     """Cancel each opening in WAITING whose close came to nothing."""
     for row in _rows(store, ("WAITING",), instance):
         close = store.signal(row["after"])
@@ -376,7 +376,9 @@ def _follow_closes(store: Store, instance: str | None) -> None:
             store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
 
 
-def _release_openings(store: Store, instance: str | None, now: datetime, stopped: Stopped) -> None:
+def _release_openings(
+    store: OutboxStore, instance: str | None, now: datetime, stopped: Stopped
+) -> None:
     """Let each opening go whose position is closed, as the books say, not only acknowledged.
 
     Of several that wait for the same instance the newest goes; one that is too old, or may not go
@@ -397,27 +399,27 @@ def _release_openings(store: Store, instance: str | None, now: datetime, stopped
             released.add(row["instance"])
 
 
-def _opening_under_way(store: Store, instance: str) -> bool:
+def _opening_under_way(store: OutboxStore, instance: str) -> bool:
     return any(row["kind"] == "open" for row in store.signals(UNDER_WAY, instance, LIMIT))
 
 
 # --- back from the market -------------------------------------------------------------------------
 
 
-def take_reports(store: Store, bridge: Bridge) -> list[Report]:
+def take_reports(store: OutboxStore, bridge: Bridge) -> list[Report]:
     """Book every report of a bridge, each in a transaction of its own, and settle it after that."""
     taken = []
     for report in bridge.poll():
-        reach("ack_read")
+        failpoint("ack_read")
         with store.transaction():
             apply_report(store, report)
-        reach("ack_committed")
+        failpoint("ack_committed")
         bridge.settle(report)
         taken.append(report)
     return taken
 
 
-def apply_report(store: Store, report: Report) -> None:
+def apply_report(store: OutboxStore, report: Report) -> None:
     """Book what a bridge says of a signal; booking it again changes nothing.
 
     An execution of a signal that has ended without one, and a report of a signal that is not in the
@@ -433,13 +435,13 @@ def apply_report(store: Store, report: Report) -> None:
             _step(store, row, report)
 
 
-def _alarm(store: Store, report: Report, what: str) -> None:
+def _alarm(store: OutboxStore, report: Report, what: str) -> None:
     told = f"{what}: {report.status} {report.volume} lots at {report.price}"
     if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
-def _step(store: Store, row: Mapping[str, Any], report: Report) -> None:
+def _step(store: OutboxStore, row: Mapping[str, Any], report: Report) -> None:
     status: str = report.status
     if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
         status = "NOT_SENT"
@@ -475,7 +477,7 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     return known
 
 
-def apply_event(store: Store, event: Event) -> None:
+def apply_event(store: OutboxStore, event: BridgeEvent) -> None:
     """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind."""
     with store.transaction():
         if event.kind in EXECUTED:
@@ -496,10 +498,10 @@ def apply_event(store: Store, event: Event) -> None:
             )
         else:
             raise ValueError(f"unknown event {event.kind}")
-        reach("moved")
+        failpoint("moved")
 
 
-def _fill(store: Store, event: Event) -> None:
+def _fill(store: OutboxStore, event: BridgeEvent) -> None:
     """Move a signal to its fill; one that waited for its close is released on the way."""
     row = _release(store, event.sid)
     moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
@@ -509,7 +511,7 @@ def _fill(store: Store, event: Event) -> None:
     store.move_signal(event.sid, event.kind, fields=fields)
 
 
-def _release(store: Store, sid: str) -> dict[str, Any] | None:
+def _release(store: OutboxStore, sid: str) -> dict[str, Any] | None:
     """Let an opening go that waited for its close; return its row."""
     row = store.signal(sid)
     if row and row["state"] == "WAITING":

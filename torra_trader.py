@@ -31,14 +31,14 @@ from torra.errors import DataUnavailable, StoreUnavailable
 from torra.evidence import feature_bundle
 from torra.evidence.news_digest import NewsView
 from torra.evidence.scheduled_events import EventView
-from torra.failpoints import reach
+from torra.failpoints import failpoint
 from torra.tick import approval
 from torra.tick import paper as tick_paper
 from torra.tick import record as tick_record
 from torra.tick.bar_window import Window
-from torra.tick.debate import Debater, Payer, Voices, debate
+from torra.tick.debate import Answerers, Debater, Payer, debate
 from torra.tick.keeper import Keeper
-from torra.tick.record import Sight, Thought
+from torra.tick.record import TickDebate, TickInputs
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Action, TradingState, intent
 from torra.verdict.signal_states import signal_life
@@ -65,7 +65,7 @@ NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
 """Stands for the account where a HOLD asks nothing of it and no record tells of it."""
 
 
-class Way(Protocol):
+class MarketRoute(Protocol):
     """The way to the market of an instance that does not trade on paper (torra.trading.courier)."""
 
     def settle(self, instance: str) -> None:
@@ -88,11 +88,11 @@ class Way(Protocol):
 class Edges:
     """What a tick is handed.
 
-    `notify` hears what happens inside it and may not fail it; `submit` is None where nobody is to
+    `on_event` hears what happens inside it and may not fail it; `submit` is None where nobody is to
     be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
     `news` tells what was known at a moment, `events` what was scheduled around a close and the
-    moment of its tick; None where the profile asks for neither. `way` leads to a bridge, None to
-    the paper bridge; `halted` says why nothing may go out, "" when it may; `heed` is told what
+    moment of its tick; None where the profile asks for neither. `route` leads to a bridge, None to
+    the paper bridge; `halted` says why nothing may go out, "" when it may; `on_error` is told what
     went wrong after a tick was stored, which cannot fail it any more. Without `recording` no
     journal is kept: what only a record would say is not worked out.
     """
@@ -103,46 +103,46 @@ class Edges:
     provider: str
     clock: Clock
     epoch: int
-    notify: Callable[[str, dict[str, Any]], None] | None = None
+    on_event: Callable[[str, dict[str, Any]], None] | None = None
     account: Payer | None = None
     picture: Callable[[], bytes | None] | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
-    way: Way | None = None
+    route: MarketRoute | None = None
     halted: Callable[[], str] = lambda: ""
-    heed: Callable[[Exception], None] = lambda _error: None
+    on_error: Callable[[Exception], None] = lambda _error: None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
     recording: bool = True
 
     @property
-    def told(self) -> bool:
+    def recorded(self) -> bool:
         """Whether anybody takes the whole record of a tick: the store's journal, or a listener."""
-        return self.recording or self.notify is not None
+        return self.recording or self.on_event is not None
 
     @property
-    def voices(self) -> Voices:
+    def answerers(self) -> Answerers:
         """Who answers the tick's agents, and who pays."""
-        return Voices(
+        return Answerers(
             self.submit,
             self.account,
-            self.notify,
+            self.on_event,
             self.picture,
             self.debater,
             self.promoted,
-            self.told,
+            self.recorded,
         )
 
 
-class Seen(NamedTuple):
+class TickResult(NamedTuple):
     """What a finished tick came to, as values: what its record is made of.
 
     `signals` are the rows that it wrote, `desk` its trading state and exposure (NO_EXPOSURE for a
     HOLD that no record tells of).
     """
 
-    sight: Sight
-    thought: Thought
+    inputs: TickInputs
+    debated: TickDebate
     saved: Saved
     action: Action
     signals: tuple[Mapping[str, Any], ...]
@@ -154,7 +154,7 @@ class Seen(NamedTuple):
 class Outcome:
     """What became of a tick: done with its record, skipped or late with a reason, or taken.
 
-    `seen` is there for every tick that is done, `record` where one was wanted (Edges.recording).
+    `result` is there for every tick that is done, `record` where one was wanted (Edges.recording).
     """
 
     key: TickKey
@@ -162,7 +162,7 @@ class Outcome:
     record: Mapping[str, Any] | None = None
     reason: str = ""
     detail: str = ""
-    seen: Seen | None = None
+    result: TickResult | None = None
 
 
 def run_tick(
@@ -186,8 +186,8 @@ def run_tick(
     with _write(edges, deadline):
         if not edges.database.claim_tick(key, edges.epoch):
             return Outcome(key, "taken", reason="claimed")
-    reach("claimed")
-    if edges.notify is not None:
+    failpoint("claimed")
+    if edges.on_event is not None:
         _tell(edges, key, "tick_start", _start(key))
     try:
         outcome = _claimed(instance, key, due, deadline, profile, edges)
@@ -211,15 +211,15 @@ def _claimed(
 ) -> Outcome:
     database = edges.database
     try:
-        sight = _look(instance, key, profile, edges, deadline)
-        reach("scored")
-        thought = debate(
-            sight, key, profile, edges.voices,
+        inputs = _look(instance, key, profile, edges, deadline)
+        failpoint("scored")
+        debated = debate(
+            inputs, key, profile, edges.answerers,
             database=database, clock=edges.clock, deadline=deadline,
         )  # fmt: skip
-        reach("debated")
-        record, seen = _decide(instance, key, sight, thought, profile, edges, due, deadline)
-        reach("committed")
+        failpoint("debated")
+        record, result = _decide(instance, key, inputs, debated, profile, edges, due, deadline)
+        failpoint("committed")
     except DataUnavailable as error:
         with _write(edges, deadline):
             database.skip_tick(key, error.reason, error.detail, edges.epoch)
@@ -227,31 +227,31 @@ def _claimed(
     except BaseException:
         _release(database, key, edges.epoch)
         raise
-    if thought.late:
-        thought.late.watch(database, key)
+    if debated.late:
+        debated.late.watch(database, key)
     _afterwards(instance, edges)
-    return Outcome(key, "done", record=record, seen=seen)
+    return Outcome(key, "done", record=record, result=result)
 
 
 def _afterwards(instance: Instance, edges: Edges) -> None:
     """Publish; the tick is stored, so nothing here may fail it."""
     try:
-        if edges.way is not None:
-            edges.way.send(instance.id)
+        if edges.route is not None:
+            edges.route.send(instance.id)
         elif signal_bridge.waits(edges.database, instance.id):
             with edges.database.transaction(PUBLISH_WAIT):
                 publish(instance, edges)
     except Exception as error:
-        edges.heed(error)
+        edges.on_error(error)
         log.exception("after the tick of %s; what is pending waits", instance.id)
 
 
 def _tell(edges: Edges, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
     """Tell whoever listens; one that fails is logged and does not fail the tick."""
-    if edges.notify is None:
+    if edges.on_event is None:
         return
     try:
-        edges.notify(kind, {**told, "torra_key": key.text})
+        edges.on_event(kind, {**told, "torra_key": key.text})
     except Exception:
         log.exception("a listener failed at %s of %s", kind, key.text)
 
@@ -288,8 +288,8 @@ def _write(edges: Edges, deadline: float) -> AbstractContextManager[None]:
 
 def publish(instance: Instance, edges: Edges) -> None:
     """Hand the instance's pending signals to its bridge, checking halt and expiry once more."""
-    if edges.way is not None:
-        edges.way.send(instance.id)
+    if edges.route is not None:
+        edges.route.send(instance.id)
         return
     if not signal_bridge.waits(edges.database, instance.id):
         return
@@ -321,7 +321,7 @@ def _release(database: Keeper, key: TickKey, epoch: int) -> None:
 
 def _look(
     instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
-) -> Sight:
+) -> TickInputs:
     as_of = key.bar_time + duration(key.timeframe)
     bars = edges.window.bars(key.timeframe, as_of)
     if bars.last != key.bar_time:
@@ -329,15 +329,15 @@ def _look(
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
-    cursor = None if edges.way else edges.database.paper_cursor(instance.id)
+    cursor = None if edges.route else edges.database.paper_cursor(instance.id)
     path = tick_paper.path(instance, edges.window, cursor, as_of)
-    if edges.way is not None:
-        edges.way.settle(instance.id)
+    if edges.route is not None:
+        edges.route.settle(instance.id)
     now = edges.clock.now()
-    before = edges.database.standing(instance.id) if edges.told else {}
+    before = edges.database.standing(instance.id) if edges.recorded else {}
     with _write(edges, deadline):
         edges.window.keep(key.timeframe, bars)
-        if edges.way is None:
+        if edges.route is None:
             publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
             tick_paper.advance(instance, profile, edges.database, path, cursor, as_of)
     ath = edges.window.ath(key.timeframe, as_of)
@@ -368,10 +368,10 @@ def _look(
     )
     score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
     revision = None
-    if edges.told:
+    if edges.recorded:
         before["path"] = [[iso(bar.time), *bar[1:]] for bar in path]
         revision = edges.database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
-    return Sight(
+    return TickInputs(
         instance=instance,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
@@ -396,80 +396,80 @@ def _look(
 def _decide(
     instance: Instance,
     key: TickKey,
-    sight: Sight,
-    thought: Thought,
+    inputs: TickInputs,
+    debated: TickDebate,
     profile: Profile,
     edges: Edges,
     due: float,
     deadline: float,
-) -> tuple[Mapping[str, Any] | None, Seen]:
+) -> tuple[Mapping[str, Any] | None, TickResult]:
     database = edges.database
-    figures = edges.way.figures(instance.id) if edges.way else {}  # files, and no lock held
+    figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with _write(edges, deadline):
         saved = database.save_sentiment(
-            thought.gated,
+            debated.gated,
             key=key,
-            close_time=sight.as_of,
-            ath=sight.ath_score,
-            l1=sight.l1,
-            ungated=thought.ungated,
-            source_type=thought.deliberation.source_type,
+            close_time=inputs.as_of,
+            ath=inputs.ath_score,
+            l1=inputs.l1,
+            ungated=debated.ungated,
+            source_type=debated.deliberation.source_type,
             profile=profile,
-            deliberation=tick_record.spoken(thought.deliberation) if edges.recording else None,
+            deliberation=tick_record.spoken(debated.deliberation) if edges.recording else None,
             timeframes=instance.timeframes,
         )
-        reach("saved")
+        failpoint("saved")
         now = edges.clock.now()
         desk: dict[str, Any] = {
             "trading_state": trading_state(edges),
             "exposure": NO_EXPOSURE,
         }
-        if edges.told or saved.verdict != "HOLD":
-            exposure = database.exposure(instance.id, key.timeframe, as_of=sight.as_of)
+        if edges.recorded or saved.verdict != "HOLD":
+            exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
             desk["exposure"] = {**exposure, **figures}
-        action = _review(instance, sight, thought, saved, profile, database, desk)
+        action = _review(instance, inputs, debated, saved, profile, database, desk)
         if action.halt is not None:
-            database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(sight.as_of)}")
+            database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
-            action = _propose(key, sight, thought, saved, action, edges, now)
-        signals = _enqueue(instance, key, sight, action, database, now)
+            action = _propose(key, inputs, debated, saved, action, edges, now)
+        signals = _enqueue(instance, key, inputs, action, database, now)
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk["decided"] = iso(now)
-        seen = Seen(sight, thought, saved, action, signals, desk, elapsed)
-        record = _record(seen, profile, edges) if edges.told else None
-        if sight.news is not None:
-            database.store_news(found.item for found in sight.news.items)
+        result = TickResult(inputs, debated, saved, action, signals, desk, elapsed)
+        record = _record(result, profile, edges) if edges.recorded else None
+        if inputs.news is not None:
+            database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:
             database.write_journal(key, record)
-        reach("recorded")
-        database.write_calls(key, thought.deliberation.calls)
-        if thought.picture is not None:
-            database.store_picture(thought.picture)
+        failpoint("recorded")
+        database.write_calls(key, debated.deliberation.calls)
+        if debated.picture is not None:
+            database.store_picture(debated.picture)
         database.finish_tick(key, edges.epoch)
-        reach("finished")
-    return record, seen
+        failpoint("finished")
+    return record, result
 
 
-def _record(seen: Seen, profile: Profile, edges: Edges) -> Mapping[str, Any]:
+def _record(result: TickResult, profile: Profile, edges: Edges) -> Mapping[str, Any]:
     return tick_record.build(
-        sight=seen.sight,
-        thought=seen.thought,
-        saved=seen.saved,
-        action=seen.action,
-        signals=seen.signals,
+        inputs=result.inputs,
+        debated=result.debated,
+        saved=result.saved,
+        action=result.action,
+        signals=result.signals,
         profile=profile,
         provider=edges.provider,
-        desk=seen.desk,
-        elapsed_ms=seen.elapsed_ms,
+        desk=result.desk,
+        elapsed_ms=result.elapsed_ms,
     )
 
 
 def _review(
     instance: Instance,
-    sight: Sight,
-    thought: Thought,
+    inputs: TickInputs,
+    debated: TickDebate,
     saved: Saved,
     profile: Profile,
     database: Keeper,
@@ -483,20 +483,20 @@ def _review(
     outer = (saved.low_consensus, saved.high_consensus)
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
-    veto = thought.counted.veto or latched.get(saved.verdict, False)
+    veto = debated.counted.veto or latched.get(saved.verdict, False)
     action = risk_engine.review(
         verdict=saved.verdict,
         position=position,
-        price=sight.close,
-        atr=sight.atr,
+        price=inputs.close,
+        atr=inputs.atr,
         spec=profile.symbol(instance.symbol),
         profile=profile,
         trading_state=desk["trading_state"],
         veto=veto,
         opening_stands=stands,
-        multiplier=_multiplier(thought, saved.verdict),
-        bar_age=max(0.0, (sight.now - sight.as_of) / duration(sight.timeframe)),
-        duplicate=_sent_before(instance, sight, saved.verdict, database),
+        multiplier=_multiplier(debated, saved.verdict),
+        bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
+        duplicate=_sent_before(instance, inputs, saved.verdict, database),
         **desk["exposure"],
     )
     openings = {
@@ -504,7 +504,7 @@ def _review(
         for side in latched
     }
     latched = sentiment_rules.veto_latch(
-        latched, outer, profile.thresholds, veto=thought.counted.veto, openings=openings
+        latched, outer, profile.thresholds, veto=debated.counted.veto, openings=openings
     )
     if profile.execution == "off":
         return action
@@ -514,19 +514,19 @@ def _review(
     return action
 
 
-def _sent_before(instance: Instance, sight: Sight, verdict: str, database: Keeper) -> bool:
+def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: Keeper) -> bool:
     """Return whether this very decision is in the outbox already."""
     if verdict == "HOLD":
         return False
     sid = signal_bridge.signal_id(
-        instance.id, instance.symbol, sight.timeframe, sight.bar_time, kind="open", side=verdict
+        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=verdict
     )
     return database.signal(sid) is not None
 
 
-def _multiplier(thought: Thought, verdict: str) -> float:
+def _multiplier(debated: TickDebate, verdict: str) -> float:
     """Return what scales the size of an opening: the gate's multiplier and the conviction."""
-    spoken = thought.counted
+    spoken = debated.counted
     if verdict not in ("BUY", "SELL"):
         return spoken.ruling.multiplier
     return spoken.ruling.multiplier * spoken.conviction_for(verdict)
@@ -534,8 +534,8 @@ def _multiplier(thought: Thought, verdict: str) -> float:
 
 def _propose(
     key: TickKey,
-    sight: Sight,
-    thought: Thought,
+    inputs: TickInputs,
+    debated: TickDebate,
     saved: Saved,
     action: Action,
     edges: Edges,
@@ -546,13 +546,13 @@ def _propose(
         edges.database,
         action,
         key=key,
-        symbol=sight.instance.symbol,
+        symbol=inputs.instance.symbol,
         verdict=saved.verdict,
-        price=sight.close,
-        atr=sight.atr,
-        multiplier=_multiplier(thought, saved.verdict),
+        price=inputs.close,
+        atr=inputs.atr,
+        multiplier=_multiplier(debated, saved.verdict),
         created=now,
-        expires=sight.as_of + duration(key.timeframe),
+        expires=inputs.as_of + duration(key.timeframe),
     )
     return Action("HOLD", approval.PROPOSED, denied=action.denied)
 
@@ -560,7 +560,7 @@ def _propose(
 def _enqueue(
     instance: Instance,
     key: TickKey,
-    sight: Sight,
+    inputs: TickInputs,
     action: Action,
     database: Keeper,
     now: datetime,
@@ -574,9 +574,9 @@ def _enqueue(
             symbol=instance.symbol,
             timeframe=key.timeframe,
             bar_time=key.bar_time,
-            created=now if now - sight.as_of > life else sight.as_of,
-            expires=max(sight.as_of, now) + life,
-            bridge=instance.way,
+            created=now if now - inputs.as_of > life else inputs.as_of,
+            expires=max(inputs.as_of, now) + life,
+            bridge=instance.route,
         )
         for draft in action.drafts
     )

@@ -112,14 +112,14 @@ def desk_of(folder: Path, where: dict[str, str], names: list[str], **agents: Any
     write_headlines(folder)
     outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
     models.prices.warm()
-    desk.stations = {
+    desk.setups = {
         name: replace(
-            station,
+            setup,
             provider=voice,
             account=account,
-            news=outlook.news(station.instance, settings),
+            news=outlook.news(setup.instance, settings),
         )
-        for name, station in desk.stations.items()
+        for name, setup in desk.setups.items()
     }
     desks.take_lease(desk)
     try:
@@ -232,11 +232,11 @@ def crowd(latency: float, instances: int) -> list[float]:
 
 def _only(desk: Any, name: str) -> None:
     """Go to the next close with one instance alone: it warms what all of them share."""
-    every, desk.stations = desk.stations, {name: desk.stations[name]}
+    every, desk.setups = desk.setups, {name: desk.setups[name]}
     try:
         desks.step(desk)
     finally:
-        desk.stations = every
+        desk.setups = every
 
 
 def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:

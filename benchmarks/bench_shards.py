@@ -10,7 +10,7 @@ from benchmarks.rows import Part, Row, at_least, ready
 from torra.clock import parse
 from torra.config import ROOT, Profile
 from torra.replay import arms
-from torra.replay.replaying import Costs, Plan, run_job, spec_of
+from torra.replay.replaying import ReplayPlan, TradingCosts, run_job, spec_of
 from torra.replay.shards import shards
 from torra.replay.shards.history import cut, load
 from torra.replay.shards.shards import Job
@@ -44,8 +44,8 @@ def _spec(number: int, *, short: bool = False) -> dict[str, object]:
     history = cut(load(Path(), "BTCUSD", files), None, END)
     begin = parse("2021-11-26T22:00Z") if short else BEGIN
     found = arms.chosen(["full"])
-    costs = Costs(15.0, 0.0, 0.0)
-    plan = Plan(f"part {number}", history, Profile(), found, costs, begin, END, number)
+    costs = TradingCosts(15.0, 0.0, 0.0)
+    plan = ReplayPlan(f"part {number}", history, Profile(), found, costs, begin, END, number)
     return {**spec_of(plan, found[-1], {}), "part": number}
 
 

@@ -24,8 +24,8 @@ from instance_database import Database, TickKey
 from torra.clock import Simulated, System, duration, parse
 from torra.config import Instance, NewsSettings, Profile, validate
 from torra.desk.outlook import Outlook
+from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
-from torra.desk.station import Station
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.providers.registry import open_provider
@@ -61,7 +61,7 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     end = frame.index[-1].to_pydatetime() + duration(options.timeframe)
     database = Database.open(folder / "torra.db", now=System().real_now)
     outlook = Outlook(folder, database, {}, [profile], now=System().now)
-    station = Station(
+    setup = InstanceSetup(
         instance,
         profile,
         FrameFeed({options.timeframe: frame}),
@@ -70,7 +70,7 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
     )
-    desk = Desk(database, [station], lambda stood: Simulated(stood or end))
+    desk = Desk(database, [setup], lambda stood: Simulated(stood or end))
     desk.epoch = database.acquire_lease(desk.owner, 36_000.0)
     begin = time.perf_counter()
     # a shut market has no bars: ask for more of them than there are ticks, count what was stored

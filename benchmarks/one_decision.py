@@ -42,17 +42,17 @@ def main() -> None:
     """Build, decide once, tell."""
     desk, _ = wiring.open_desk(Path(sys.argv[1]))
     built = time.perf_counter() - BEGIN
-    (station,) = desk.stations.values()
-    switchboard: Any = station.provider._switchboard  # type: ignore[attr-defined]  # noqa: SLF001
+    (setup,) = desk.setups.values()
+    switchboard: Any = setup.provider._switchboard  # type: ignore[attr-defined]  # noqa: SLF001
     switchboard._adapters[VENDOR].result(PATIENCE)  # noqa: SLF001 - nobody else waits for it
     ready = time.perf_counter() - BEGIN
-    name = station.instance.id
+    name = setup.instance.id
     desk.clock = Simulated(CLOSE - timedelta(seconds=1))
     desk.epoch = desk.database.acquire_lease(desk.owner, LEASE)
     desk.wake(name)  # nothing is due: from here on it knows where it stands
     desk.clock.set(CLOSE)
     desk.wake(name)
-    record = desk.database.latest_tick(name, station.instance.shortest)
+    record = desk.database.latest_tick(name, setup.instance.shortest)
     told = {
         "construct_s": built,
         "ready_s": ready,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from torra.bridges.protocol import Books, BrokerDeal, BrokerPosition
+from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso
 from torra.trading.findings import Finding, apply_to_rows, learned
 from torra.trading.reconciliation import reconcile
@@ -75,7 +75,7 @@ class History:
     truth: dict[str, Truth] = field(default_factory=dict)
     positions: dict[str, BrokerPosition] = field(default_factory=dict)
     deals: list[BrokerDeal] = field(default_factory=list)
-    shots: list[Books] = field(default_factory=list)
+    shots: list[BrokerBooks] = field(default_factory=list)
     letters: list[Callable[[], None]] = field(default_factory=list)
     number: int = 500
     window: timedelta = timedelta(days=7)
@@ -137,10 +137,10 @@ class History:
     def of(self, kind: str) -> list[Row]:
         return [row for row in self.rows.values() if row["kind"] == kind]
 
-    def look(self) -> Books:
+    def look(self) -> BrokerBooks:
         since = self.now - self.window
         recent = tuple(deal for deal in self.deals if deal.time >= since)
-        return Books(tuple(self.positions.values()), recent, self.now, since)
+        return BrokerBooks(tuple(self.positions.values()), recent, self.now, since)
 
     # --- the desk ---------------------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ class History:
 
     # --- comparing --------------------------------------------------------------------------------
 
-    def compare(self, told: Books) -> tuple[Finding, ...]:
+    def compare(self, told: BrokerBooks) -> tuple[Finding, ...]:
         """Compare and book; the same books once more must change nothing, nor any order of rows."""
         before = tuple(dict(row) for row in self.rows.values())
         findings = reconcile(before, told, now=self.now, magics=MAGICS)
@@ -310,7 +310,7 @@ class History:
     def magic_of(self, ticket: str) -> int:
         return next(deal.magic for deal in self.deals if deal.position == ticket)
 
-    def torn(self) -> Books:
+    def torn(self) -> BrokerBooks:
         """Return one of the newest books, its positions and deals perhaps not of one moment."""
         one, other = (self.chance.choice(self.shots[-4:]) for _ in range(2))
         if abs(one.at - other.at) > seconds(5):

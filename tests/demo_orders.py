@@ -179,7 +179,7 @@ def _write(database: Any, now: datetime) -> None:
     database.raise_alarm("UNKNOWN TUNKNOWN000", "UNKNOWN", "TUNKNOWN000 open BUY 0.01 XAUUSD")
     facts = {"free_margin": 8123.5, "leverage": 30.0, "algo": True}
     compared = System().real_now() - timedelta(seconds=20)
-    database.note_bridge(GOLD.way, deny="", detail="ready", facts=facts, reconciled_at=compared)
+    database.note_bridge(GOLD.route, deny="", detail="ready", facts=facts, reconciled_at=compared)
     for state, why in (("REDUCING", "MISSING TGONE"), ("ACTIVE", "by a person: looked at it")):
         database.set_trading_state(state, why)
 
@@ -239,7 +239,7 @@ def _signals(now: datetime) -> Iterator[tuple[str, dict[str, Any], tuple[str, ..
         none = {} if kind == "open" else {"entry": None, "stop": None, "target": None, "atr": None}
         name = SLOW.id if kind == "open" else "EURUSD"
         yield sid, row(sid, name, kind=kind, side="SELL", closes="TGONE", **none), path
-    gold = {"symbol": "XAUUSD", "bridge": SLOW.way, "entry": 1850.0, "stop": 1840.0, "lots": 0.01}
+    gold = {"symbol": "XAUUSD", "bridge": SLOW.route, "entry": 1850.0, "stop": 1840.0, "lots": 0.01}
     unknown = row("TUNKNOWN000", SLOW.id, target=1870.0, **gold)
     yield "TUNKNOWN000", unknown, ("PENDING", "PUBLISHED", "UNKNOWN")
 

@@ -13,8 +13,8 @@ from tests import stores
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile
 from torra.desk.bar_closes import next_close
+from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
-from torra.desk.station import Station
 from torra.feeds.sample import SampleFeed
 from torra.providers.registry import open_provider
 
@@ -41,13 +41,15 @@ def open_desk(
     """Return a desk on the sample whose clock stands still until the test steps it."""
     profile = profile or Profile()
     feed = feed or sample()
-    stations = [
-        Station(item, profile, feed, provider or open_provider(profile.agents), threading.Lock())
+    setups = [
+        InstanceSetup(
+            item, profile, feed, provider or open_provider(profile.agents), threading.Lock()
+        )
         for item in instances
     ]
     return Desk(
         open_database(folder),
-        stations,
+        setups,
         make_clock or (lambda stood: Simulated(stood or START)),
         lease_seconds=lease_seconds,
         **more,
@@ -85,10 +87,10 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
 def step(desk: Desk) -> datetime:
     """Move the clock to the next close of any stream and wake every instance."""
     assert isinstance(desk.clock, Simulated)
-    frames = sorted({name for item in desk.stations.values() for name in item.instance.timeframes})
+    frames = sorted({name for item in desk.setups.values() for name in item.instance.timeframes})
     moment = next_close(desk.clock.now(), frames)
     desk.clock.set(moment)
-    for name in desk.stations:
+    for name in desk.setups:
         desk.wake(name)
     return moment
 

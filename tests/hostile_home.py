@@ -215,7 +215,7 @@ class Filled:
 
     def __init__(self, home: Home, folder: Path, database: Database) -> None:
         desk = SimpleNamespace(
-            clock=home.desk.clock, stations=home.desk.stations, active=True, epoch=home.desk.epoch
+            clock=home.desk.clock, setups=home.desk.setups, active=True, epoch=home.desk.epoch
         )
         self.database = database
         self.backing = Backing(folder, database, home.settings, desk, {})

@@ -156,10 +156,10 @@ def _step(desk: Desk, feed: Revising, number: int, *, plain: bool) -> int:
         feed.missing = {moment - duration("M15")}
     desk.clock.set(moment + timedelta(seconds=late))
     feed.now = desk.clock.now()
-    done = [outcome for name in desk.stations for outcome in desk.wake(name)]
+    done = [outcome for name in desk.setups for outcome in desk.wake(name)]
     if feed.missing and moment - duration("M15") not in feed.missing:
         feed.missing = set()  # now it is there, and a newer tick has been run
-        done += [outcome for name in desk.stations for outcome in desk.wake(name)]
+        done += [outcome for name in desk.setups for outcome in desk.wake(name)]
     return sum(outcome.state == "done" for outcome in done)
 
 

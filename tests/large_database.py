@@ -166,10 +166,8 @@ def profile() -> Profile:
 
 def looking(database: Database, desk: DeskSettings) -> Any:
     """Return a desk that only looks, its clock a little after the newest tick."""
-    stations = {one.id: SimpleNamespace(instance=one, profile=profile()) for one in desk.instances}
-    return SimpleNamespace(
-        clock=Still(NOW + AFTER), stations=stations, active=True, database=database
-    )
+    setups = {one.id: SimpleNamespace(instance=one, profile=profile()) for one in desk.instances}
+    return SimpleNamespace(clock=Still(NOW + AFTER), setups=setups, active=True, database=database)
 
 
 def open_database(path: Path) -> Database:

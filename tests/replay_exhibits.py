@@ -11,7 +11,7 @@ from datetime import timedelta
 import numpy as np
 
 from torra.clock import parse
-from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
 from torra.exhibits.report import document
 
 BEGIN = parse("2021-11-15T00:00:00Z")
@@ -82,14 +82,15 @@ def exhibits():
             "period does not show that the agents are worth their cost.",
             figures={"expectancy.full": means[4], "deflated.full": None},
             plots=(
-                Plot("Equity by arm", "line",
-                     tuple(Line(arm, tuple(zip(times, map(float, line), strict=True)))
+                ExhibitPlot("Equity by arm", "line",
+                     tuple(ExhibitLine(arm, tuple(zip(times, map(float, line), strict=True)))
                            for arm, line in equity.items()), y="equity, R, after costs"),
-                Plot("Drawdown", "line",
-                     tuple(Line(arm, tuple(zip(times, map(float, drawdown[arm]), strict=True)))
+                ExhibitPlot("Drawdown", "line",
+                     tuple(ExhibitLine(arm, tuple(zip(times, map(float, drawdown[arm]),
+                     strict=True)))
                            for arm in (ARMS[0], ARMS[3], ARMS[4])), y="below the highest, R"),
-                Plot("Expectancy with its interval", "dots",
-                     (Line("mean R", tuple(zip(ARMS, means, strict=True)),
+                ExhibitPlot("Expectancy with its interval", "dots",
+                     (ExhibitLine("mean R", tuple(zip(ARMS, means, strict=True)),
                            tuple(m - 0.21 for m in means), tuple(m + 0.21 for m in means)),),
                      y="R a trade, with its 95 % interval"),
             ),
@@ -100,13 +101,14 @@ def exhibits():
             (("agents opened, L1 held", 11, 0.121, 0.31), ("agents held, L1 opened", 17, -0.204,
              0.08), ("opposite sides", 3, None, None)), FEW, enough=False,
             plots=(
-                Plot("Difference on discordant ticks, summed", "step",
-                     (Line("full less L1 alone",
+                ExhibitPlot("Difference on discordant ticks, summed", "step",
+                     (ExhibitLine("full less L1 alone",
                            tuple(zip(ticks, map(float, difference), strict=True)),
                            tuple(map(float, difference - spread)),
                            tuple(map(float, difference + spread))),), y="R"),
-                Plot("Discordant ticks by week", "bars",
-                     (Line("ticks", tuple((BEGIN + timedelta(days=7 * w), float(n)) for w, n in
+                ExhibitPlot("Discordant ticks by week", "bars",
+                     (ExhibitLine("ticks", tuple((BEGIN + timedelta(days=7 * w), float(n)) for w, n
+                     in
                                           enumerate((4, 7, 3, 9, 5, 3)))),), y="ticks"),
             ),
         ),
@@ -116,13 +118,13 @@ def exhibits():
                    float(chance.normal(0.4, 2))) for agent in AGENTS),
             "Momentum and the gate carry most of it; news cannot be told from nothing.",
             plots=(
-                Plot("Shapley value by agent", "bars",
-                     (Line("all ticks", tuple((agent, float(chance.normal(0.6, 2)))
+                ExhibitPlot("Shapley value by agent", "bars",
+                     (ExhibitLine("all ticks", tuple((agent, float(chance.normal(0.6, 2)))
                                               for agent in AGENTS)),
-                      Line("without news days", tuple((agent, float(chance.normal(0.4, 1.5)))
+                      ExhibitLine("without news days", tuple((agent, float(chance.normal(0.4, 1.5)))
                                                       for agent in AGENTS))), y="R"),
-                Plot("Leaving one out", "bars",
-                     (Line("loss", tuple((agent, float(chance.normal(0.2, 0.3))) for agent in
+                ExhibitPlot("Leaving one out", "bars",
+                     (ExhibitLine("loss", tuple((agent, float(chance.normal(0.2, 0.3))) for agent in
                                          AGENTS), (-0.4,) * 8, (1.1,) * 8),), y="R lost"),
             ),
         ),
@@ -131,14 +133,15 @@ def exhibits():
             (("low", 311, 0.49), ("medium", 702, 0.53), ("high", 191, 0.58)),
             "Confidence is told too wide: what is called 0.9 comes true in 0.67.",
             plots=(
-                Plot("Reliability", "dots",
-                     (Line("full", tuple(zip(bins, hits, strict=True)),
+                ExhibitPlot("Reliability", "dots",
+                     (ExhibitLine("full", tuple(zip(bins, hits, strict=True)),
                            tuple(h - 0.09 for h in hits), tuple(h + 0.09 for h in hits)),
-                      Line("budget", lower)),
+                      ExhibitLine("budget", lower)),
                      x="confidence said", y="share that came true", diagonal=True),
-                Plot("Right by confidence", "line",
-                     (Line("full", (("low", 0.49), ("medium", 0.53), ("high", 0.58))),
-                      Line("budget", (("low", 0.5), ("medium", None), ("high", 0.52)))), y="share"),
+                ExhibitPlot("Right by confidence", "line",
+                     (ExhibitLine("full", (("low", 0.49), ("medium", 0.53), ("high", 0.58))),
+                      ExhibitLine("budget", (("low", 0.5), ("medium", None), ("high", 0.52)))),
+                      y="share"),
             ),
         ),
         Exhibit(
@@ -146,9 +149,9 @@ def exhibits():
             (("L1 alone", 5, 41), ("full", 5, 63)),
             "Both stay in a state for about a day; the full desk changes it less often.",
             plots=(
-                Plot("State timeline", "bands",
-                     (Line("L1 alone", tuple(zip(hours, states[0], strict=True))),
-                      Line("full", tuple(zip(hours, steady, strict=True))))),
+                ExhibitPlot("State timeline", "bands",
+                     (ExhibitLine("L1 alone", tuple(zip(hours, states[0], strict=True))),
+                      ExhibitLine("full", tuple(zip(hours, steady, strict=True))))),
             ),
         ),
         Exhibit(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from torra.bridges.protocol import Books, Health, Order, Recall, Report, SymbolTerms
+from torra.bridges.protocol import BrokerBooks, Health, Order, Recall, Report, SymbolTerms
 from torra.errors import BridgeUnavailable
 from torra.verdict.risk_engine import DenyReason
 
@@ -26,7 +26,7 @@ class ScriptedBridge:
         self.reports: list[Report] = []
         self.settled: list[Report] = []
         self.told = READY
-        self.told_books: Books | None = None
+        self.told_books: BrokerBooks | None = None
         self.beats: list[str] = []
         self.closed = False
 
@@ -55,7 +55,7 @@ class ScriptedBridge:
     def health(self) -> Health:
         return self.told
 
-    def books(self) -> Books | None:
+    def books(self) -> BrokerBooks | None:
         return self.told_books
 
     def terms(self) -> Mapping[str, SymbolTerms]:

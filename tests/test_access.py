@@ -685,13 +685,13 @@ def test_a_desk_tells_the_port_that_it_got(tmp_path, host, shown):
     class Listener:
         effective_port = 5093
 
-    address = running.Address(host, 0)
+    address = running.PagesAddress(host, 0)
     assert running._told(Listener(), address, (), tmp_path) == f"http://{shown}:5093"
     assert links(tmp_path) == {f"http://{shown}:5093"}
 
 
 def test_a_home_that_cannot_be_written_keeps_no_desk_from_serving(tmp_path, caplog):
-    address = running.Address("127.0.0.1", 5093)
+    address = running.PagesAddress("127.0.0.1", 5093)
     assert running._told(None, address, (), tmp_path / "none") == "http://127.0.0.1:5093"
     assert "will not know" in caplog.text
 

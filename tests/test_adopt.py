@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import desks
 import pytest
-from torra.desk.roster.outlook import Outlook
 
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
-from torra.desk.station import Refit
+from torra.desk.outlook import Outlook
+from torra.desk.roster import Refit
 from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
@@ -21,8 +21,8 @@ from torra.providers.registry import open_provider
 NAME = "default"
 
 
-def fit(station, profile):
-    return replace(station, profile=profile, provider=open_provider(profile.agents))
+def fit(setup, profile):
+    return replace(setup, profile=profile, provider=open_provider(profile.agents))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ CAREFUL = changed(thresholds={"buy": 0.9, "sell": 0.9})
 
 
 def digests(desk):
-    return {name: station.profile.digest() for name, station in desk.stations.items()}
+    return {name: setup.profile.digest() for name, setup in desk.setups.items()}
 
 
 def newest(desk, instance="BTCUSD", timeframe="M15"):
@@ -52,11 +52,11 @@ def newest(desk, instance="BTCUSD", timeframe="M15"):
 def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk):
     desks.step(desk)
     before = newest(desk)
-    provider = desk.stations["BTCUSD"].provider
+    provider = desk.setups["BTCUSD"].provider
     desk.adopt(NAME, CAREFUL)
     assert set(digests(desk).values()) == {CAREFUL.digest()}
     assert desk.database.applied_profile("EURUSD")["digest"] == CAREFUL.digest()
-    assert desk.stations["BTCUSD"].provider is not provider
+    assert desk.setups["BTCUSD"].provider is not provider
     assert desk.roster.wished == {}
     desks.step(desk)
     after = newest(desk)
@@ -80,21 +80,21 @@ def test_a_desk_that_stands_by_applies_nothing(desk):
 def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch):
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     told = threading.Event()
-    desk.roster.refit = Refit(fit, lambda station: told.set())
-    with desk.stations["BTCUSD"].lock:  # as a tick holds it
+    desk.roster.refit = Refit(fit, lambda setup: told.set())
+    with desk.setups["BTCUSD"].lock:  # as a tick holds it
         desk.adopt(NAME, CAREFUL)
         assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
         told.clear()
         third = changed(thresholds={"buy": 0.8})
         desk.adopt(NAME, third)
-        assert desk.stations["BTCUSD"].profile.digest() == Profile().digest()
+        assert desk.setups["BTCUSD"].profile.digest() == Profile().digest()
         told.clear()
     assert told.wait(5)
     assert digests(desk)["BTCUSD"] == third.digest()  # the newest wish, not the first
 
 
 def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
-    """The station is looked up under its lock, not before it."""
+    """The setup is looked up under its lock, not before it."""
     ran = []
     looked = threading.Event()
 
@@ -103,14 +103,14 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
             looked.set()
             return super().__getitem__(name)
 
-    desk.stations = Watched(desk.stations)
+    desk.roster.setups = Watched(desk.setups)
     desk.clock.set(desks.next_close(desk.clock.now(), ["M15"]))
-    with desk.stations["BTCUSD"].lock:
+    with desk.setups["BTCUSD"].lock:
         looked.clear()
         waking = threading.Thread(target=lambda: ran.append(desk.wake("BTCUSD")))
         waking.start()
         assert looked.wait(20)
-        desk.roster.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
+        desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
         adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
     waking.join(20)
     assert ran
@@ -188,7 +188,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change():
         def provider(self, settings):
             return "provider"
 
-    before = desks.Station(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
+    before = desks.InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
     after = with_models(Models())(before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
@@ -211,11 +211,11 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monk
     assert set(digests(desk).values()) == {Profile().digest()}
     assert desk.database.applied_profile("BTCUSD") is None
     assert desk.roster.wished == {}
-    assert not any(station.lock.locked() for station in desk.stations.values())
+    assert not any(setup.lock.locked() for setup in desk.setups.values())
 
 
-def test_all_busy_stations_together_cost_one_patience(desk, monkeypatch):
-    """Each try to lock a station that is busy takes as long as it may; the clock tells it."""
+def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch):
+    """Each try to lock a setup that is busy takes as long as it may; the clock tells it."""
     waited = []
 
     class Busy:
@@ -227,21 +227,21 @@ def test_all_busy_stations_together_cost_one_patience(desk, monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(desk.clock, "monotonic", lambda: clock[0])
     monkeypatch.setattr(adoption, "_later", lambda *_: None)
-    before = desk.stations
-    desk.stations = {
+    before = desk.setups
+    desk.roster.setups = {
         str(n): replace(before["BTCUSD"], instance=desks.BTC.model_copy(update={"name": str(n)}),
                         lock=Busy())
         for n in range(50)
     }  # fmt: skip
     desk.adopt(NAME, CAREFUL)
     assert (len(waited), sum(waited)) == (50, adoption.PATIENCE)
-    assert set(desk.roster.wished) == set(desk.stations)
-    desk.stations = before
+    assert set(desk.roster.wished) == set(desk.setups)
+    desk.roster.setups = before
 
 
 def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
-    lock = desk.stations["BTCUSD"].lock
+    lock = desk.setups["BTCUSD"].lock
     threads = set(threading.enumerate())
     with lock:
         desk.adopt(NAME, CAREFUL)
@@ -256,7 +256,7 @@ def late_failure(desk, monkeypatch):
     """Adopt while a tick of BTCUSD runs; return what waits for the end of the swap."""
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
-    with desk.stations["BTCUSD"].lock:
+    with desk.setups["BTCUSD"].lock:
         desk.adopt(NAME, CAREFUL)
         return [thread for thread in threading.enumerate() if thread not in threads]
 
@@ -298,7 +298,7 @@ def test_a_position_that_the_running_tick_opens_keeps_the_conditions(desk, monke
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
     wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
-    with desk.stations["BTCUSD"].lock:
+    with desk.setups["BTCUSD"].lock:
         desk.adopt(NAME, wider)
         waiting = [thread for thread in threading.enumerate() if thread not in threads]
         monkeypatch.setattr(desk.database, "position", lambda _: object())
@@ -319,9 +319,7 @@ def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
     desks.take_lease(first, 60.0)
     second = desks.open_desk(tmp_path, (desks.BTC,))
     told = []
-    second.roster.refit = Refit(
-        fitting, lambda station: told.append(station.profile.digest()), read
-    )
+    second.roster.refit = Refit(fitting, lambda setup: told.append(setup.profile.digest()), read)
     second._running = True
     second._begin = lambda: None
     second._hold_lease()
@@ -389,7 +387,7 @@ def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path):
 
 
 def test_a_take_over_forgets_wishes_of_before(desk):
-    desk.roster.wished["BTCUSD"] = fit(desk.stations["BTCUSD"], CAREFUL)
+    desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
     desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
     adoption.take_over(desk.roster, pytest.fail)
     adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
@@ -417,8 +415,8 @@ def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
     (tmp_path / "news.jsonl").write_text("")
     before = desk.roster.outlook
     adoption.take_over(desk.roster, pytest.fail)
-    station = desk.stations["BTCUSD"]
-    assert (station.profile.risk.max_positions, station.news is None) == (1, False)
+    setup = desk.setups["BTCUSD"]
+    assert (setup.profile.risk.max_positions, setup.news is None) == (1, False)
     assert desk.roster.outlook is not before
     assert desk.roster.outlook.collector is not None
     rested = []

@@ -24,7 +24,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
-from torra.tick.spending import EVER, HOUR, Account, Purse
+from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
 
 MODEL = "claude-haiku-5-5"
 PAID = AgentSettings(provider="anthropic", quick_think_model=MODEL, deep_think_model=MODEL)
@@ -41,7 +41,7 @@ class ByLength:
 
 def allowance(database: Database, hand: Hand, most: float = MOST) -> Allowance:
     prices = cast(PriceList, ByLength())
-    return Allowance(Account(database, prices, CALLED, lambda _: False, hand), most)
+    return Allowance(SpendingAccount(database, prices, CALLED, lambda _: False, hand), most)
 
 
 def purse(one: Allowance, answer: Future[Completion] | None = None) -> Purse | None:

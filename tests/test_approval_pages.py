@@ -133,8 +133,8 @@ def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
         backing.database.decide_proposal(row["sid"], "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text
     auto = Profile(execution="auto")
-    stations = {n: replace(one, profile=auto) for n, one in backing.desk.stations.items()}
-    backing.desk.stations = stations  # type: ignore[misc]
+    setups = {n: replace(one, profile=auto) for n, one in backing.desk.setups.items()}
+    backing.desk.roster.setups = setups  # type: ignore[attr-defined]
     page = read(backing, "/approvals")
     assert "set execution to approve" in page.text
     assert "/profiles" in [one.get("href") for one in page.all("a")]

@@ -20,10 +20,10 @@ from torra.evaluation.attribution import (
 )
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.recomposition import Brain, Changes, recompose
+from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 
-BRAIN = Brain.of(Profile())
-EAGER = Brain.of(Profile(thresholds=Thresholds(buy=0.3, sell=0.3)))
+BRAIN = BrainNumbers.of(Profile())
+EAGER = BrainNumbers.of(Profile(thresholds=Thresholds(buy=0.3, sell=0.3)))
 
 
 def random_outcomes(count: int) -> Outcomes:
@@ -73,7 +73,7 @@ def test_the_worth_of_a_desk_is_what_its_changed_verdicts_earned() -> None:
 
 def test_where_no_verdict_was_changed_nothing_is_told() -> None:
     arm = random_arm(4, closes=30, desk=ALONE)
-    never = Brain.of(Profile(thresholds=Thresholds(buy=1.0, sell=1.0)))
+    never = BrainNumbers.of(Profile(thresholds=Thresholds(buy=1.0, sell=1.0)))
     found = attribution(arm, random_outcomes(len(arm.ticks)), never, worth="verdict")
     assert (found.moved, found.sd) == (0, None)
     told = attribution_exhibit(found).says

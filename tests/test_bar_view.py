@@ -8,7 +8,7 @@ import pytest
 
 from tests.price_series import walk
 from torra.clock import duration
-from torra.market.bar_view import BarView, Shelf
+from torra.market.bar_view import BarArrays, BarView
 from torra.tick.bar_window import HistoryWindow, as_bars
 
 
@@ -19,7 +19,7 @@ def frame() -> pd.DataFrame:
 @pytest.mark.parametrize(("start", "end"), [(0, 300), (40, 41), (120, 290), (7, 7)])
 def test_a_view_is_the_stretch_of_its_frame(start: int, end: int) -> None:
     bars = frame()
-    cut, view = bars.iloc[start:end], BarView(Shelf(bars), start, end)
+    cut, view = bars.iloc[start:end], BarView(BarArrays(bars), start, end)
     assert len(view) == len(cut)
     pd.testing.assert_frame_equal(view.frame, cut)
     assert np.array_equal(view.numbers, cut.to_numpy(dtype=float))
@@ -31,7 +31,7 @@ def test_a_view_is_the_stretch_of_its_frame(start: int, end: int) -> None:
 
 
 def test_what_is_not_there_is_no_number() -> None:
-    empty = BarView(Shelf(frame()), 7, 7)
+    empty = BarView(BarArrays(frame()), 7, 7)
     for ask in (lambda: empty.first, lambda: empty.last):
         with pytest.raises(IndexError, match="no bar"):
             ask()

@@ -13,19 +13,21 @@ from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
 from torra.replay.caveats import caveats, unheard
-from torra.replay.replaying import Costs, Plan
+from torra.replay.replaying import ReplayPlan, TradingCosts
 from torra.replay.shards.history import History
 
 BEGIN = parse("2026-01-05")
 
 
-def plan(spread: float, provider: str = "rules") -> Plan:
+def plan(spread: float, provider: str = "rules") -> ReplayPlan:
     """Return a plan over bars of which each has a range of 1.5."""
     index = pd.DatetimeIndex([BEGIN + n * timedelta(minutes=15) for n in range(8)])
     bars = pd.DataFrame({"open": 10.0, "high": 11.0, "low": 9.5, "close": 10.0}, index=index)
     history = History("BTCUSD", {"M15": bars}, {"M15": "bars.csv"})
     profile = validate(Profile, {"agents": {"provider": provider}}, "a test")
-    return Plan("told", history, profile, arms.chosen(("l1",)), Costs(spread, 0.0, 0.0))
+    return ReplayPlan(
+        "told", history, profile, arms.chosen(("l1",)), TradingCosts(spread, 0.0, 0.0)
+    )
 
 
 def warned(spread: float) -> list[str]:

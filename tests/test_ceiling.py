@@ -342,13 +342,13 @@ class Tick:
         self.world.at(moment, self.world.alive(spend) if only_alive else spend)
 
     def _hear(self, moment: float, future: Future[Completion], heard: Any) -> None:
-        def hear() -> None:
+        def on_event() -> None:
             if isinstance(heard, BaseException):
                 future.set_exception(heard)
             else:
                 future.set_result(heard)
 
-        self.world.at(moment, self.world.alive(hear))
+        self.world.at(moment, self.world.alive(on_event))
 
 
 def bounds_of(

@@ -76,7 +76,7 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
     settings, now = settings_of(stage), stage.clock.now()
     market = stage.broker.market("EURUSD.m")
     facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
-    database.note_bridge(EUR.way, deny="CLOCK_SKEW", detail="", facts=facts)
+    database.note_bridge(EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
     price, figures = trading_commands.market_now(settings, database, EUR, now)
     assert price == market.bid
     assert figures.pop("live_spread") == pytest.approx(market.ask - market.bid)

@@ -20,7 +20,7 @@ from torra.config import ROOT, Profile
 from torra.errors import ConfigError, TorraError
 from torra.evaluation.observations import same_but_time
 from torra.replay import arms
-from torra.replay.replaying import Costs, Plan, run_on
+from torra.replay.replaying import ReplayPlan, TradingCosts, run_on
 from torra.replay.shards import shards
 from torra.replay.shards.cluster import (
     TLS_VARIABLES,
@@ -211,7 +211,9 @@ def test_a_replay_survives_a_worker_that_is_killed_in_the_middle(
     profile = Profile()
     bars = History("EURUSD", {"H1": sample("EURUSD_H1").iloc[:500]}, {"H1": "sample"})
     wanted = arms.chosen(["l1", "analysts", "budget", "full", "placebo"])
-    made = Plan("here", bars, profile, wanted, Costs.read("", profile.symbol("EURUSD")))
+    made = ReplayPlan(
+        "here", bars, profile, wanted, TradingCosts.read("", profile.symbol("EURUSD"))
+    )
     alone = run_on(made, Inline())
     killed: list[int] = []
     with dask_cluster.running(tmp_path, 3) as here, open_cluster(here.url) as executor:

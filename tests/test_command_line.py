@@ -59,8 +59,8 @@ def test_tick_prints_a_readable_table(tmp_path: Path) -> None:
 def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
-    station = desk.stations["BTCUSD"]
-    LiveWindow(station.instance, station.feed, desk.database).fill(desk.clock.now())
+    setup = desk.setups["BTCUSD"]
+    LiveWindow(setup.instance, setup.feed, desk.database).fill(desk.clock.now())
     desk.wake("BTCUSD")
     desks.step(desk)
     stored = desk.database.latest_tick("BTCUSD", "M15")

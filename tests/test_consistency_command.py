@@ -24,7 +24,7 @@ from torra.home import DATABASE
 from torra.replay.rerun import consistency
 from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.rerun.consistency import SPACING, Repeated, exhibit, plan, repeat
-from torra_trader import Seen
+from torra_trader import TickResult
 
 NEWEST = parse("2021-11-18T10:00:00Z")
 KEY = {"ANTHROPIC_API_KEY": "sk-test-0000"}
@@ -106,7 +106,7 @@ def test_nothing_of_the_desk_changes(tmp_path: Path) -> None:
 class Played:
     """Stands for trial_tick.run: the first real trial again and again, with changes."""
 
-    def __init__(self, seen: Seen, cost: float = 0.0, flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, seen: TickResult, cost: float = 0.0, flags: tuple[str, ...] = ()) -> None:
         self.seen = seen
         self.cost = cost
         self.flags = flags
@@ -114,29 +114,31 @@ class Played:
         self.missing: Callable[[datetime], bool] = lambda _: False
         self.drifting = False
 
-    def __call__(self, *_: Any, as_of: str | None, hear: Any, **named: Any) -> Mapping[str, Any]:
+    def __call__(
+        self, *_: Any, as_of: str | None, on_result: Any, **named: Any
+    ) -> Mapping[str, Any]:
         moment = NEWEST if as_of is None else parse(as_of)
         if self.missing(moment):
             raise DataUnavailable("no_bar", iso(moment))
         self.asked.append(moment)
-        said = self.seen.thought.deliberation
+        said = self.seen.debated.deliberation
         spoken = replace(said, flags=self.flags, cost_usd=self.cost)
-        thought = replace(self.seen.thought, deliberation=spoken)
-        ath = self.seen.sight.ath + len(self.asked) * self.drifting
-        sight = replace(self.seen.sight, as_of=moment, ath=ath)
-        hear(self.seen._replace(thought=thought, sight=sight))
+        debated = replace(self.seen.debated, deliberation=spoken)
+        ath = self.seen.inputs.ath + len(self.asked) * self.drifting
+        inputs = replace(self.seen.inputs, as_of=moment, ath=ath)
+        on_result(self.seen._replace(debated=debated, inputs=inputs))
         return {}
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    heard: list[Seen] = []
-    one_tick.run(tmp_path_factory.mktemp("home"), "EURUSD", "H1", hear=heard.append)
+def seen(tmp_path_factory: pytest.TempPathFactory) -> TickResult:
+    heard: list[TickResult] = []
+    one_tick.run(tmp_path_factory.mktemp("home"), "EURUSD", "H1", on_result=heard.append)
     return heard[0]
 
 
 def test_gaps_are_passed_over_and_the_end_of_the_history_ends_it(
-    seen: Seen, tmp_path: Path
+    seen: TickResult, tmp_path: Path
 ) -> None:
     played = Played(seen)
     begin, weekend = NEWEST - timedelta(hours=80), NEWEST - timedelta(hours=20)
@@ -149,14 +151,14 @@ def test_gaps_are_passed_over_and_the_end_of_the_history_ends_it(
     assert found.stopped in exhibit(found).says
 
 
-def test_a_history_without_ticks_is_told(seen: Seen, tmp_path: Path) -> None:
+def test_a_history_without_ticks_is_told(seen: TickResult, tmp_path: Path) -> None:
     played = Played(seen)
     played.missing = lambda _: True
     with pytest.raises(DataUnavailable):
         repeat(plan(tmp_path, "EURUSD", "H1"), run=played)
 
 
-def test_a_run_that_saw_another_context_does_not_count(seen: Seen, tmp_path: Path) -> None:
+def test_a_run_that_saw_another_context_does_not_count(seen: TickResult, tmp_path: Path) -> None:
     played = Played(seen)
     played.drifting = True
     found = repeat(plan(tmp_path, "EURUSD", "H1", runs=3, ticks=1), run=played)
@@ -164,13 +166,13 @@ def test_a_run_that_saw_another_context_does_not_count(seen: Seen, tmp_path: Pat
     assert "2 runs saw another context" in exhibit(found).says
 
 
-def paid_plan(tmp_path: Path, most: float | None, **more: Any) -> consistency.Plan:
+def paid_plan(tmp_path: Path, most: float | None, **more: Any) -> consistency.ConsistencyPlan:
     return plan(
         tmp_path, "EURUSD", "H1", provider="anthropic", max_cost=most, environment=KEY, **more
     )
 
 
-def test_a_vendor_is_asked_within_the_sum_only(seen: Seen, tmp_path: Path) -> None:
+def test_a_vendor_is_asked_within_the_sum_only(seen: TickResult, tmp_path: Path) -> None:
     made = paid_plan(tmp_path, 1000.0, runs=3, ticks=2)
     assert made.paid
     assert made.calls == 4
@@ -191,7 +193,7 @@ def test_a_vendor_is_not_asked_without_a_sum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["budget", "ladder:budget"])
-def test_a_run_on_a_smaller_desk_ends_it(flag: str, seen: Seen, tmp_path: Path) -> None:
+def test_a_run_on_a_smaller_desk_ends_it(flag: str, seen: TickResult, tmp_path: Path) -> None:
     found = repeat(plan(tmp_path, "EURUSD", "H1"), run=Played(seen, flags=(flag,)))
     assert found.runs == ()
     assert "no money left" in found.stopped

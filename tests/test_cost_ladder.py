@@ -17,7 +17,7 @@ from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
 from torra.tick import spending
-from torra.tick.spending import HYSTERESIS, Account, Rung, rung, tick_worst_case
+from torra.tick.spending import HYSTERESIS, Rung, SpendingAccount, rung, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -191,7 +191,9 @@ def test_who_costs_nothing_never_touches_the_database(
 ) -> None:
     monkeypatch.setattr(database, "connection", None)
     settings = AgentSettings(provider=provider, max_api_cost_per_hour=0.0)  # type: ignore[arg-type]
-    account = Account(database, PRICES, "mine", lambda vendor: vendor == "openai_compatible", hand)
+    account = SpendingAccount(
+        database, PRICES, "mine", lambda vendor: vendor == "openai_compatible", hand
+    )
     assert account.rung(settings) == Rung(settings, "budget", asked=True)
 
 

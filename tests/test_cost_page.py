@@ -66,7 +66,7 @@ def test_page_and_command_tell_the_same(paying):
     real = paying.desk.clock.real_now()
     again = cost_report.report(
         paying.backing.home, paying.database, ["paying"], real, environment={},
-        settings=lambda _: paying.desk.stations["BTCUSD"].profile,
+        settings=lambda _: paying.desk.setups["BTCUSD"].profile,
     )  # fmt: skip
     for name in ("last_hour", "last_24_hours", "roles", "models", "days", "kept", "late"):
         assert told[name] == again[name], name
@@ -217,7 +217,7 @@ def test_stretches_sum_to_what_the_rows_do(ages, moment, later):
     now = parse("2026-11-21T00:00:00Z") + timedelta(seconds=moment)
     for place, age in enumerate(ages):
         rows.append((now - timedelta(seconds=age), float(2**place)))
-    past = cost_report.Past()
+    past = cost_report.LedgerSums()
     for at in (now, now + timedelta(seconds=later)):
         groups = past.groups(Ledger(rows), ["p"], at)
         midnight = at.replace(hour=0, minute=0, second=0)
@@ -250,7 +250,7 @@ class Ledger(SimpleNamespace):
 def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path):
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     number = book(database, NOW - 50 * HOUR)
-    past = cost_report.Past()
+    past = cost_report.LedgerSums()
 
     def spent(now: datetime) -> float:
         return sum(row["usd"] for row in past.days(database, ["paying"], now))

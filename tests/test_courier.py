@@ -13,7 +13,7 @@ import pytest
 from tests.scripted_bridge import ScriptedBridge
 from tests.stores import NOON, closing, open_database, opening
 from torra.bridges.protocol import (
-    Books,
+    BrokerBooks,
     BrokerDeal,
     BrokerPosition,
     Health,
@@ -74,10 +74,10 @@ class World:
         self.ours = True
         self.courier.open()
 
-    def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> Books:
-        return Books(held, deals, self.clock.now(), NOON - timedelta(days=7))
+    def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> BrokerBooks:
+        return BrokerBooks(held, deals, self.clock.now(), NOON - timedelta(days=7))
 
-    def fresh(self) -> Books | None:
+    def fresh(self) -> BrokerBooks | None:
         """The books are written anew all the time."""
         told = self.bridge.told_books
         return None if told is None else replace(told, at=self.clock.now())
@@ -147,7 +147,7 @@ def test_the_books_are_compared_each_minute_and_after_every_report(world: World)
     looks: list[float] = []
     books = world.bridge.books
 
-    def looked() -> Books | None:
+    def looked() -> BrokerBooks | None:
         looks.append(world.clock.ticks)
         return books()
 

@@ -275,7 +275,7 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries) -> No
 
 def test_no_call_is_made_after_its_stage() -> None:
     provider = Scripted()
-    line = asking.Line(provider.submit, lambda: 0.0, settings().agents, 4)
+    line = asking.ProviderLine(provider.submit, lambda: 0.0, settings().agents, 4)
     stage = asking.Stage("analysts", 1, 1.0)
     role = AGENTS["technical"].role
     debate(provider)

@@ -384,13 +384,13 @@ def test_the_gate_is_monotone(scaled: Scaled) -> None:
         st.floats(0, 1),
         st.floats(0, 1),
     )
-    def check(thought, one, other) -> None:
+    def check(debated, one, other) -> None:
         low, high = sorted((one, other))
-        weak, strong = adjust(thought, low), adjust(thought, high)
+        weak, strong = adjust(debated, low), adjust(debated, high)
         for vector in VECTORS:
             assert abs(weak[vector]) <= abs(strong[vector])
             assert weak[vector] * strong[vector] >= 0
-            assert strong[vector] * thought[vector] >= 0
+            assert strong[vector] * debated[vector] >= 0
 
     check()
 
@@ -441,10 +441,10 @@ def test_lowering_a_multiplier_never_adds_or_reverses_an_opening(scaled: Scaled)
         st.floats(0, 1),
         near,
     )
-    def check(l1, thought, one, other, later_l1, later_thought, later_multiplier, ath) -> None:
+    def check(l1, debated, one, other, later_l1, later_thought, later_multiplier, ath) -> None:
         low, high = sorted((one, other))
-        lenient = ticks(l1, thought, high, later_l1, later_thought, later_multiplier, ath)
-        strict = ticks(l1, thought, low, later_l1, later_thought, later_multiplier, ath)
+        lenient = ticks(l1, debated, high, later_l1, later_thought, later_multiplier, ath)
+        strict = ticks(l1, debated, low, later_l1, later_thought, later_multiplier, ath)
         for before, after in zip(lenient, strict, strict=True):
             assert after in ("HOLD", before)
             opened.append(after)
@@ -453,9 +453,9 @@ def test_lowering_a_multiplier_never_adds_or_reverses_an_opening(scaled: Scaled)
     assert {"BUY", "SELL", "HOLD"} <= set(opened)
 
 
-def ticks(l1, thought, multiplier, later_l1, later_thought, later_multiplier, ath) -> list[str]:
+def ticks(l1, debated, multiplier, later_l1, later_thought, later_multiplier, ath) -> list[str]:
     """The opening (or HOLD) of a tick on H1 and of a later one on M15, as the brain decides."""
-    first = blended_triple(l1, thought, multiplier, ath)
+    first = blended_triple(l1, debated, multiplier, ath)
     second = blended_triple(later_l1, later_thought, later_multiplier, ath)
     return [
         opening({"H1": (NOON, first)}, NOON),
@@ -466,9 +466,9 @@ def ticks(l1, thought, multiplier, later_l1, later_thought, later_multiplier, at
     ]
 
 
-def blended_triple(l1, thought, multiplier, ath) -> tuple[float, float, float]:
+def blended_triple(l1, debated, multiplier, ath) -> tuple[float, float, float]:
     def final(value):
-        moved = adjust(thought, value)
+        moved = adjust(debated, value)
         told: dict[str, Any] = {
             v: {"score": max(-1.0, min(1.0, l1[v] + moved[v])), "note": ""} for v in VECTORS
         }

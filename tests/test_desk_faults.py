@@ -21,7 +21,7 @@ from tests.stores import opening
 from tests.tries import Tries
 from torra.clock import Simulated, System, iso
 from torra.desk import wiring
-from torra.desk.station import Station
+from torra.desk.roster import InstanceSetup
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.tick import record as tick_record
@@ -227,16 +227,16 @@ def test_a_record_names_the_revision_of_its_bars(tmp_path: Path) -> None:
 def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
-    station = desk.stations["BTCUSD"]
+    setup = desk.setups["BTCUSD"]
     upto = desks.START
     frames = {
         "M15": desks.sample().bars("BTCUSD", "M15", upto, 100),
         "H1": desks.sample().bars("BTCUSD", "H1", upto, 400),
     }
     feed = FrameFeed(frames)
-    desk.stations = {
-        "BTCUSD": Station(
-            station.instance, station.profile, feed, station.provider, threading.Lock()
+    desk.roster.setups = {
+        "BTCUSD": InstanceSetup(
+            setup.instance, setup.profile, feed, setup.provider, threading.Lock()
         )
     }
     ran = list(desk.warm_up(upto))

@@ -222,7 +222,7 @@ def open_position(desk, side, price=None):
 def test_an_open_position_counts_what_a_close_now_would_pay(quick, side):
     sid = open_position(quick, side, 60_020.0)
     view = DatabaseView(quick.database, SETTINGS, quick)
-    spec = quick.stations["BTCUSD"].profile.symbol("BTCUSD")
+    spec = quick.setups["BTCUSD"].profile.symbol("BTCUSD")
     bid = view.symbol("BTCUSD", "M15", 5)["bars"][-1]["close"]
     (one, _) = view.overview()["instances"]
     for held in (one["position"], *(view.symbol("BTCUSD", t, 5)["position"] for t in BOTH)):

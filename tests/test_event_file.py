@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.evidence.scheduled_events import Event
+from torra.evidence.scheduled_events import ScheduledEvent
 from torra.news import event_file
 from torra.news.event_file import FIELDS, IMPACTS, MAX_NAME, CalendarFile, read_events
 
@@ -56,10 +56,12 @@ def calendar(tmp_path: Path) -> Path:
 
 def test_a_table_is_read_oldest_first_in_utc(calendar: Path) -> None:
     assert read_events(write(calendar, PAYROLLS, RATES, PAYROLLS)) == (
-        Event(
+        ScheduledEvent(
             datetime(2021, 11, 4, 12, tzinfo=UTC), "GBP", "high", "Bank of England, rate decision"
         ),
-        Event(datetime(2021, 11, 5, 12, 30, tzinfo=UTC), "USD", "high", "US nonfarm payrolls"),
+        ScheduledEvent(
+            datetime(2021, 11, 5, 12, 30, tzinfo=UTC), "USD", "high", "US nonfarm payrolls"
+        ),
     )
 
 
@@ -87,7 +89,7 @@ def test_json_says_the_same(tmp_path: Path) -> None:
 @given(
     st.lists(
         st.builds(
-            Event,
+            ScheduledEvent,
             st.integers(0, 4_000_000_000).map(lambda second: datetime.fromtimestamp(second, UTC)),
             st.sampled_from(["USD", "EUR", "ALL", "XAU"]),
             st.sampled_from(IMPACTS),
@@ -98,7 +100,7 @@ def test_json_says_the_same(tmp_path: Path) -> None:
     )
 )
 def test_what_was_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, given_: list[Event]
+    tmp_path_factory: pytest.TempPathFactory, given_: list[ScheduledEvent]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "written.json"
     entries = [{**{n: getattr(e, n) for n in FIELDS}, "time": e.time.isoformat()} for e in given_]

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 from instance_database import Database
 from tests import stores
 from torra.store import streams as event_store
-from torra.store.envelopes import DESK_STREAM, Event
+from torra.store.envelopes import DESK_STREAM, StreamEvent
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
-START, WORD = Event("tick_start", "{}"), Event("agent_start", "{}")
-END, LOST = Event("decision", "{}", terminal=True), Event("error", '{"code":1}', terminal=True)
+START, WORD = StreamEvent("tick_start", "{}"), StreamEvent("agent_start", "{}")
+END, LOST = (
+    StreamEvent("decision", "{}", terminal=True),
+    StreamEvent("error", '{"code":1}', terminal=True),
+)
 DAY = timedelta(days=1)
 
 
@@ -96,7 +99,7 @@ def test_the_desks_stream_changes_hands_and_stays_short(database: Database, monk
     monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
     for owner, number in (("one", 2), ("two", 4), ("one", 1)):
         database.open_stream(DESK_STREAM, "desk", "", owner)
-        database.append_events(DESK_STREAM, owner, [Event("changed", "{}")] * number)
+        database.append_events(DESK_STREAM, owner, [StreamEvent("changed", "{}")] * number)
     assert [seq for seq, _ in told(database, DESK_STREAM)] == [5, 6, 7]
     row = database.stream(DESK_STREAM)
     assert row is not None and (row["first"], row["seq"], row["ended"]) == (5, 7, 0)

@@ -221,7 +221,7 @@ def test_a_listener_that_fails_does_not_fail_the_tick(desk: Desk, caplog, monkey
     def fail(kind: str, payload: Any) -> None:
         raise ValueError("no")
 
-    monkeypatch.setattr(desk.events, "hear", fail)
+    monkeypatch.setattr(desk.events, "on_event", fail)
     with caplog.at_level(logging.ERROR):
         (outcome,) = desk.wake("BTCUSD")[-1:]
     assert outcome.state == "done"
@@ -255,23 +255,23 @@ def test_the_fallback_is_heard_too(answers: bool) -> None:
 
 def test_what_comes_too_late_changes_nothing(opened, database: Database) -> None:
     events = opened()
-    events.hear("agent_start", ABOUT)
-    events.hear("tick_start", START)
-    events.hear("nonsense", ABOUT)
-    events.hear("tick", RECORD)
-    events.hear("agent_complete", ABOUT)
-    events.hear("tick", RECORD)
-    events.hear("tick_error", {"torra_key": KEY, "code": "failed", "message": ""})
+    events.on_event("agent_start", ABOUT)
+    events.on_event("tick_start", START)
+    events.on_event("nonsense", ABOUT)
+    events.on_event("tick", RECORD)
+    events.on_event("agent_complete", ABOUT)
+    events.on_event("tick", RECORD)
+    events.on_event("tick_error", {"torra_key": KEY, "code": "failed", "message": ""})
     settled(events)
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "decision"]]
 
 
 def test_an_attempt_that_never_ended_is_ended_by_the_next(opened, database: Database) -> None:
     events = opened()
-    events.hear("tick_start", START)
+    events.on_event("tick_start", START)
     settled(events)
-    events.hear("tick_start", START)
-    events.hear("tick", RECORD)
+    events.on_event("tick_start", START)
+    events.on_event("tick", RECORD)
     settled(events)
     found = told(database)
     assert sorted(map(kinds, found)) == [["tick_start", "decision"], ["tick_start", "error"]]
@@ -283,21 +283,21 @@ def test_a_full_queue_leaves_out_all_but_the_end(opened, database: Database) -> 
     """The writer is held up by another that writes; nobody who tells has to wait for it."""
     events = opened(capacity=8)
     with held(database):
-        events.hear("tick_start", START)
+        events.on_event("tick_start", START)
         for number in range(50):
-            events.hear("agent_complete", {**ABOUT, "summary": str(number)})
-        events.hear("tick", RECORD)
+            events.on_event("agent_complete", {**ABOUT, "summary": str(number)})
+        events.on_event("tick", RECORD)
         other = {**START, "torra_key": "another"}
-        events.hear("tick_start", other)
-        events.hear("tick", {**RECORD, "torra_key": "another"})
+        events.on_event("tick_start", other)
+        events.on_event("tick", {**RECORD, "torra_key": "another"})
         assert len(events._queue) <= 8 + 1
     settled(events)
     (stream,) = told(database)
     assert kinds(stream) == ["tick_start", *["agent_complete"] * 6, "decision"]
     assert stream[-1]["dropped"] == 44
     assert told(database, "another") == []
-    events.hear("tick_start", START)
-    events.hear("tick", RECORD)
+    events.on_event("tick_start", START)
+    events.on_event("tick", RECORD)
     settled(events)
     assert sorted("dropped" in stream[-1] for stream in told(database)) == [False, True]
 
@@ -339,8 +339,8 @@ def test_events_wait_while_the_database_cannot_be_written(
     monkeypatch.setattr(database, "append_events", full)
     events = opened()
     with caplog.at_level(logging.WARNING):
-        events.hear("tick_start", START)
-        events.hear("tick", RECORD)
+        events.on_event("tick_start", START)
+        events.on_event("tick", RECORD)
         settled(events)
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "decision"]]
     assert caplog.text.count("the disk is full") == 1
@@ -358,10 +358,10 @@ def test_what_cannot_be_written_ends_its_stream(
 
     monkeypatch.setattr(database, "append_events", picky)
     events = opened(gather=0.05)
-    events.hear("tick_start", START)
-    events.hear("agent_start", ABOUT)
+    events.on_event("tick_start", START)
+    events.on_event("agent_start", ABOUT)
     settled(events)
-    events.hear("tick", RECORD)
+    events.on_event("tick", RECORD)
     settled(events)
     (stream,) = told(database)
     assert stream[-1]["event"] == "error" and stream[-1]["code"] == "store"
@@ -370,14 +370,14 @@ def test_what_cannot_be_written_ends_its_stream(
 
 def test_nothing_that_is_told_raises(opened, database: Database, caplog) -> None:
     events = opened()
-    events.hear("tick_start", {})
-    events.hear("tick_start", START)
-    events.hear("debate_round", {"torra_key": KEY, "statements": 3})
+    events.on_event("tick_start", {})
+    events.on_event("tick_start", START)
+    events.on_event("debate_round", {"torra_key": KEY, "statements": 3})
     assert "was left out" in caplog.text
     deep: list[Any] = []
     deep.append(deep)
-    events.hear("agent_complete", {**ABOUT, "summary": "\ud800 \u202e \x00", "evidence": deep})
-    events.hear("tick", {**RECORD, "consensus": math.nan, "cost_usd": object()})
+    events.on_event("agent_complete", {**ABOUT, "summary": "\ud800 \u202e \x00", "evidence": deep})
+    events.on_event("tick", {**RECORD, "consensus": math.nan, "cost_usd": object()})
     settled(events)
     (stream,) = told(database)
     assert kinds(stream) == ["tick_start", "agent_complete", "decision"]
@@ -389,9 +389,9 @@ def test_nothing_that_is_told_raises(opened, database: Database, caplog) -> None
 
 def test_the_next_desk_ends_what_a_killed_one_left_open(opened, database: Database) -> None:
     killed, after = opened(owner="killed"), opened(owner="after")
-    killed.hear("tick_start", START)
+    killed.on_event("tick_start", START)
     settled(killed)
-    after.hear("tick_start", {**START, "torra_key": "mine"})
+    after.on_event("tick_start", {**START, "torra_key": "mine"})
     settled(after)
     after.take_over()
     while not any(row["ended"] for row in database.streams(KEY)):
@@ -400,8 +400,8 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened, database: Databa
     (stream,) = told(database)
     assert kinds(stream) == ["tick_start", "error"] and stream[-1]["code"] == "producer_lost"
     assert stream[-1]["recoverable"] is True
-    killed.hear("agent_start", ABOUT)
-    killed.hear("tick", RECORD)
+    killed.on_event("agent_start", ABOUT)
+    killed.on_event("tick", RECORD)
     settled(killed)
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "error"]]
     assert [kinds(stream) for stream in told(database, "mine")] == [["tick_start"]]
@@ -411,12 +411,12 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened, database: Databa
 
 def test_closing_writes_what_waits_and_ends_what_runs(opened, database: Database) -> None:
     events = opened(gather=5.0)
-    events.hear("tick_start", START)
-    events.hear("tick_start", {**START, "torra_key": "done"})
-    events.hear("tick", {**RECORD, "torra_key": "done"})
+    events.on_event("tick_start", START)
+    events.on_event("tick_start", {**START, "torra_key": "done"})
+    events.on_event("tick", {**RECORD, "torra_key": "done"})
     events.close()
     assert events.closed
-    events.hear("tick_start", {**START, "torra_key": "late"})
+    events.on_event("tick_start", {**START, "torra_key": "late"})
     events.changed("state")
     events.take_over()
     events.close()
@@ -427,9 +427,9 @@ def test_closing_writes_what_waits_and_ends_what_runs(opened, database: Database
 
 def test_a_desk_that_is_killed_writes_nothing_more(opened, database: Database) -> None:
     events = opened(gather=0.05)
-    events.hear("tick_start", START)
+    events.on_event("tick_start", START)
     settled(events)
-    events.hear("agent_start", ABOUT)
+    events.on_event("agent_start", ABOUT)
     events.close(within=0.0)
     assert [kinds(stream) for stream in told(database)] == [["tick_start"]]
     assert events._writer is not None and not events._writer.is_alive()
@@ -498,9 +498,9 @@ def test_the_desk_of_a_home_has_its_stream(tmp_path: Path) -> None:
     desks.take_lease(one_off)
     assert (
         one_off._edges(
-            one_off.stations["BTCUSD"],
+            one_off.setups["BTCUSD"],
             None,  # type: ignore[arg-type]
-        ).notify
+        ).on_event
         is None
     )
     one_off.close()

@@ -18,9 +18,9 @@ from torra.clock import Simulated, duration, parse
 from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
-from torra.evidence.scheduled_events import Event, EventView, around
+from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
 from torra.replay.rerun.journal_replay import replay
-from torra.replay.rerun.replay_store import Past
+from torra.replay.rerun.replay_store import JournalDatabase
 
 QUIET = {
     "market.spread_atr": 0.05,
@@ -170,14 +170,14 @@ def ticks(folder: Path, steps: int, *events: datetime) -> list[dict[str, Any]]:
 def desk_among(folder: Path, events: Iterable[datetime]) -> Desk:
     """Return a desk that has the lease, with high-impact events at these moments."""
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile())
-    calendar = tuple(Event(moment, "USD", "high", "a decision") for moment in events)
-    (name, station), *_ = desk.stations.items()
+    calendar = tuple(ScheduledEvent(moment, "USD", "high", "a decision") for moment in events)
+    (name, setup), *_ = desk.setups.items()
 
     def told(as_of: datetime, now: datetime) -> EventView:
         return around(calendar, ("EUR", "USD"), as_of, now)
 
-    looking = replace(station, events=told)
-    desk.stations = {name: looking}
+    looking = replace(setup, events=told)
+    desk.roster.setups = {name: looking}
     settings = profile()
     desk.database.apply_profile("EURUSD", settings.model_dump_json(), settings.digest())
     desks.take_lease(desk)
@@ -275,7 +275,7 @@ def test_a_late_tick_opens_nothing_inside_a_window(
     told = {row["id"]: row["value"] for row in record["features"]}
     if event > timedelta():
         assert told["events.to_next_min"] == event / MINUTE, "agents are told as of the close"
-    into = Past.at(tmp_path / "again.db")
+    into = JournalDatabase.at(tmp_path / "again.db")
     again = list(replay(desk.database, into, desks.EUR))
     assert {(one.state, *one.differences) for one in again} == {("same",)}
     into.close()

@@ -10,7 +10,7 @@ from arm_trades import shows_no_gaps, trade
 from observed import quiet_ticks
 
 from torra.evaluation.gate_value import (
-    Signal,
+    GatedSignal,
     VetoedOpening,
     gate_exhibit,
     gate_value,
@@ -34,7 +34,7 @@ def market(seed, count=800):
 
 def seen(r, margin, volatility, vetoed):
     rows = zip(r, margin, volatility, vetoed, strict=True)
-    return tuple(Signal(float(a), float(b), float(c), bool(d)) for a, b, c, d in rows)
+    return tuple(GatedSignal(float(a), float(b), float(c), bool(d)) for a, b, c, d in rows)
 
 
 def by_lot(seed, rate=0.1):
@@ -135,9 +135,9 @@ def test_signals_are_joined_with_their_ticks():
     vetoed = (VetoedOpening(third.key, "BUY"), VetoedOpening(first.key, "BUY", 2.0))
     found = signals_of(arm, (*vetoed, VetoedOpening(unseen.key, "SELL", 1.0)))
     assert found == (
-        Signal(2.0, 0.6, 0.02, vetoed=True),
-        Signal(-1.0, 0.7, 0.02, vetoed=False, attenuated=True),
-        Signal(None, 0.8, 0.02, vetoed=True),
+        GatedSignal(2.0, 0.6, 0.02, vetoed=True),
+        GatedSignal(-1.0, 0.7, 0.02, vetoed=False, attenuated=True),
+        GatedSignal(None, 0.8, 0.02, vetoed=True),
     )
     value = gate_value("full", found, rng())
     assert (value.vetoed, value.known, value.attenuated) == (2, 1, 1)
@@ -147,10 +147,10 @@ def test_signals_are_joined_with_their_ticks():
     "signals",
     [
         (),
-        (Signal(None, 0.5, 0.1, vetoed=True),),
-        (Signal(1.0, 0.5, 0.1, vetoed=True),),
-        (Signal(1.0, 0.5, 0.1, vetoed=False),) * 5,
-        tuple(Signal(-1.0, 0.5, 0.1, vetoed=n % 2 == 0) for n in range(100)),
+        (GatedSignal(None, 0.5, 0.1, vetoed=True),),
+        (GatedSignal(1.0, 0.5, 0.1, vetoed=True),),
+        (GatedSignal(1.0, 0.5, 0.1, vetoed=False),) * 5,
+        tuple(GatedSignal(-1.0, 0.5, 0.1, vetoed=n % 2 == 0) for n in range(100)),
     ],
     ids=["none", "unknown", "one", "never", "alike"],
 )

@@ -18,7 +18,7 @@ from instance_database import Database
 from tests import desks
 from tests.scripted_bridge import ScriptedBridge
 from tests.test_kills import TRADING
-from torra.bridges.protocol import Books
+from torra.bridges.protocol import BrokerBooks
 from torra.clock import Simulated
 from torra.config import Instance, Profile
 from torra.evidence import feature_bundle
@@ -63,13 +63,13 @@ class Trading:
         )
         self.courier.open()
         self.desk = desks.open_desk(
-            folder, (BTC,), way=self.courier, kill_switch=switch,
+            folder, (BTC,), route=self.courier, kill_switch=switch,
             make_clock=lambda stood: Simulated(stood or TRADING),
         )  # fmt: skip
         found.append(self.desk)
         desks.take_lease(self.desk)
         now = self.desk.clock.real_now()
-        self.bridge.told_books = Books((), (), now, now)
+        self.bridge.told_books = BrokerBooks((), (), now, now)
         self.courier.turn()
 
     def step(self) -> None:

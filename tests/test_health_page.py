@@ -230,9 +230,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages):
         asked=None, items=0, dropped=0, failures=3, due=30.0,
     )  # fmt: skip
     collector = SimpleNamespace(status=lambda: (state,))
-    desk = SimpleNamespace(
-        outlook=SimpleNamespace(collector=collector), stations=pages.desk.stations
-    )
+    desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
     behind = SimpleNamespace(desk=desk)
     found = {one.name: one for one in signs.news(behind, {"instances": []})}
     assert found["news finnhub crypto"].level == "warn"

@@ -22,7 +22,7 @@ from torra.evaluation.information import (
     ALL,
     DESK,
     LEAST,
-    Market,
+    MeasuredMarket,
     by_group,
     coefficients,
     groups_exhibit,
@@ -92,7 +92,7 @@ def test_too_few_ticks_have_no_coefficient() -> None:
 def test_the_level_holds(horizon: int) -> None:
     """Noise that resembles its neighbours, outcomes that overlap: 5 % false claims, not more."""
     ticks, known = market(600)
-    against = Market(ticks, known)
+    against = MeasuredMarket(ticks, known)
     false = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)

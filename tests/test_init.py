@@ -20,7 +20,7 @@ from torra.bridges.torra.messages import Heartbeat, Symbols, encode
 from torra.commands import init as first_steps
 from torra.commands.broker_symbols import kind_of, nearest, read_terms
 from torra.commands.command_line import PlainGroup
-from torra.commands.desk_plan import Answers, Plan, Terminal, plan
+from torra.commands.desk_plan import DeskPlan, InitAnswers, TerminalFacts, plan
 from torra.commands.init import write
 from torra.config import SYMBOLS, Profile, SymbolSpec, load_desk, load_profile
 from torra.errors import ConfigError
@@ -47,8 +47,8 @@ EURO = terms_of(
 POUND = replace(EURO, broker_symbol="GBPJPY.m", tick_value=0.67, currency="JPY", stops_level=3)
 APPLE = terms_of("#AAPL", contract_size=1.0, stops_level=0, quote=Quote(210.0, 210.05, AT))
 TERMS = {row.broker_symbol: row for row in (GOLD, EURO, POUND, APPLE)}
-LIST = Terminal(terms=TERMS, account=12345678, trade_mode="demo", offset=10800, at=AT)
-TWO = Answers(
+LIST = TerminalFacts(terms=TERMS, account=12345678, trade_mode="demo", offset=10800, at=AT)
+TWO = InitAnswers(
     symbols=(("XAUUSD", "XAUUSD.m"), ("EURUSD", "EURUSD")),
     folder="/mt5/Torra/main",
     account=12345678,
@@ -133,7 +133,7 @@ def test_a_profile_says_only_what_differs(tmp_path: Path) -> None:
     assert found["risk"] == {"capital": 2500.0, "risk_per_trade_pct": 0.25}
     assert found["agents"] == {"provider": "anthropic"}
     assert found["execution"] == "approve"
-    assert plan(tmp_path, TWO, Terminal()).profile == {}
+    assert plan(tmp_path, TWO, TerminalFacts()).profile == {}
 
 
 def test_a_symbol_that_is_not_shipped_comes_from_the_list(tmp_path: Path) -> None:
@@ -215,13 +215,13 @@ def test_an_answer_that_does_not_fit(tmp_path: Path, changes: dict[str, Any], sa
 
 
 def test_without_a_list_only_shipped_symbols_are_known(tmp_path: Path) -> None:
-    found = plan(tmp_path, TWO, Terminal())
+    found = plan(tmp_path, TWO, TerminalFacts())
     assert sum("shipped trading conditions" in note for note in found.notes) == 2
     answers = replace(TWO, symbols=(("GBPJPY", "GBPJPY.m"),))
     with pytest.raises(ConfigError, match=r"nothing is known of GBPJPY: run the Expert Advisor "):
-        plan(tmp_path, answers, Terminal())
+        plan(tmp_path, answers, TerminalFacts())
     with pytest.raises(ConfigError, match=r"--terms FILE \(no list\)"):
-        plan(tmp_path, answers, Terminal(trouble="no list"))
+        plan(tmp_path, answers, TerminalFacts(trouble="no list"))
 
 
 def test_a_spread_is_quoted_or_shipped_or_missing(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_what_the_broker_does_not_let_open(tmp_path: Path) -> None:
 
 
 def test_the_servers_clock_is_found_or_assumed(tmp_path: Path) -> None:
-    def clock(terminal: Terminal, given: str = "") -> tuple[str, str]:
+    def clock(terminal: TerminalFacts, given: str = "") -> tuple[str, str]:
         found = plan(tmp_path, replace(TWO, server_clock=given), terminal)
         notes = [note for note in found.notes if "server_clock" in note]
         return found.desk["channels"]["main"]["server_clock"], " ".join(notes)
@@ -261,14 +261,14 @@ def test_the_servers_clock_is_found_or_assumed(tmp_path: Path) -> None:
     assert clock(replace(LIST, offset=7200))[0] == "Europe/Athens"
     assert clock(replace(LIST, offset=-18000))[0] == "-05:00"
     assert clock(LIST, "+03:00") == ("+03:00", "")
-    name, note = clock(Terminal())
+    name, note = clock(TerminalFacts())
     assert name == "new_york+7" and "as of most brokers" in note
     with pytest.raises(ConfigError, match="no clock is"):
         clock(replace(LIST, offset=100_000))
 
 
 def test_real_money_and_a_small_balance_are_said(tmp_path: Path) -> None:
-    def notes(terminal: Terminal, **changes: Any) -> str:
+    def notes(terminal: TerminalFacts, **changes: Any) -> str:
         return " ".join(plan(tmp_path, replace(TWO, **changes), terminal).notes)
 
     real = replace(LIST, trade_mode="real", balance=500.0)
@@ -698,6 +698,6 @@ def test_the_folder_is_offered_where_it_is_known(
 
 
 def test_a_plan_is_told_in_a_table_and_a_document(tmp_path: Path) -> None:
-    found: Plan = plan(tmp_path, TWO, LIST)
+    found: DeskPlan = plan(tmp_path, TWO, LIST)
     assert json.loads(json.dumps(found.document()))["next"] == list(found.steps)
     assert all(step in found.table() for step in found.steps)

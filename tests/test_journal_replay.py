@@ -28,8 +28,8 @@ from tests import desks, journals, scripted
 from torra.chart import renderer as chart_renderer
 from torra.config import ROOT, Profile, validate
 from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_then, replay
-from torra.replay.rerun.replay_store import Past
-from torra.store.journal import Debate
+from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.spending import Rung
 
@@ -106,8 +106,8 @@ def test_the_source_is_a_desk_that_lived_through_much(lived: Path) -> None:
     assert len(rows(database, "SELECT DISTINCT json_extract(record, '$.profile') FROM journal")) > 2
     halted = "json_extract(record, '$.desk.trading_state') = 'HALTED'"
     overtaken = "json_extract(record, '$.execution') = 'off'"
-    thought = "json_extract(record, '$.now') < json_extract(record, '$.desk.decided')"
-    for what in (halted, overtaken, thought):
+    debated = "json_extract(record, '$.now') < json_extract(record, '$.desk.decided')"
+    for what in (halted, overtaken, debated):
         assert rows(database, f"SELECT 1 FROM journal WHERE {what}"), what
     database.close()
 
@@ -346,7 +346,7 @@ def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
 
 def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: Path) -> None:
     record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
-    past = Past.at(tmp_path / "torra.db")
+    past = JournalDatabase.at(tmp_path / "torra.db")
     clock = desks.Simulated(FUTURE)
     past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
     told = {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}
@@ -359,7 +359,7 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
 
 def test_a_tick_runs_on_the_rung_on_which_it_ran() -> None:
     def then(*flags: str) -> Rung:
-        told = Debate(calls={}, asked=frozenset(), words={}, flags=flags)
+        told = StoredDebate(calls={}, asked=frozenset(), words={}, flags=flags)
         return ThenPayer(told).rung(settings, AGENTS)
 
     settings = AgentSettings(mode="full", debate_rounds=2)
@@ -460,7 +460,7 @@ def once_and_again(
 
 def test_a_stage_was_refused_when_all_say_so_and_nobody_was_asked() -> None:
     def refused(asked: tuple[str, int, int] | None, **words: str) -> str:
-        told = Debate(
+        told = StoredDebate(
             calls={},
             asked=frozenset([asked] if asked else []),
             words={(role, 2): word for role, word in words.items()},

@@ -108,19 +108,19 @@ def ticks(folder: Path, provider: Any, count: int) -> Iterator[Ticked]:
 
 
 def _tick(desk: Any, name: str, timeframe: str, profile: Profile) -> Ticked:
-    station = desk.stations[name]
+    setup = desk.setups[name]
     edges = torra_trader.Edges(
         desk.database,
-        LiveWindow(station.instance, station.feed, desk.database),
-        station.provider.submit,
-        station.provider.name,
+        LiveWindow(setup.instance, setup.feed, desk.database),
+        setup.provider.submit,
+        setup.provider.name,
         desk.clock,
         desk.epoch,
     )
     bar_time = desk.clock.now() - duration(timeframe)
     began = time.monotonic()
     outcome = torra_trader.run_tick(
-        station.instance, timeframe, bar_time, began, profile=profile, edges=edges
+        setup.instance, timeframe, bar_time, began, profile=profile, edges=edges
     )
     seconds = time.monotonic() - began
     assert outcome.state == "done", outcome

@@ -36,15 +36,15 @@ from torra.clock import iso
 from torra.config import NewsSettings
 from torra.evidence import feature_bundle
 from torra.evidence.feature_bundle import Bundle
-from torra.evidence.news_digest import NewsItem, NewsStatus, Subject
-from torra.evidence.scheduled_events import Event, around
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject
+from torra.evidence.scheduled_events import ScheduledEvent, around
 from torra.market import structure as market_structure
 from torra.providers.rules.provider import RulesProvider
 from torra.store.news import NewsStore
 from torra.tick.bar_window import HistoryWindow
 
 QUARTER = timedelta(minutes=15)
-SUBJECT = Subject("ACME", asset="stock", ticker="ACME", currencies=("USD",), terms=("acme",))
+SUBJECT = NewsSubject("ACME", asset="stock", ticker="ACME", currencies=("USD",), terms=("acme",))
 SETTINGS = NewsSettings(max_age_hours=24.0, half_life_hours=6.0, max_items=5)
 FULL = settings(mode="full", include_news=True)
 MEMORY: Mapping[str, Any] = {
@@ -74,7 +74,7 @@ class Silent:
 
     spacing = 1.0
 
-    def topics(self, subject: Subject) -> tuple[str, ...]:
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         return (f"company.{subject.ticker}",)
 
     def every(self, topic: str) -> float:
@@ -187,7 +187,9 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
     )
     news = collector.latest(SUBJECT, as_of, SETTINGS)
     assert news.status in (NewsStatus.AVAILABLE, NewsStatus.NOT_YET), news
-    calendar = [Event(world.closes(0) + n * 90 * QUARTER, "USD", "high", "x") for n in range(8)]
+    calendar = [
+        ScheduledEvent(world.closes(0) + n * 90 * QUARTER, "USD", "high", "x") for n in range(8)
+    ]
     bundle = feature_bundle.build(
         symbol=SUBJECT.symbol,
         timeframe="M15",
@@ -356,7 +358,7 @@ stored_figures = NewsStore.fundamentals
 honest_view = news_collector.view
 
 
-def by_published(items: Any, subject: Subject, *, as_of: datetime, **more: Any) -> Any:
+def by_published(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
     """A view that goes by what items say of themselves."""
     claimed = [replace(item, first_seen=min(item.first_seen, item.published)) for item in items]
     return honest_view(claimed, subject, as_of=as_of, **more)
@@ -374,7 +376,7 @@ def test_a_view_by_published_time_is_found(world: World, monkeypatch: pytest.Mon
 def test_a_view_that_keeps_later_headlines_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def keeps(items: Any, subject: Subject, *, as_of: datetime, **more: Any) -> Any:
+    def keeps(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
         later = as_of + timedelta(days=2)
         return honest_view(items, subject, as_of=later, **{**more, "max_age_hours": 96.0})
 

@@ -20,7 +20,7 @@ from torra.errors import ConfigError
 from torra.market import structure as market_structure
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
-from torra.replay.rerun.lookahead import Findings, Subject, exhibit, probe
+from torra.replay.rerun.lookahead import Findings, LookaheadSubject, exhibit, probe
 from torra.replay.shards import history
 from torra.replay.shards.history import History
 from torra.tick.bar_window import HistoryWindow
@@ -30,13 +30,13 @@ FEW = BARS.iloc[:300]
 SHIPPED = str(SAMPLE_DATA / "EURUSD_H1.csv")
 
 
-def subject(bars: pd.DataFrame = BARS, *, hours: bool = False, **more: Any) -> Subject:
+def subject(bars: pd.DataFrame = BARS, *, hours: bool = False, **more: Any) -> LookaheadSubject:
     frames = {"M15": bars}
     if hours:
         frames["H1"] = history.aggregate(bars, "M15", "H1")
     derived = ("H1",) if hours else ()
-    made = Subject.of(History("BTCUSD", frames, {}, derived), Profile())
-    return Subject(made.instance, made.profile, made.frames, made.derived, **more)
+    made = LookaheadSubject.of(History("BTCUSD", frames, {}, derived), Profile())
+    return LookaheadSubject(made.instance, made.profile, made.frames, made.derived, **more)
 
 
 def parts(found: Findings) -> set[tuple[str, str]]:
@@ -64,7 +64,7 @@ def test_the_samples_know_no_future(name: str, scaled: Callable[..., int]) -> No
         pytest.skip("nightly: make nightly")
     symbol, timeframe = name.split("_")
     bars = History(symbol, {timeframe: sample(name)}, {})
-    found = probe(Subject.of(bars, Profile()), points=100)
+    found = probe(LookaheadSubject.of(bars, Profile()), points=100)
     assert found.clean, exhibit(found).rows
 
 
@@ -151,7 +151,7 @@ def test_hours_that_know_the_next_hour_are_caught() -> None:
 
     bars = subject(hours=True)
     frames = {**bars.frames, "H1": early(bars.frames["M15"], "M15", "H1")}
-    made = Subject(bars.instance, bars.profile, frames, bars.derived, aggregate=early)
+    made = LookaheadSubject(bars.instance, bars.profile, frames, bars.derived, aggregate=early)
     found = probe(made, points=1, modes=(), kinds=("scaled",))
     assert ("bars", "H1.close") in parts(found)
 

@@ -155,9 +155,9 @@ def test_without_a_record_a_tick_comes_to_the_same() -> None:
         assert told.seen is not None and bare.seen is not None and told.record is not None
         assert (bare.seen.saved, bare.seen.action) == (told.seen.saved, told.seen.action)
         assert bare.seen.signals == told.seen.signals
-        assert bare.seen.sight.memory == told.record["memory"]
-        assert bare.seen.sight.bundle.features == told.seen.sight.bundle.features
-        scored = {name: part["score"] for name, part in bare.seen.thought.gated.items()}
+        assert bare.seen.inputs.memory == told.record["memory"]
+        assert bare.seen.inputs.bundle.features == told.seen.inputs.bundle.features
+        scored = {name: part["score"] for name, part in bare.seen.debated.gated.items()}
         assert scored == {name: part["score"] for name, part in told.record["scores"].items()}
     assert one.store.as_json() == other.store.as_json()
 
@@ -167,7 +167,7 @@ def test_a_listener_has_the_record_though_nobody_keeps_it() -> None:
     store = MemoryStore()
     live(
         store, profile_of({}), keys(8)[:2], recording=False,
-        notify=lambda kind, told: heard.append((kind, told)),
+        on_event=lambda kind, told: heard.append((kind, told)),
     )  # fmt: skip
     assert [kind for kind, _ in heard] == ["tick_start", "tick"] * 2
     assert heard[1][1]["bars"]["count"] == 750
@@ -300,7 +300,7 @@ HISTORY = st.lists(
 
 @given(history=HISTORY, limit=st.integers(1, 20))
 def test_moves_counted_as_they_come_are_those_of_the_newest_ticks(history, limit) -> None:
-    moves = sentiment_rules.Moves("M15", Markov(), limit)
+    moves = sentiment_rules.MarkovMoves("M15", Markov(), limit)
     close, seen = datetime(2024, 1, 1, tzinfo=UTC), []
     for steps, value in history:
         close += steps * duration("M15")
@@ -386,4 +386,4 @@ def test_the_seen_of_a_tick_is_frozen_and_whole() -> None:
     assert seen is not None and outcome.state == "done"
     assert {item.name for item in fields(Outcome)} >= {"seen", "record", "state"}
     assert seen.desk["trading_state"] == "ACTIVE" and seen.elapsed_ms >= 0.0
-    assert seen.thought.counted is seen.thought.deliberation
+    assert seen.debated.counted is seen.debated.deliberation

@@ -26,7 +26,7 @@ from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL, Mt5Direct
 from torra.bridges.mt5.request import filling_of, lots_of, price_of, request_of
 from torra.bridges.mt5.retcodes import AMBIGUOUS, TRANSIENT, WORDS, meaning
 from torra.bridges.mt5.terminal import Terminal, load_package
-from torra.bridges.order_journal import Entry, OrderJournal
+from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.protocol import Order, Recall, Report
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
@@ -588,7 +588,7 @@ def test_halt_stops_it_at_every_point(
     path.unlink()
     put = OrderJournal.put
 
-    def halted(journal: OrderJournal, entry: Entry) -> None:
+    def halted(journal: OrderJournal, entry: OrderEntry) -> None:
         put(journal, entry)
         world.halt(where)
 

@@ -135,7 +135,7 @@ def test_a_file_is_read_once_until_it_changes(
 ) -> None:
     reads = []
 
-    def counted(raw: bytes, key: str) -> mt5_files.Sheet:
+    def counted(raw: bytes, key: str) -> mt5_files.BarSheet:
         reads.append(len(raw))
         return read_sheet(raw, key)
 

@@ -27,18 +27,18 @@ from tests.stores import Hand, open_database
 from tests.tries import Tries
 from torra.config import NewsSettings
 from torra.errors import ConfigError, StoreUnavailable
-from torra.evidence.news_digest import Answer, NewsItem, NewsStatus, Subject
+from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
 from torra.news.lexicon import score
 from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
 from torra.providers.vendors.addresses import address
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
-GOLD = Subject("XAUUSD", "gold")
-APPLE = Subject("AAPL", "stock", ticker="AAPL")
+GOLD = NewsSubject("XAUUSD", "gold")
+APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 BOTH = NewsSettings()
 ONE = NewsSettings(sources=("finnhub",))
 S = NewsStatus
-OK = Answer(S.EMPTY)
+OK = NewsAnswer(S.EMPTY)
 
 
 def news(name: str, hours: float = 1.0, **changes: Any) -> NewsItem:
@@ -58,13 +58,13 @@ class Vendor:
         self.asked: list[str] = []
         self._topics = topics
 
-    def topics(self, subject: Subject) -> tuple[str, ...]:
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         return self._topics
 
     def every(self, topic: str) -> float:
         return 120.0
 
-    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         self.asked.append(topic)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -107,7 +107,7 @@ class Shelf:
 class Desk:
     """A collector with clocks that are set by hand."""
 
-    def __init__(self, store: Any = None, *, subject: Subject = GOLD, **sources: Any) -> None:
+    def __init__(self, store: Any = None, *, subject: NewsSubject = GOLD, **sources: Any) -> None:
         self.store = store or Shelf()
         self.now = Hand(NOON)
         self.seconds = 1000.0
@@ -152,7 +152,7 @@ def test_each_topic_is_asked_at_its_pace_and_the_source_not_too_fast() -> None:
 def test_a_topic_that_two_subjects_share_is_asked_once() -> None:
     vendor = Vendor(OK)
     desk = Desk(finnhub=vendor)
-    desk.collector.watch(Subject("EURUSD", "fx"))
+    desk.collector.watch(NewsSubject("EURUSD", "fx"))
     desk.later(0).later(5)
     assert vendor.asked == ["news"] and len(desk.collector.status()) == 1
 
@@ -168,7 +168,7 @@ def test_alpha_vantage_is_asked_less_than_its_day_allows(scaled) -> None:
 
 @pytest.mark.parametrize("status", sorted(WAITS_S))
 def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> None:
-    vendor = Vendor(Answer(status))
+    vendor = Vendor(NewsAnswer(status))
     desk = Desk(finnhub=vendor)
     first, longest = WAITS_S[status]
     wait = first
@@ -183,7 +183,7 @@ def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> N
     desk.later(wait)
     desk.later(120)
     assert desk.collector.status()[0].failures == 0
-    vendor.answers = [Answer(status)]
+    vendor.answers = [NewsAnswer(status)]
     count = len(vendor.asked)
     desk.later(120)
     desk.later(first)
@@ -191,12 +191,12 @@ def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> N
 
 
 def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic() -> None:
-    limited = Vendor(Answer(S.RATE_LIMITED), topics=("a", "b"))
+    limited = Vendor(NewsAnswer(S.RATE_LIMITED), topics=("a", "b"))
     desk = Desk(finnhub=limited)
     desk.later(0).later(30)
     assert limited.asked == ["a"]
     assert {state.status for state in desk.collector.status()} == {S.RATE_LIMITED}
-    refused = Vendor(Answer(S.REFUSED), OK, topics=("a", "b"))
+    refused = Vendor(NewsAnswer(S.REFUSED), OK, topics=("a", "b"))
     desk = Desk(finnhub=refused)
     desk.later(0).later(30)
     assert refused.asked == ["a", "b"]
@@ -208,7 +208,7 @@ def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic() -> None:
 
 def test_a_first_sight_is_rounded_up_and_stays(tmp_path: Path) -> None:
     store = open_database(tmp_path)
-    desk = Desk(store, finnhub=Vendor(Answer(S.AVAILABLE, (news("1"),))))
+    desk = Desk(store, finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
     desk.now.pass_by(0.25)
     desk.later(0).later(500)
     (kept,) = store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))
@@ -224,15 +224,15 @@ def test_what_says_it_comes_from_the_future_is_refused_and_what_is_old_left() ->
         news("future", -6 / 60),
         news("old", 31 * 24),
     )
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, rows, dropped=2))).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows, dropped=2))).later(0)
     assert list(desk.store.items) == ["fits"]
     state = desk.collector.status()[0]
     assert (state.items, state.dropped, state.status) == (1, 3, S.AVAILABLE)
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, rows[1:]))).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[1:]))).later(0)
     state = desk.collector.status()[0]
     assert state.status is S.EMPTY and state.detail == ALL_LATER
     assert desk.seen().status is S.EMPTY
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, rows[2:]))).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[2:]))).later(0)
     assert desk.collector.status()[0].detail == "all items are older than 30 days"
 
 
@@ -240,7 +240,7 @@ def test_what_says_it_comes_from_the_future_is_refused_and_what_is_old_left() ->
 def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kept: float) -> None:
     """A tick stores what it saw, in its own transaction."""
     store = open_database(tmp_path)
-    source = Vendor(Answer(S.AVAILABLE, (news("1"),)))
+    source = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
     desk = Desk(store, scorer=lambda _: said, finnhub=source).later(0)
     assert desk.collector.status()[0].status is S.AVAILABLE
     assert desk.seen().items[0].item.score == kept
@@ -248,13 +248,13 @@ def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kep
 
 def test_the_summary_names_the_event_when_the_headline_does_not() -> None:
     row = news("1", summary="The Fed cuts interest rates")
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, (row,)))).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (row,)))).later(0)
     assert desk.store.items["1"].event == "macro"
 
 
 def test_two_desks_store_one_row(tmp_path: Path) -> None:
     store = open_database(tmp_path)
-    answer = Answer(S.AVAILABLE, (news("1"),))
+    answer = NewsAnswer(S.AVAILABLE, (news("1"),))
     first = Desk(store, finnhub=Vendor(answer)).later(0)
     Desk(store, finnhub=Vendor(answer)).later(60)
     assert len(store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))) == 1
@@ -262,7 +262,7 @@ def test_two_desks_store_one_row(tmp_path: Path) -> None:
 
 
 def test_a_store_that_fails_is_told_and_tried_again() -> None:
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, (news("1"),))))
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
     desk.store.broken = StoreUnavailable("locked")
     desk.later(0)
     assert desk.collector.status()[0].status is S.BROKEN
@@ -277,7 +277,7 @@ def test_a_store_that_fails_is_told_and_tried_again() -> None:
 
 @pytest.mark.parametrize("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
 def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
-    desk = Desk(finnhub=Vendor(Answer(status)))
+    desk = Desk(finnhub=Vendor(NewsAnswer(status)))
     assert desk.seen().status is S.NOT_YET
     desk.later(0)
     found = desk.seen()
@@ -285,14 +285,14 @@ def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
 
 
 def test_items_that_count_outlive_a_dead_source() -> None:
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, (news("1"),)), Answer(S.UNREACHABLE)))
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)), NewsAnswer(S.UNREACHABLE)))
     desk.later(0).later(120)
     assert desk.seen().status is S.AVAILABLE
     assert desk.seen(after=86_400).status is S.UNREACHABLE
 
 
 def test_one_source_that_works_is_enough() -> None:
-    desk = Desk(finnhub=Vendor(Answer(S.REFUSED)), alpha_vantage=Vendor(OK)).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.REFUSED)), alpha_vantage=Vendor(OK)).later(0)
     assert desk.seen(BOTH).status is S.EMPTY
     assert desk.seen(ONE).status is S.REFUSED
 
@@ -306,7 +306,7 @@ def test_nobody_to_ask() -> None:
 
 
 def test_news_of_a_source_that_the_settings_do_not_name_do_not_count() -> None:
-    desk = Desk(finnhub=Vendor(Answer(S.AVAILABLE, (news("1"),)))).later(0)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))).later(0)
     assert desk.seen(NewsSettings(sources=("alpha_vantage",))).unique == 0
 
 
@@ -318,7 +318,7 @@ def test_reading_never_raises(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_fundamentals_are_for_stocks() -> None:
-    answer = Answer(S.AVAILABLE, figures={"pe": 20.0})
+    answer = NewsAnswer(S.AVAILABLE, figures={"pe": 20.0})
     vendor = Vendor(OK, answer, topics=("company.AAPL", "figures.AAPL"))
     desk = Desk(subject=APPLE, finnhub=vendor)
     assert desk.seen().fundamentals_status is S.NOT_YET
@@ -332,7 +332,7 @@ def test_fundamentals_are_for_stocks() -> None:
 
 def test_later_sights_never_change_an_earlier_view(tmp_path: Path) -> None:
     store = open_database(tmp_path)
-    answers = [Answer(S.AVAILABLE, (news(str(n), 1 - n / 10),)) for n in range(8)]
+    answers = [NewsAnswer(S.AVAILABLE, (news(str(n), 1 - n / 10),)) for n in range(8)]
     desk = Desk(store, finnhub=Vendor(*answers))
     views = []
     for _ in range(8):
@@ -349,9 +349,9 @@ def test_later_sights_never_change_an_earlier_view(tmp_path: Path) -> None:
 def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
     gate = threading.Event()
 
-    def hang() -> Answer:
+    def hang() -> NewsAnswer:
         gate.wait(30)
-        return Answer(S.AVAILABLE, (news("late"),))
+        return NewsAnswer(S.AVAILABLE, (news("late"),))
 
     vendor = Vendor(hang)
     desk = Desk(finnhub=vendor, fetch_seconds=0.02)
@@ -403,13 +403,13 @@ def test_turns_are_no_lateness() -> None:
 
 
 def test_each_change_of_a_source_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    limited = Answer(S.RATE_LIMITED, detail="HTTP status 429")
+    limited = NewsAnswer(S.RATE_LIMITED, detail="HTTP status 429")
     vendor = Vendor(OK, OK, limited, limited, limited, OK, topics=("a", "b"))
     desk = Desk(finnhub=vendor)
     caplog.set_level(logging.DEBUG, "news_collector")
     for _ in range(12):
         desk.later(1000)
-    vendor.answers = [Answer(S.REFUSED), OK]
+    vendor.answers = [NewsAnswer(S.REFUSED), OK]
     for _ in range(12):
         desk.later(1000)
     lines = [(record.levelname, record.getMessage()) for record in caplog.records]
@@ -439,7 +439,7 @@ def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
 
 def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries) -> None:
     store = open_database(tmp_path)
-    vendor = Vendor(Answer(S.AVAILABLE, (news("1"),)))
+    vendor = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
     for attempt in tries():
         collector = Collector(
             Sources(finnhub=vendor), store, now=Hand(NOON), monotonic=time.monotonic, score=score
@@ -511,7 +511,7 @@ def test_a_machine_without_threads_is_a_source_that_is_not_there(
 
 
 def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
-    vendor = Hasty(Answer(S.AVAILABLE, (news("1"),)), spacing=0.0)
+    vendor = Hasty(NewsAnswer(S.AVAILABLE, (news("1"),)), spacing=0.0)
     collector = running(vendor)
     until(lambda: collector.latest(GOLD, NOON, ONE).unique)
     threads = list(collector._threads)
@@ -534,7 +534,7 @@ def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
 
 def test_a_rest_gives_up_what_is_under_way() -> None:
     gate = threading.Event()
-    vendor = Vendor(lambda: gate.wait(30) and Answer(S.AVAILABLE, (news("late"),)))
+    vendor = Vendor(lambda: gate.wait(30) and NewsAnswer(S.AVAILABLE, (news("late"),)))
     collector = running(vendor)
     until(lambda: vendor.asked)
     threads = list(collector._threads)
@@ -617,14 +617,22 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
     ("subject", "finnhub", "alpha_vantage"),
     [
         (GOLD, ("forex", "general"), ("theme.economy_monetary",)),
-        (Subject("EURUSD", "fx", currencies=("EUR", "USD")), ("forex", "general"), ("FOREX:EUR",)),
-        (Subject("USDJPY", "fx", currencies=("USD", "JPY")), ("forex", "general"), ("FOREX:JPY",)),
-        (Subject("BTCUSD", "crypto"), ("crypto",), ("CRYPTO:BTC",)),
-        (Subject("WTI", "oil"), ("general",), ("theme.energy_transportation",)),
-        (Subject("US500", "index"), ("general",), ("theme.financial_markets",)),
-        (Subject("X"), ("general",), ("theme.financial_markets",)),
+        (
+            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+            ("forex", "general"),
+            ("FOREX:EUR",),
+        ),
+        (
+            NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")),
+            ("forex", "general"),
+            ("FOREX:JPY",),
+        ),
+        (NewsSubject("BTCUSD", "crypto"), ("crypto",), ("CRYPTO:BTC",)),
+        (NewsSubject("WTI", "oil"), ("general",), ("theme.energy_transportation",)),
+        (NewsSubject("US500", "index"), ("general",), ("theme.financial_markets",)),
+        (NewsSubject("X"), ("general",), ("theme.financial_markets",)),
         (APPLE, ("company.AAPL", "figures.AAPL"), ("company.AAPL",)),
-        (Subject("S", "stock"), ("general",), ("theme.financial_markets",)),
+        (NewsSubject("S", "stock"), ("general",), ("theme.financial_markets",)),
     ],
 )
 def test_what_is_asked_about_a_subject(subject, finnhub, alpha_vantage) -> None:

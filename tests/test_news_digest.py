@@ -18,8 +18,8 @@ from torra.evidence.news_digest import (
     EVENT_WORDS,
     NewsItem,
     NewsStatus,
+    NewsSubject,
     NewsView,
-    Subject,
     concerns,
     counting,
     event_class,
@@ -28,8 +28,8 @@ from torra.evidence.news_digest import (
 )
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
-GOLD = Subject("XAUUSD", "gold", currencies=("USD",))
-APPLE = Subject("AAPL", "stock", ticker="AAPL")
+GOLD = NewsSubject("XAUUSD", "gold", currencies=("USD",))
+APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 
 
 def item(headline: str, hours: float = 1.0, **changes: object) -> NewsItem:
@@ -39,7 +39,7 @@ def item(headline: str, hours: float = 1.0, **changes: object) -> NewsItem:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def seen(items: list[NewsItem], subject: Subject = GOLD, **how: object) -> NewsView:
+def seen(items: list[NewsItem], subject: NewsSubject = GOLD, **how: object) -> NewsView:
     settings_: dict[str, object] = {
         "as_of": NOON, "status": NewsStatus.AVAILABLE, "max_age_hours": 24.0,
         "half_life_hours": 6.0, "max_items": 12, **how,
@@ -57,16 +57,24 @@ def headlines(found: NewsView) -> list[str]:
         (GOLD, "GOLD steady before data", "Golden years of a goldfish"),
         (GOLD, "Safe-haven demand grows", "A safe house for havens"),
         (GOLD, "Fed speakers ahead", "Federer wins again"),
-        (Subject("EURUSD", "fx", currencies=("EUR", "USD")), "EUR/USD at parity", "Europe votes"),
-        (Subject("EURUSD", "fx", currencies=("EUR", "USD")), "ECB holds", "Bank of Japan holds"),
-        (Subject("USDJPY", "fx", currencies=("USD", "JPY")), "Yen weakens", "Sterling weakens"),
-        (Subject("BTCUSD", "crypto"), "Bitcoin halves", "A bit of coin"),
-        (Subject("ETHUSD", "crypto"), "Ether jumps", "Together at last"),
-        (Subject("US500", "index"), "S&P 500 closes", "A sp 500 thing"),
-        (Subject("WTI", "oil"), "OPEC+ meets", "Turmoil at the spa"),
+        (
+            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+            "EUR/USD at parity",
+            "Europe votes",
+        ),
+        (
+            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+            "ECB holds",
+            "Bank of Japan holds",
+        ),
+        (NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")), "Yen weakens", "Sterling weakens"),
+        (NewsSubject("BTCUSD", "crypto"), "Bitcoin halves", "A bit of coin"),
+        (NewsSubject("ETHUSD", "crypto"), "Ether jumps", "Together at last"),
+        (NewsSubject("US500", "index"), "S&P 500 closes", "A sp 500 thing"),
+        (NewsSubject("WTI", "oil"), "OPEC+ meets", "Turmoil at the spa"),
         (APPLE, "nothing at all", "AAPL in the headline alone"),
-        (Subject("X", terms=("rate  cut",)), "A rate-cut is near", "crates cut down"),
-        (Subject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
+        (NewsSubject("X", terms=("rate  cut",)), "A rate-cut is near", "crates cut down"),
+        (NewsSubject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
     ],
 )
 def test_a_headline_concerns_a_symbol_by_its_words(subject, about, not_about) -> None:
@@ -80,9 +88,9 @@ def test_a_company_is_known_by_its_ticker_or_by_having_been_asked_about() -> Non
     assert concerns(item("x", topic="finnhub:company.AAPL"), APPLE)
     assert not concerns(item("x", topic="finnhub:company.AAPLE"), APPLE)
     assert concerns(item("x", tickers=("aapl",)), APPLE)
-    assert concerns(item("x", tickers=("CRYPTO:BTC",)), Subject("BTCUSD", "crypto"))
+    assert concerns(item("x", tickers=("CRYPTO:BTC",)), NewsSubject("BTCUSD", "crypto"))
     assert not concerns(item("x", tickers=("MSFT",)), APPLE)
-    assert not concerns(item("x", topic="finnhub:company."), Subject("S", "stock"))
+    assert not concerns(item("x", topic="finnhub:company."), NewsSubject("S", "stock"))
 
 
 def test_terms_of_a_profile_take_the_place_of_ours() -> None:

@@ -21,7 +21,7 @@ from torra.clock import parse
 from torra.commands.command_line import main
 from torra.config import NewsSettings
 from torra.errors import ConfigError
-from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, Subject, concerns
+from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, NewsSubject, concerns
 from torra.evidence.news_shelf import LATE_FILE_S
 from torra.news import source as news_source
 from torra.news.lexicon import score
@@ -30,7 +30,7 @@ from torra.news.source import HeadlineFile, open_sources, read_file
 ROOT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 GOOD = {"headline": "Gold rises", "published": "2026-02-13T11:00:00Z"}
-GOLD = Subject("XAUUSD", "gold")
+GOLD = NewsSubject("XAUUSD", "gold")
 SETTINGS = NewsSettings(sources=("file",), file="news.jsonl")
 
 
@@ -227,7 +227,7 @@ def test_a_look_at_an_unchanged_file_is_no_work(
     desk = collector(tmp_path)
     asked: list[str] = []
 
-    def counted(item: NewsItem, subject: Subject) -> bool:
+    def counted(item: NewsItem, subject: NewsSubject) -> bool:
         asked.append(item.headline)
         return concerns(item, subject)
 

@@ -25,7 +25,7 @@ from news_collector import Collector
 from tests.news_server import NewsServer, Said
 from tests.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.evidence.news_digest import NewsStatus, Subject
+from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.news.lexicon import score
 from torra.news.reading import of_finnhub, spellings, veiled
 from torra.news.source import open_sources
@@ -38,16 +38,16 @@ PATIENT = 8.0
 WORDS = ("gold", "dollar", "euro", "rises", "falls", "after", "central bank", "wait for oil")
 SUBJECTS = {
     "finnhub": (
-        Subject("XAUUSD", "gold"),
-        Subject("BTCUSD", "crypto"),
-        Subject("US500", "index"),
-        Subject("AAPL", "stock", ticker="AAPL"),
+        NewsSubject("XAUUSD", "gold"),
+        NewsSubject("BTCUSD", "crypto"),
+        NewsSubject("US500", "index"),
+        NewsSubject("AAPL", "stock", ticker="AAPL"),
     ),
     "alpha_vantage": (
-        Subject("XAUUSD", "gold"),
-        Subject("BTCUSD", "crypto"),
-        Subject("EURUSD", "fx", currencies=("EUR", "USD")),
-        Subject("AAPL", "stock", ticker="AAPL"),
+        NewsSubject("XAUUSD", "gold"),
+        NewsSubject("BTCUSD", "crypto"),
+        NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+        NewsSubject("AAPL", "stock", ticker="AAPL"),
     ),
 }
 KEYED = {"finnhub": "token", "alpha_vantage": "apikey"}
@@ -425,7 +425,7 @@ def test_a_thousand_payloads(scaled, tmp_path, caplog) -> None:
 
 
 def run(
-    collector: Collector, subject: Subject, server: NewsServer, vendor: str, seconds: float
+    collector: Collector, subject: NewsSubject, server: NewsServer, vendor: str, seconds: float
 ) -> str:
     """Ask once, as a desk does; return everything that it tells."""
     collector.watch(subject)
@@ -500,7 +500,7 @@ NO_NUMBERS = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
 
 def test_fundamentals_are_finite_numbers_only(scaled, tmp_path) -> None:
     store = open_database(tmp_path)
-    subject = Subject("AAPL", "stock", ticker="AAPL")
+    subject = NewsSubject("AAPL", "stock", ticker="AAPL")
     settings = NewsSettings(sources=("finnhub",))
     with NewsServer() as server:
         for case in range(scaled(200, 12)):
@@ -520,12 +520,12 @@ def test_fundamentals_are_finite_numbers_only(scaled, tmp_path) -> None:
             server.play(Said(dumped(payload)))
             now = Hand(START + timedelta(minutes=case))
             found = collector_of(server, store, "finnhub", now, PATIENT)
-            found.watch(Subject("AAPL", "stock", ticker=f"T{case}"))
+            found.watch(NewsSubject("AAPL", "stock", ticker=f"T{case}"))
             found._states = {
                 place: state for place, state in found._states.items() if "fig" in place[1]
             }
             found.poll()
-            subject = Subject("AAPL", "stock", ticker=f"T{case}")
+            subject = NewsSubject("AAPL", "stock", ticker=f"T{case}")
             view = found.latest(subject, now() + timedelta(seconds=1), settings)
             early = found.latest(subject, now(), settings)
             assert early.fundamentals == {}

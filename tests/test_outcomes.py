@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from observed import START, plain_tick, quiet_ticks
 
-from torra.evaluation.outcomes import Costs, Outcomes, outcomes
+from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 
-FREE = {"XAUUSD": Costs(0.0)}
+FREE = {"XAUUSD": RoundTripCosts(0.0)}
 
 
 def frame(rows: int, missing: tuple[int, ...] = ()) -> pd.DataFrame:
@@ -26,7 +26,7 @@ def frame(rows: int, missing: tuple[int, ...] = ()) -> pd.DataFrame:
 
 def test_an_outcome_runs_from_the_next_open_and_pays_its_costs() -> None:
     bars, ticks = frame(40), quiet_ticks(5, atr=2.0)
-    found = outcomes(ticks, {("XAUUSD", "M15"): bars}, {"XAUUSD": Costs(0.3, 0.1)}, (1, 4))
+    found = outcomes(ticks, {("XAUUSD", "M15"): bars}, {"XAUUSD": RoundTripCosts(0.3, 0.1)}, (1, 4))
     for n in range(5):
         for horizon in (1, 4):
             move = bars["close"].iloc[n + horizon - 1] - bars["open"].iloc[n]
@@ -69,7 +69,7 @@ def test_only_the_outcome_itself_looks_ahead() -> None:
 def test_streams_have_their_own_bars() -> None:
     tick, other = plain_tick(START), plain_tick(START, "H1", symbol="EURUSD", instance="EURUSD")
     frames = {("XAUUSD", "M15"): frame(8), ("EURUSD", "H1"): frame(8) * 2}
-    costs = {"XAUUSD": Costs(0.0), "EURUSD": Costs(1.0)}
+    costs = {"XAUUSD": RoundTripCosts(0.0), "EURUSD": RoundTripCosts(1.0)}
     both: Outcomes = outcomes((tick, other), frames, costs, (1,))
     assert both.forward[1, 0] == pytest.approx(2 * both.forward[0, 0])
     assert both.net(1, 1, "BUY") == pytest.approx(both.forward[1, 0] - 1.0)

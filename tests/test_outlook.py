@@ -24,7 +24,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.scheduled_events import EventView
 from torra.news import event_file
 from torra.replay.rerun.journal_replay import replay
-from torra.replay.rerun.replay_store import Past
+from torra.replay.rerun.replay_store import JournalDatabase
 
 HEADLINES = "headlines.jsonl"
 CALENDAR = "events.csv"
@@ -61,13 +61,13 @@ def desk_with(folder: Path, settings: Profile) -> Desk:
         write_headlines(folder)
     desk = desks.open_desk(folder, profile=settings)
     outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
-    desk.stations = {
+    desk.roster.setups = {
         name: replace(
-            station,
-            news=outlook.news(station.instance, settings),
-            events=outlook.events(station.instance, settings),
+            setup,
+            news=outlook.news(setup.instance, settings),
+            events=outlook.events(setup.instance, settings),
         )
-        for name, station in desk.stations.items()
+        for name, setup in desk.setups.items()
     }
     desk.outlook = outlook  # type: ignore[attr-defined]
     desks.take_lease(desk)
@@ -163,7 +163,7 @@ def test_a_replay_sees_the_news_and_the_events_of_then(tmp_path: Path) -> None:
     (tmp_path / CALENDAR).unlink()
     past = tmp_path / "again"
     past.mkdir()
-    into = Past.at(past / "torra.db")
+    into = JournalDatabase.at(past / "torra.db")
     found = list(replay(desk.database, into, desks.BTC))
     assert len(found) >= 4
     assert [(one.state, dict(one.differences), dict(one.misses)) for one in found] == [
@@ -182,7 +182,7 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
     desks.step(desk)
     desks.step(desk)
     assert desk.database.prune_news(desk.clock.real_now() + timedelta(days=1), limit=1) == 1
-    into = Past.at(tmp_path / "again.db")
+    into = JournalDatabase.at(tmp_path / "again.db")
     found = {one.key: one for one in replay(desk.database, into, desks.BTC)}
     states = [one.state for one in found.values()]
     assert "same" in states and "no_news" in states

@@ -223,12 +223,12 @@ def test_the_size_is_typed_where_real_money_is_traded(
 
 def test_the_running_desks_profile_counts(backing: Backing, client: FlaskClient) -> None:
     sid = waiting(backing)
-    station = backing.desk.stations["BTCUSD"]
+    setup = backing.desk.setups["BTCUSD"]
     tight = Profile(execution="approve").model_copy(
-        update={"risk": station.profile.risk.model_copy(update={"max_positions": 0})}
+        update={"risk": setup.profile.risk.model_copy(update={"max_positions": 0})}
     )
-    stations = {**backing.desk.stations, "BTCUSD": replace(station, profile=tight)}
-    backing.desk.stations = stations  # type: ignore[misc]
+    setups = {**backing.desk.setups, "BTCUSD": replace(setup, profile=tight)}
+    backing.desk.roster.setups = setups  # type: ignore[attr-defined]
     _, told = post(client, f"proposals/{sid}/approve")
     assert "MAX_POSITIONS" in told["reason"]
 
@@ -440,7 +440,7 @@ def test_the_pages_of_a_running_desk_have_its_kill_switch(
 ) -> None:
     desk, apps = desks.open_desk(tmp_path), list[Any]()
     monkeypatch.setattr(server, "open_server", lambda app, *_, **__: apps.append(app))
-    address = running.Address("127.0.0.1", 0)
+    address = running.PagesAddress("127.0.0.1", 0)
     running._listen(desk, DeskSettings(instances=(desks.BTC,)), tmp_path, address)
     assert apps[0].extensions[EXTENSION].backing.kill_switch is desk.kill_switch
     desk.database.close()

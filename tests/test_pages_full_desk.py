@@ -27,7 +27,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning, surrounding
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.scheduled_events import Event, EventView
+from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import text as figures
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
@@ -139,7 +139,7 @@ def test_a_calendar_that_does_not_help_says_so(case, words):
 
 def test_events_of_the_record_are_those_of_the_view():
     moment = datetime(2021, 12, 1, 10, 15, tzinfo=UTC)
-    event = Event(moment.replace(hour=12, minute=0), "EUR", "high", "Rate decision")
+    event = ScheduledEvent(moment.replace(hour=12, minute=0), "EUR", "high", "Rate decision")
     told = told_events(EventView("available", to_next=105.0, events=(event,)))
     shown = surroundings.events({"events": told, "as_of": "2021-12-01T10:15:00Z"})
     assert shown["next"] == "in 1 h 45 min, EUR Rate decision"
@@ -203,7 +203,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path):
     database = Database.open(tmp_path / "torra.db", now=lambda: seen)
     try:
         database.store_news(items[:2])
-        desk = SimpleNamespace(stations={}, clock=None, active=True)
+        desk = SimpleNamespace(setups={}, clock=None, active=True)
         view = DatabaseView(
             database, DeskSettings(instances=(Instance(symbol="EURUSD", timeframes=("H1",)),)), desk
         )

@@ -15,7 +15,7 @@ from observed import START, plain_tick, quiet_ticks
 from scipy import stats
 
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.outcomes import Costs, outcomes
+from torra.evaluation.outcomes import RoundTripCosts, outcomes
 from torra.evaluation.paired import Sides, flip_result, flips, flips_exhibit, sides
 
 UP = Sides(0.9, -1.1)
@@ -109,7 +109,7 @@ def test_the_outcomes_of_bars_are_those_of_the_verdicts():
     ticks = quiet_ticks(3)
     index = pd.DatetimeIndex([tick.close_time for tick in ticks])
     frame = pd.DataFrame({"open": [100.0, 102.0, 103.0], "close": [101.5, 102.5, 104.0]}, index)
-    told = outcomes(ticks, {("XAUUSD", "M15"): frame}, {"XAUUSD": Costs(0.2)}, (2, 16))
+    told = outcomes(ticks, {("XAUUSD", "M15"): frame}, {"XAUUSD": RoundTripCosts(0.2)}, (2, 16))
     near = sides(ticks, told, 2)
     assert near[ticks[0].key] == pytest.approx((2.3, -2.7))
     assert sides(ticks, told, 16)[ticks[0].key] == (None, None)

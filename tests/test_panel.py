@@ -101,12 +101,12 @@ def numbers(panel: Panel) -> tuple[Any, ...]:
 
 def by_hand(
     answers: Sequence[Answer],
-    thought: dict[str, float],
+    debated: dict[str, float],
     scores: dict[str, float],
     failed: Sequence[str],
 ) -> dict[str, Any]:
     """The rule once more, in exact fractions and from its words alone."""
-    mean = sum(Fraction(scores[v]) + Fraction(thought[v]) for v in VECTORS) / 4
+    mean = sum(Fraction(scores[v]) + Fraction(debated[v]) for v in VECTORS) / 4
     lean = 0 if abs(float(mean)) < SIDE_FROM else (1 if mean > 0 else -1)
     sides = []
     for role, report in answers:
@@ -151,16 +151,16 @@ def test_conviction_is_in_bounds_and_never_above_raw(scaled: Scaled) -> None:
 
     @cases(scaled(5_000))
     @given(desks(), thoughts | st.just(None), thoughts, failures)
-    def check(answers, thought, scores, failed) -> None:
-        thought = synthesise(answers).debate if thought is None else thought
+    def check(answers, debated, scores, failed) -> None:
+        debated = synthesise(answers).debate if debated is None else debated
         failed = [name for name in failed if name not in {role.id for role, _ in answers}]
-        panel = measure(answers, thought, scores, failed)
+        panel = measure(answers, debated, scores, failed)
         assert 0.0 <= panel.conviction <= panel.conviction_raw <= 1.0
         assert 0.0 <= panel.opposition <= 1.0
         for side in ("BUY", "SELL", "HOLD"):
             assert 0.0 <= panel.conviction_for(side) <= panel.conviction_raw
         assert panel.opposed <= panel.sided <= len(panel.stances)
-        expected = by_hand(answers, thought, scores, failed)
+        expected = by_hand(answers, debated, scores, failed)
         assert (panel.side, panel.sided, panel.opposed) == tuple(
             expected[name] for name in ("side", "sided", "opposed")
         )
@@ -178,22 +178,22 @@ def test_conviction_is_in_bounds_and_never_above_raw(scaled: Scaled) -> None:
 def test_neither_order_nor_names_change_a_number(scaled: Scaled) -> None:
     @cases(scaled(5_000))
     @given(desks(), thoughts, st.randoms(use_true_random=False))
-    def check(answers, thought, dice: random.Random) -> None:
-        expected = measure(answers, thought, LEVEL)
+    def check(answers, debated, dice: random.Random) -> None:
+        expected = measure(answers, debated, LEVEL)
         shuffled = dice.sample(answers, len(answers))
-        assert measure(shuffled, thought, LEVEL) == expected
+        assert measure(shuffled, debated, LEVEL) == expected
         names = dice.sample([f"z{n}" for n in range(9)], len(answers))
         renamed = [
             Answer(replace(role, id=name), replace(report, agent_id=name))
             for name, (role, report) in zip(names, shuffled, strict=True)
         ]
-        assert numbers(measure(renamed, thought, LEVEL)) == numbers(expected)
+        assert numbers(measure(renamed, debated, LEVEL)) == numbers(expected)
         swapped = {BULL.id: BEAR, BEAR.id: BULL}
         mirrored = [
             Answer(swapped.get(role.id, role), replace(report, agent_id=role.id))
             for role, report in answers
         ]
-        assert numbers(measure(mirrored, thought, LEVEL)) == numbers(expected)
+        assert numbers(measure(mirrored, debated, LEVEL)) == numbers(expected)
 
     check()
 
@@ -201,10 +201,10 @@ def test_neither_order_nor_names_change_a_number(scaled: Scaled) -> None:
 def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
     @cases(scaled(2_500))
     @given(desks(), thoughts, st.integers(1, 4))
-    def check(answers, thought, count) -> None:
-        before = measure(answers, thought, LEVEL)
+    def check(answers, debated, count) -> None:
+        before = measure(answers, debated, LEVEL)
         quiet = [silent(f"q{n}") for n in range(count)]
-        after = measure([*answers, *quiet], thought, LEVEL)
+        after = measure([*answers, *quiet], debated, LEVEL)
         assert after.abstained == before.abstained + count
         assert after.opposition == before.opposition
         assert (after.conviction_raw, after.conviction) == (
@@ -213,7 +213,7 @@ def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
         )
         assert after.spread == before.spread
         level = [says(f"n{n}", 0.0) for n in range(count)]
-        assert measure([*answers, *level], thought, LEVEL).opposition == before.opposition
+        assert measure([*answers, *level], debated, LEVEL).opposition == before.opposition
 
     check()
 
@@ -221,10 +221,10 @@ def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
 def test_one_more_opponent_never_raises_conviction(scaled: Scaled) -> None:
     @cases(scaled(2_500))
     @given(desks(), st.sampled_from([UP, DOWN]), st.sampled_from(["high", "medium", "low"]))
-    def check(answers, thought, confidence) -> None:
-        before = measure(answers, thought, LEVEL)
-        against = says("zz", -0.1 if thought is UP else 0.1, confidence=confidence)
-        after = measure([*answers, against], thought, LEVEL)
+    def check(answers, debated, confidence) -> None:
+        before = measure(answers, debated, LEVEL)
+        against = says("zz", -0.1 if debated is UP else 0.1, confidence=confidence)
+        after = measure([*answers, against], debated, LEVEL)
         assert after.opposition >= before.opposition
         ratio = 1.0 - OPPOSITION_COST * after.opposition
         assert ratio <= 1.0 - OPPOSITION_COST * before.opposition
@@ -283,10 +283,10 @@ def test_a_stance_weighs_each_vector_by_the_focus() -> None:
     [(UP, 0.75 * (1 - 0.6 / 3), 0.3), (DOWN, 0.3, 0.75 * (1 - 0.6 * 2 / 3)), (LEVEL, 0.75, 0.75)],
     ids=["up", "down", "level"],
 )
-def test_an_opening_against_the_debate_counts_as_fully_opposed(thought, buy, sell) -> None:
+def test_an_opening_against_the_debate_counts_as_fully_opposed(debated, buy, sell) -> None:
     medium = {"confidence": "medium"}
     answers = [says("a", 0.1, **medium), says("b", 0.1, **medium), says("c", -0.1, **medium)]
-    panel = measure(answers, thought, LEVEL)
+    panel = measure(answers, debated, LEVEL)
     assert panel.conviction_for("BUY") == pytest.approx(buy)
     assert panel.conviction_for("SELL") == pytest.approx(sell)
 

@@ -12,11 +12,11 @@ from observed import random_arm, weighed
 from torra.config import Profile, Thresholds
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
-from torra.evaluation.recomposition import Brain
+from torra.evaluation.recomposition import BrainNumbers
 from torra.verdict import call_policy, sentiment_rules
 
 PROFILE = Profile(thresholds=Thresholds(buy=0.34, sell=0.34))
-BRAIN = Brain.of(PROFILE)
+BRAIN = BrainNumbers.of(PROFILE)
 NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 

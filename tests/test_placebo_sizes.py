@@ -131,7 +131,7 @@ def test_words_go_to_a_worker_whole() -> None:
 def test_only_the_arm_whose_words_they_are_is_held_against_placebos(
     names: tuple[str, ...], owner: str
 ) -> None:
-    market = scorecard.Market({}, PROFILE)
+    market = scorecard.ScoredMarket({}, PROFILE)
     placebos = ["placebo_shuffled", "placebo_random"]
     seen = [ArmSeen(name, (), ()) for name in (*names, *placebos)]
     compared = scorecard.compare(seen, market)

@@ -19,7 +19,7 @@ from torra.evaluation.observations import ArmSeen
 from torra.evaluation.trade_figures import arm_figures
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, Arm, Words
-from torra.replay.replaying import Costs, Plan, run
+from torra.replay.replaying import ReplayPlan, TradingCosts, run
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import shards
 from torra.replay.shards.history import History
@@ -45,9 +45,9 @@ def plan_of(
     seed: int = 1,
     spread: float = SPREAD,
     **changes: object,
-) -> Plan:
-    costs = Costs(spread, 0.0, 0.0)
-    return Plan("walk", history, profile(**changes), arms.chosen(names), costs, seed=seed)
+) -> ReplayPlan:
+    costs = TradingCosts(spread, 0.0, 0.0)
+    return ReplayPlan("walk", history, profile(**changes), arms.chosen(names), costs, seed=seed)
 
 
 def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:

@@ -70,8 +70,8 @@ def test_an_effect_of_nothing_is_said_to_take_for_ever():
 
 
 def test_the_exhibit_says_what_the_sample_could_have_shown():
-    small = power.power_exhibit(power.Seen())
-    large = power.power_exhibit(power.Seen(ticks=4_000, trades=500, flips=200, days=100.0))
+    small = power.power_exhibit(power.SampleSize())
+    large = power.power_exhibit(power.SampleSize(ticks=4_000, trades=500, flips=200, days=100.0))
     shows_no_gaps(small)
     shows_no_gaps(large)
     assert not small.enough

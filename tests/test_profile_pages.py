@@ -20,7 +20,7 @@ from torra.dashboard.settings import profile_form, profiles, trials
 from torra.dashboard.settings.trials import Trials, bounded
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk.station import Refit
+from torra.desk.roster import Refit
 from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
@@ -91,8 +91,8 @@ def ran(home):
     made = desks.open_desk(home, SETTINGS.instances)
     desks.take_lease(made)
     made.roster.refit = Refit(
-        lambda station, profile: replace(
-            station, profile=profile, provider=open_provider(profile.agents)
+        lambda setup, profile: replace(
+            setup, profile=profile, provider=open_provider(profile.agents)
         )
     )
     for _ in range(4):
@@ -106,8 +106,8 @@ def desk(ran, home, monkeypatch):
     monkeypatch.setattr(profiles, "_trials", Trials())
     monkeypatch.setattr(RateLimits, "wait", lambda *_: 0.0)
     shutil.rmtree(home / "profiles", ignore_errors=True)
-    ran.stations = {
-        name: replace(station, profile=Profile()) for name, station in ran.stations.items()
+    ran.roster.setups = {
+        name: replace(setup, profile=Profile()) for name, setup in ran.setups.items()
     }
     return ran
 
@@ -293,7 +293,7 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk):
     answer = save(client, {"risk.max_positions": 2})
     assert (answer.status_code, answer.json["status"]) == (200, "done")
     assert "BTCUSD, EURUSD runs with it" in answer.json["reason"]
-    assert desk.stations["EURUSD"].profile.risk.max_positions == 2
+    assert desk.setups["EURUSD"].profile.risk.max_positions == 2
     entry = desk.database.audit_entries(limit=1)[0]
     assert (entry["action"], entry["target"], entry["actor"]) == (
         "profile.save", "default", "token:admin",
@@ -346,14 +346,14 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk):
     entry = desk.database.audit_entries(limit=1)[0]
     assert entry["outcome"].startswith("failed: this loosens risk.max_positions")
     assert json.loads(entry["after"]) == {"wish": {"risk.max_positions": 5}}
-    assert desk.stations["BTCUSD"].profile.risk.max_positions == 3
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
 
 
 def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk):
     answer = save(client, {"agents.include_news": True})
     assert (answer.status_code, answer.json["status"]) == (202, "accepted")
     assert "agents.include_news takes effect at the next start" in answer.json["reason"]
-    assert not desk.stations["BTCUSD"].profile.agents.include_news
+    assert not desk.setups["BTCUSD"].profile.agents.include_news
     assert client.get(API).json["waiting"] == ["BTCUSD", "EURUSD"]
     assert "◐ saved, not running yet" in client.get("/profiles").get_data(as_text=True)
 
@@ -362,7 +362,7 @@ def test_pages_without_a_running_desk_say_when_it_takes_effect(desk, backing):
     client = with_backing(desk, replace(backing, adopt=None))
     answer = save(client, {"thresholds.buy": 0.6})
     assert answer.json["status"] == "accepted"
-    assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
 def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home):
@@ -371,7 +371,7 @@ def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home)
     assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
     assert post(client, "adopt", {}, headers=bearer("approve")).status_code == 403
     assert post(client, "adopt", {}).json["status"] == "done"
-    assert desk.stations["BTCUSD"].profile.risk.max_positions == 9
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
 
 
 def from_the_command_line(home, places):
@@ -393,7 +393,7 @@ WAITING = [
 def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
     client, desk, home, scope, places, reason, what
 ):
-    before = desk.stations["BTCUSD"].profile.digest()
+    before = desk.setups["BTCUSD"].profile.digest()
     from_the_command_line(home, places)
     from_the_command_line(home, {"thresholds.sell": 0.7})
     if what == "save":
@@ -403,20 +403,20 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
     assert (answer.status_code, answer.json["status"]) == (202, "accepted")
     assert answer.json["reason"].startswith("saved; ")
     assert reason in answer.json["reason"]
-    assert {item.profile.digest() for item in desk.stations.values()} == {before}
+    assert {item.profile.digest() for item in desk.setups.values()} == {before}
     entry = desk.database.audit_entries(limit=1)[0]
     ((name, value),) = places.items()
     assert json.loads(entry["after"])["file"]["BTCUSD"][name] == value
     assert name in json.loads(entry["before"])["running"]["EURUSD"]
     assert post(client, "adopt", {}).json["status"] == "done"
-    assert desk.stations["BTCUSD"].profile.digest() == digest(client)
+    assert desk.setups["BTCUSD"].profile.digest() == digest(client)
 
 
 def test_a_harmless_change_that_waits_goes_along(client, desk, home):
     from_the_command_line(home, {"thresholds.sell": 0.7})
     answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
     assert answer.json["status"] == "done"
-    found = desk.stations["BTCUSD"].profile.thresholds
+    found = desk.setups["BTCUSD"].profile.thresholds
     assert (found.buy, found.sell) == (0.7, 0.7)
     entry = desk.database.audit_entries(limit=1)[0]
     assert json.loads(entry["before"])["running"]["BTCUSD"] == {
@@ -427,7 +427,7 @@ def test_a_harmless_change_that_waits_goes_along(client, desk, home):
 def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home):
     from_the_command_line(home, {"risk.max_positions": 1})
     assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
-    assert desk.stations["BTCUSD"].profile.risk.max_positions == 1
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
 
 
 def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypatch):
@@ -436,15 +436,15 @@ def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypat
     assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
         "accepted", True,
     )  # fmt: skip
-    assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
 def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
     from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
-    desk.stations = {
-        **desk.stations,
+    desk.roster.setups = {
+        **desk.setups,
         "EURUSD": replace(
-            desk.stations["EURUSD"], profile=Profile.model_validate({"risk": {"max_positions": 7}})
+            desk.setups["EURUSD"], profile=Profile.model_validate({"risk": {"max_positions": 7}})
         ),
     }
     text = client.get("/profiles/default", headers=bearer("approve")).get_data(as_text=True)
@@ -468,7 +468,7 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
     monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
     told = threading.Event()
     monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
-    with desk.stations["BTCUSD"].lock:
+    with desk.setups["BTCUSD"].lock:
         told.clear()
         answer = save(client, {"thresholds.buy": 0.6})
         assert (answer.status_code, answer.json["status"]) == (202, "running")
@@ -478,7 +478,7 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
         )
         told.clear()
     assert told.wait(5)
-    assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.6
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.6
 
 
 def test_an_undo_puts_the_very_profile_back(client, desk):
@@ -486,7 +486,7 @@ def test_an_undo_puts_the_very_profile_back(client, desk):
     save(client, {"thresholds.buy": 0.7, "agents.role_models.technical": "mine"})
     answer = post(client, "undo", {"number": 1})
     assert (answer.json["status"], digest(client)) == ("done", before)
-    assert desk.stations["BTCUSD"].profile.digest() == before
+    assert desk.setups["BTCUSD"].profile.digest() == before
 
 
 @pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
@@ -562,7 +562,7 @@ def test_a_trial_shows_the_last_tick_then_and_now(client, desk):
     assert rows["Verdict"]["then"] == "■ HOLD"
     assert rows["Verdict"]["now"] in ("▲ BUY", "▼ SELL")
     assert desk.database.ticks("BTCUSD", "M15", 99) == ticks
-    assert desk.stations["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
 def test_a_trial_of_nothing_new_is_the_tick_again(client):
@@ -619,11 +619,11 @@ def test_a_trial_costs_no_more_than_what_runs(
         for value in (running, saved)
         if value is not None
     }
-    stations = {
-        name: replace(station, profile=limits[running]) for name, station in desk.stations.items()
+    setups = {
+        name: replace(setup, profile=limits[running]) for name, setup in desk.setups.items()
         if running is not None
     }  # fmt: skip
-    monkeypatch.setattr(desk, "stations", stations)
+    monkeypatch.setattr(desk.roster, "setups", setups)
     (home / "profiles").mkdir()
     text = limits[saved].model_dump_json() if saved is not None else "{"
     (home / "profiles" / "default.json").write_text(text)
@@ -634,7 +634,7 @@ def test_a_trial_costs_no_more_than_what_runs(
 
 
 def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(desk, home, backing, monkeypatch):
-    monkeypatch.setattr(desk, "stations", {})
+    monkeypatch.setattr(desk.roster, "setups", {})
     (home / "profiles").mkdir()
     (home / "profiles" / "default.json").write_text("{")
     answer = post(with_backing(desk, backing), "trial", {"instance": "BTCUSD"})

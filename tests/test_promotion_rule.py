@@ -17,10 +17,10 @@ from torra.config import Profile
 from torra.evaluation import promotion_evidence as evidence
 from torra.evaluation import promotion_rule as rule
 from torra.evaluation.outcomes import Outcomes
-from torra.evaluation.promotion_rule import Evidence, Look, Rule, Standing
-from torra.evaluation.recomposition import Brain
+from torra.evaluation.promotion_rule import Look, PromotionEvidence, Rule, Standing
+from torra.evaluation.recomposition import BrainNumbers
 
-GOOD = Evidence(3_000, 30, 0.08, 0.02, 0.14, 150, 0.30, -0.25, 0.99)
+GOOD = PromotionEvidence(3_000, 30, 0.08, 0.02, 0.14, 150, 0.30, -0.25, 0.99)
 NO_IC = {"ic": 0.03, "low": -0.01, "high": 0.07}
 NO_FLIPS = {"gain": 0.05, "beats": 0.60}
 SHORT = Rule(looks=(200, 400, 800, 1_600), later=1_600, least_blocks=15, least_flips=8)
@@ -254,7 +254,7 @@ def test_would_be_verdicts_are_those_that_a_desk_with_influence_gave(seed: int) 
     arm, profile = observed.random_arm(seed, closes=30), Profile()
     ticks = [replace(t, shadow=True, verdict=t.l1_verdict, scores=t.l1) for t in arm.ticks]
     known = np.zeros((len(ticks), 1))
-    pool = evidence.pool(ticks, Outcomes((4,), known, known, known), Brain.of(profile))
+    pool = evidence.pool(ticks, Outcomes((4,), known, known, known), BrainNumbers.of(profile))
     words = {-1: "SELL", 0: "HOLD", 1: "BUY"}
     final, l1 = pool.verdicts(pool.adjustments), pool.verdicts(0 * pool.adjustments)
     assert [words[int(v)] for v in final] == [tick.verdict for tick in arm.ticks]
@@ -265,7 +265,7 @@ def test_would_be_verdicts_are_those_that_a_desk_with_influence_gave(seed: int) 
     assert pool.counted.tolist() == [any(one) for one in heard]
     unknown = np.full_like(known, np.nan)
     future = Outcomes((4,), unknown, unknown, unknown)
-    assert evidence.pool(ticks, future, Brain.of(profile)).count == 0
+    assert evidence.pool(ticks, future, BrainNumbers.of(profile)).count == 0
 
 
 def test_a_look_does_not_depend_on_when_it_is_taken() -> None:
@@ -288,7 +288,7 @@ def test_a_look_does_not_depend_on_when_it_is_taken() -> None:
 def test_ticks_wait_for_the_outcomes_before_them() -> None:
     """An H1 tick is known hours after the M15 ticks beside it: the first ticks stay the first."""
     ticks = observed.random_arm(1, closes=60).ticks
-    brain, shape = Brain.of(Profile()), (len(ticks), 1)
+    brain, shape = BrainNumbers.of(Profile()), (len(ticks), 1)
     late, gone = np.zeros(shape), np.zeros(shape)
     late[20] = np.nan
     counts = evidence.pool(ticks, Outcomes((4,), late, late, late), brain)

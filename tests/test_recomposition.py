@@ -29,7 +29,7 @@ from torra.config import Profile, SentimentWeights, Thresholds
 from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
 from torra.evaluation.recomposition import (
     EXACT,
-    Brain,
+    BrainNumbers,
     Chains,
     Changes,
     Recording,
@@ -40,14 +40,14 @@ from torra.evaluation.recomposition import (
     blend as blended,
 )
 
-BRAIN = Brain.of(Profile())
+BRAIN = BrainNumbers.of(Profile())
 EAGER = Profile(thresholds=Thresholds(buy=0.25, sell=0.25))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_everything_kept_nothing_changes(seed: int) -> None:
     arm = random_arm(seed, profile=EAGER)
-    found = recompose(arm, Changes(), Brain.of(EAGER))
+    found = recompose(arm, Changes(), BrainNumbers.of(EAGER))
     assert found.ticks == arm.ticks
     assert found.exact and found.label == EXACT
     assert {tick.verdict for tick in arm.ticks} >= {"BUY", "HOLD"}
@@ -166,7 +166,7 @@ def test_what_is_of_first_order_is_labelled_so(
 
 def test_gate_settings_of_another_profile_are_noticed() -> None:
     arm = random_arm(3, closes=30, desk=ALONE[:-1])
-    other = Brain.of(Profile.model_validate({"gate": {"volatility_multiplier": 0.61}}))
+    other = BrainNumbers.of(Profile.model_validate({"gate": {"volatility_multiplier": 0.61}}))
     kept = Changes(frozenset(ANALYSTS) - {"momentum"})
     assert recompose(arm, Changes(), other).exact
     assert "gate settings" in recompose(arm, kept, other).label

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.broker_histories import FOREIGN, MAGICS, NOON, SID, History, Row, opening, seconds
-from torra.bridges.protocol import Books, BrokerDeal, BrokerPosition
+from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso, parse
 from torra.trading.findings import (
     LOOKS,
@@ -32,7 +32,7 @@ from torra.trading.findings import (
     Missing,
     NotSent,
     PartlyClosed,
-    Seen,
+    SeenAgain,
     alarm_of,
     apply_to_rows,
     learned,
@@ -76,8 +76,8 @@ def books(
     *entries: BrokerPosition | BrokerDeal,
     after: float = 60.0,
     since: datetime = NOON - timedelta(days=7),
-) -> Books:
-    return Books(
+) -> BrokerBooks:
+    return BrokerBooks(
         tuple(item for item in entries if isinstance(item, BrokerPosition)),
         tuple(item for item in entries if isinstance(item, BrokerDeal)),
         NOON + seconds(after),
@@ -85,11 +85,11 @@ def books(
     )
 
 
-def found(rows: Iterable[Row], told: Books) -> tuple[Finding, ...]:
+def found(rows: Iterable[Row], told: BrokerBooks) -> tuple[Finding, ...]:
     return reconcile(tuple(rows), told, now=told.at, magics=MAGICS)
 
 
-def looked_at(rows: Iterable[Row], *several: Books) -> tuple[tuple[Row, ...], list[Finding]]:
+def looked_at(rows: Iterable[Row], *several: BrokerBooks) -> tuple[tuple[Row, ...], list[Finding]]:
     """Compare and book one set of books after the other."""
     every: list[Finding] = []
     rows = tuple(rows)
@@ -256,7 +256,7 @@ def test_a_position_that_cannot_be_seen_is_not_flat(entries) -> None:
     assert [bool(alarm_of(finding)) for finding in findings] == [False] * LOOKS + [True] * 3
     assert rows[0]["state"] == "FILLED" and rows[0]["misses"] == 6
     rows, (seen,) = looked_at(rows, books(position(), after=900))
-    assert seen == Seen(SID) and rows[0]["misses"] == 0
+    assert seen == SeenAgain(SID) and rows[0]["misses"] == 0
     assert alarm_of(findings[-1]).key == missing_key(SID)
 
 

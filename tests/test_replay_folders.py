@@ -28,7 +28,7 @@ from torra.evaluation.observations import (
 from torra.exhibits import report
 from torra.replay import folders, voices
 from torra.replay.arms import ARMS
-from torra.replay.replaying import FOLDER, Plan, run, run_on
+from torra.replay.replaying import FOLDER, ReplayPlan, run, run_on
 from torra.replay.shards import shards, trials
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History
@@ -42,12 +42,12 @@ def history() -> History:
 
 
 @pytest.fixture(scope="module")
-def plan(history: History) -> Plan:
+def plan(history: History) -> ReplayPlan:
     return plan_of(history, ("l1",))
 
 
 @pytest.fixture(scope="module")
-def finished(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ArmSeen]:
+def finished(plan: ReplayPlan, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ArmSeen]:
     home = tmp_path_factory.mktemp("finished")
     folders.begin(home, plan)
     return home, run(plan, voices.rules_voice, folder=home / FOLDER / NAME, chunk=20)[0]
@@ -76,7 +76,9 @@ def test_a_folder_of_another_replay_stays_as_it_is(
     assert files(home) == before
 
 
-def test_the_settings_of_a_folder_are_all_of_them(home: Path, plan: Plan, history: History) -> None:
+def test_the_settings_of_a_folder_are_all_of_them(
+    home: Path, plan: ReplayPlan, history: History
+) -> None:
     shorter = replace(history, frames={"H1": history.frames["H1"]})
     for other in (
         replace(plan, seed=plan.seed + 1),
@@ -108,7 +110,7 @@ def test_a_folder_is_one_process_s(tmp_path: Path) -> None:
 # --- what is read ---------------------------------------------------------------------------------
 
 
-def test_a_finished_arm_is_read_whole(finished: tuple[Path, ArmSeen], plan: Plan) -> None:
+def test_a_finished_arm_is_read_whole(finished: tuple[Path, ArmSeen], plan: ReplayPlan) -> None:
     home, seen = finished
     assert folders.seen_of(home, plan, "l1") == seen
     state = json.loads((home / FOLDER / NAME / "l1.state.json").read_text())
@@ -116,20 +118,22 @@ def test_a_finished_arm_is_read_whole(finished: tuple[Path, ArmSeen], plan: Plan
     assert "store" not in state["state"], "nobody goes on from the end"
 
 
-def test_an_arm_of_another_program_is_read_and_not_gone_on_with(home: Path, plan: Plan) -> None:
+def test_an_arm_of_another_program_is_read_and_not_gone_on_with(
+    home: Path, plan: ReplayPlan
+) -> None:
     rewritten(home, lambda told: told["identity"].update(program="older"))
     assert len(folders.seen_of(home, plan, "l1").ticks) == 45
     with pytest.raises(ConfigError, match="another --name"):
         folders.begin(home, plan)
 
 
-def test_an_arm_of_another_replay_is_not_read(home: Path, plan: Plan) -> None:
+def test_an_arm_of_another_replay_is_not_read(home: Path, plan: ReplayPlan) -> None:
     rewritten(home, lambda told: told["identity"].update(bars="others"))
     with pytest.raises(ConfigError, match="belongs to a replay of other bars"):
         folders.seen_of(home, plan, "l1")
 
 
-def test_an_arm_that_was_not_run_to_its_end_is_not_read(plan: Plan, tmp_path: Path) -> None:
+def test_an_arm_that_was_not_run_to_its_end_is_not_read(plan: ReplayPlan, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER / NAME
     folders.begin(tmp_path, plan)
     with pytest.raises(ConfigError, match="not run to its end"):
@@ -184,7 +188,7 @@ DAMAGE: dict[str, Callable[[Path, Path], object]] = {
 
 
 @pytest.mark.parametrize("how", DAMAGE)
-def test_damage_is_told(how: str, home: Path, plan: Plan) -> None:
+def test_damage_is_told(how: str, home: Path, plan: ReplayPlan) -> None:
     folder = home / FOLDER / NAME
     DAMAGE[how](folder / "l1.ticks.gz", folder / "l1.state.json")
     with pytest.raises(ConfigError, match=r"is damaged .*remove .*l1.state.json"):
@@ -193,7 +197,7 @@ def test_damage_is_told(how: str, home: Path, plan: Plan) -> None:
         Checkpoint(folder, "l1", plan.identity(ARMS["l1"])).lines()
 
 
-def test_the_remedy_mends_it(home: Path, plan: Plan, finished: tuple[Path, ArmSeen]) -> None:
+def test_the_remedy_mends_it(home: Path, plan: ReplayPlan, finished: tuple[Path, ArmSeen]) -> None:
     folder = home / FOLDER / NAME
     without_tail(folder / "l1.ticks.gz", folder / "l1.state.json")
     with pytest.raises(ConfigError, match="its end is missing"):
@@ -202,7 +206,7 @@ def test_the_remedy_mends_it(home: Path, plan: Plan, finished: tuple[Path, ArmSe
     assert same(run(plan, voices.rules_voice, folder=folder)[0], finished[1])
 
 
-def test_a_state_from_which_nothing_can_go_on(home: Path, plan: Plan) -> None:
+def test_a_state_from_which_nothing_can_go_on(home: Path, plan: ReplayPlan) -> None:
     rewritten(home, lambda told: told.update(done=False))
     with pytest.raises(ConfigError, match=r"is damaged .*'store'"):
         run(plan, voices.rules_voice, folder=home / FOLDER / NAME)
@@ -221,7 +225,7 @@ def test_a_state_from_which_nothing_can_go_on(home: Path, plan: Plan) -> None:
     ids=["list", "arm", "bars", "missing", "a spread of nan", "slippage as text"],
 )
 def test_a_damaged_recipe_is_told(
-    change: Callable[[dict[str, Any]], object], home: Path, plan: Plan
+    change: Callable[[dict[str, Any]], object], home: Path, plan: ReplayPlan
 ) -> None:
     path = home / FOLDER / NAME / folders.MADE_OF
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
@@ -283,7 +287,7 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         trials.log(tmp_path, "GOLD", ["a"], "first")
 
 
-def test_a_home_that_cannot_be_written_is_told(tmp_path: Path, plan: Plan) -> None:
+def test_a_home_that_cannot_be_written_is_told(tmp_path: Path, plan: ReplayPlan) -> None:
     (tmp_path / "replays").write_text("a file in the place of the folder")
     for action in (
         lambda: folders.taken(tmp_path / FOLDER / NAME).__enter__(),
@@ -294,7 +298,7 @@ def test_a_home_that_cannot_be_written_is_told(tmp_path: Path, plan: Plan) -> No
             action()
 
 
-def test_a_report_takes_the_place_of_its_own_kind_only(tmp_path: Path, plan: Plan) -> None:
+def test_a_report_takes_the_place_of_its_own_kind_only(tmp_path: Path, plan: ReplayPlan) -> None:
     now = System().real_now()
     own, other = (
         report.document(NAME, kind, "title", "says", plan.history.period, ["l1"], [], [], now)
@@ -345,7 +349,7 @@ def test_only_the_same_bits_are_held_once(finished: tuple[Path, ArmSeen]) -> Non
         assert json.dumps(as_json(shared.tick(tick))) == json.dumps(as_json(tick))
 
 
-def test_profiles_with_equal_settings_have_one_digest(plan: Plan) -> None:
+def test_profiles_with_equal_settings_have_one_digest(plan: ReplayPlan) -> None:
     """What a folder is compared by."""
     again = Profile.model_validate_json(plan.profile.model_dump_json())
     assert replace(plan, profile=again).settings == plan.settings

@@ -19,7 +19,7 @@ from torra.clock import iso, parse
 from torra.config import ROOT
 from torra.exhibits import documents as replay_files
 from torra.exhibits import report
-from torra.exhibits.documents import Document, Shelf, allowed
+from torra.exhibits.documents import Document, ReplayShelf, allowed
 
 DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])
@@ -191,14 +191,14 @@ def test_the_newest_files_are_listed_and_the_others_counted(tmp_path):
         path = tmp_path / "replays" / f"f{number}.json"
         path.write_text("x", encoding="utf-8")
         os.utime(path, (number, number))
-    found, older = Shelf(tmp_path).listed()
+    found, older = ReplayShelf(tmp_path).listed()
     assert (len(found), older) == (200, 5)
     assert (found[0].name, found[-1].name) == ("f204", "f5")
 
 
 def test_a_file_is_read_again_only_when_it_changed(pages, put, monkeypatch):
     path = put("one")
-    shelf, reads = Shelf(pages.backing.home), []
+    shelf, reads = ReplayShelf(pages.backing.home), []
     read = replay_files.read
     monkeypatch.setattr(replay_files, "read", lambda *a: reads.append(1) or read(*a))
     assert [shelf.listed()[0][0].title for _ in range(3)] == [EXAMPLE["title"]] * 3

@@ -15,9 +15,9 @@ from hostile_texts import TEXTS
 from replay_exhibits import ARMS, BEGIN, FEW, demo_document, exhibits
 
 from torra.errors import ConfigError
-from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
 from torra.exhibits import pages, report
-from torra.exhibits.documents import LARGEST, Document, Shelf
+from torra.exhibits.documents import LARGEST, Document, ReplayShelf
 from torra.exhibits.text import HOSTILE
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -92,8 +92,10 @@ def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain():
     x = np.arange(50_000)
     values = np.sin(x / 500.0)
     values[777] = 9.0
-    line = Line("a", tuple(zip(x, values, strict=True)), tuple(values - 1), tuple(values + 1))
-    plot = Plot("p", "line", (line,))
+    line = ExhibitLine(
+        "a", tuple(zip(x, values, strict=True)), tuple(values - 1), tuple(values + 1)
+    )
+    plot = ExhibitPlot("p", "line", (line,))
     made = replace(PLAIN, rows=((np.str_("x"), np.int64(3)), ("y", np.float64(1.5))), plots=(plot,))
     found = demo_document(exhibits=[made])
     (drawn,) = found.plots[0].lines
@@ -109,7 +111,10 @@ def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain():
     [
         ({"rows": (("x", float("nan")),)}, "plain, tables.0"),
         ({"figures": {"a": float("inf")}}, "plain, tables.0.figures"),
-        ({"plots": (Plot("p", "line", (Line("a", ((1, float("nan")),)),)),)}, "plain, plots.0"),
+        (
+            {"plots": (ExhibitPlot("p", "line", (ExhibitLine("a", ((1, float("nan")),)),)),)},
+            "plain, plots.0",
+        ),
         ({"rows": (("x",),)}, "plain, tables.0: .*2 cells"),
     ],
     ids=["cell", "figure", "plot", "short row"],
@@ -130,7 +135,7 @@ def test_two_exhibits_of_one_name_are_refused():
 def test_a_document_is_moved_in_whole_and_found_by_the_shelf(tmp_path, demo):
     path = report.write(tmp_path, demo)
     assert path == tmp_path / "replays" / "btc-december.json"
-    assert Shelf(tmp_path).document("btc-december") == demo
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
     assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
 
 
@@ -139,9 +144,9 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path, dem
     other = demo.model_copy(update={"title": "Another"})
     with pytest.raises(ConfigError, match="is there already"):
         report.write(tmp_path, other)
-    assert Shelf(tmp_path).document("btc-december") == demo
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
     report.write(tmp_path, other, overwrite=True)
-    assert Shelf(tmp_path).document("btc-december").title == "Another"
+    assert ReplayShelf(tmp_path).document("btc-december").title == "Another"
     assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
 
 
@@ -163,7 +168,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path, demo, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ConfigError, match="No space left"):
         report.write(tmp_path, demo.model_copy(update={"title": "x"}), overwrite=True)
-    assert Shelf(tmp_path).document("btc-december") == demo
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
     assert len(list((tmp_path / "replays").iterdir())) == 1
 
 
@@ -255,10 +260,11 @@ def test_paper_gets_black_on_white_whole_plots_and_lines_told_apart():
 def hostile(words, name="plain"):
     """Return a document in which every field of a stranger holds the words."""
     plots = (
-        Plot(words, "line", (Line(words, ((BEGIN, 1.0),)), Line(words, ((BEGIN, 2.0),))), words,
+        ExhibitPlot(words, "line", (ExhibitLine(words, ((BEGIN, 1.0),)), ExhibitLine(words, ((BEGIN,
+        2.0),))), words,
              words),
-        Plot(words, "bars", (Line(words, ((words, 1.0),)),), words, words),
-        Plot(words, "bands", (Line(words, ((BEGIN, words),)),), words),
+        ExhibitPlot(words, "bars", (ExhibitLine(words, ((words, 1.0),)),), words, words),
+        ExhibitPlot(words, "bands", (ExhibitLine(words, ((BEGIN, words),)),), words),
     )  # fmt: skip
     made = Exhibit(name, words, (words, "b"), ((words, 1.0),), words, enough=False, plots=plots)
     return demo_document(

@@ -25,7 +25,7 @@ from torra.replay import arms, runner, voices
 from torra.replay.arms import ARMS
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import left_open
-from torra.replay.replaying import Costs, Plan, run, run_on
+from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import parcels, shards
 from torra.replay.shards.checkpoints import Checkpoint
@@ -49,11 +49,18 @@ def sample() -> History:
     return cut(load(Path("nowhere"), "BTCUSD", files), None, END)
 
 
-def plan_of(history: History, names: tuple[str, ...] = ALL, **changes: object) -> Plan:
+def plan_of(history: History, names: tuple[str, ...] = ALL, **changes: object) -> ReplayPlan:
     level = changes.pop("level", 0.3)
     profile = validate(Profile, {"thresholds": {"buy": level, "sell": level}, **changes}, "a test")
-    return Plan(
-        "trial", history, profile, arms.chosen(names), Costs(15.0, 0.0, 0.0), BEGIN, END, seed=7
+    return ReplayPlan(
+        "trial",
+        history,
+        profile,
+        arms.chosen(names),
+        TradingCosts(15.0, 0.0, 0.0),
+        BEGIN,
+        END,
+        seed=7,
     )
 
 
@@ -69,7 +76,7 @@ def same(one: ArmSeen, other: ArmSeen) -> bool:
 
 
 def test_a_plan_trades_at_its_own_costs(history: History) -> None:
-    plan = dataclasses.replace(plan_of(history), costs=Costs(3.0, 0.0, 0.5))
+    plan = dataclasses.replace(plan_of(history), costs=TradingCosts(3.0, 0.0, 0.5))
     spec = plan.profile.symbol("BTCUSD")
     assert (spec.spread, spec.slippage) == (3.0, 0.5)
 
@@ -77,7 +84,7 @@ def test_a_plan_trades_at_its_own_costs(history: History) -> None:
 @pytest.mark.parametrize("spread", [-1.0, float("nan"), float("inf")])
 def test_what_are_no_costs(spread: float) -> None:
     with pytest.raises(ValueError, match=r"spread .*finite and not negative"):
-        Costs(spread, 0.0, 0.0)
+        TradingCosts(spread, 0.0, 0.0)
 
 
 def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
@@ -107,13 +114,13 @@ class Stopped(Exception):
 def stopping_at(number: int) -> Callable[[str, int], None]:
     done = [0]
 
-    def hear(name: str, more: int) -> None:
+    def on_event(name: str, more: int) -> None:
         del name
         done[0] += more
         if done[0] >= number:
             raise Stopped
 
-    return hear
+    return on_event
 
 
 @pytest.mark.parametrize("at", [1, 30, 100])
@@ -325,10 +332,10 @@ def test_arms_that_cannot_be(names: tuple[str, ...], message: str) -> None:
 def test_costs_that_are_not_given_are_the_profiles(
     text: str, costs: tuple[float, float, float]
 ) -> None:
-    assert dataclasses.astuple(Costs.read(text, Profile().symbol("BTCUSD"))) == costs
+    assert dataclasses.astuple(TradingCosts.read(text, Profile().symbol("BTCUSD"))) == costs
 
 
 @pytest.mark.parametrize("text", ["a", "1,2,3,4", "-1", "inf", "nan"])
 def test_costs_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--costs"):
-        Costs.read(text, Profile().symbol("BTCUSD"))
+        TradingCosts.read(text, Profile().symbol("BTCUSD"))

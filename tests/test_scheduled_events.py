@@ -9,18 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.evidence.scheduled_events import REACH, Event, EventView, around
+from torra.evidence.scheduled_events import REACH, EventView, ScheduledEvent, around
 
 NOW = datetime(2021, 11, 5, 12, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
 
 
-def event(minutes: float, **changes: Any) -> Event:
+def event(minutes: float, **changes: Any) -> ScheduledEvent:
     words: dict[str, Any] = {"currency": "USD", "impact": "high", "name": "nonfarm payrolls"}
-    return Event(time=NOW + timedelta(minutes=minutes), **{**words, **changes})
+    return ScheduledEvent(time=NOW + timedelta(minutes=minutes), **{**words, **changes})
 
 
-def view(*events: Event, currencies: tuple[str, ...] = ("USD",), broken: bool = False) -> EventView:
+def view(
+    *events: ScheduledEvent, currencies: tuple[str, ...] = ("USD",), broken: bool = False
+) -> EventView:
     calendar = (*sorted(events, key=lambda one: one.time), event(60 * 24 * 365))
     return around(calendar, currencies, NOW, broken=broken)
 
@@ -97,7 +99,7 @@ def test_the_state_of_the_calendar_is_told(broken: bool) -> None:
         max_size=40,
     )
 )
-def test_the_nearest_of_many_are_those_of_a_plain_search(events: list[Event]) -> None:
+def test_the_nearest_of_many_are_those_of_a_plain_search(events: list[ScheduledEvent]) -> None:
     events.sort(key=lambda one: one.time)
     mine = [
         one
@@ -118,7 +120,7 @@ def test_the_nearest_of_many_are_those_of_a_plain_search(events: list[Event]) ->
 # --- a tick that runs later than its bar closed ---------------------------------------------------
 
 
-def late(hours: float, *events: Event) -> EventView:
+def late(hours: float, *events: ScheduledEvent) -> EventView:
     calendar = (*events, event(60 * 24 * 365))
     return around(calendar, ("USD",), NOW, NOW + timedelta(hours=hours))
 
@@ -162,7 +164,7 @@ def test_a_calendar_ends_with_the_tick() -> None:
     st.integers(0, 100),
 )
 def test_a_window_counts_that_meets_any_moment_from_the_close_to_the_tick(
-    events: list[Event], wait: int, before: int, after: int
+    events: list[ScheduledEvent], wait: int, before: int, after: int
 ) -> None:
     """Held against a walk through every minute between the two."""
     events.sort(key=lambda one: one.time)

@@ -50,7 +50,7 @@ from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.spending import HOUR, Account
+from torra.tick.spending import HOUR, SpendingAccount
 
 Scaled = Callable[..., int]
 FULL = MODES["full"]
@@ -414,11 +414,11 @@ def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, los
         tmp_path, (desks.EUR,), provider=Paid(script, lost), profile=profile(quorum=0)
     )
     try:
-        account = Account(
+        account = SpendingAccount(
             desk.database, PriceList(PRICES), "mine", lambda _: False, System().real_now
         )
-        desk.stations = {
-            name: replace(station, account=account) for name, station in desk.stations.items()
+        desk.roster.setups = {
+            name: replace(setup, account=account) for name, setup in desk.setups.items()
         }
         desks.take_lease(desk)
         desks.step(desk)

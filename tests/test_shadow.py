@@ -88,21 +88,21 @@ def run(folder: Path, provider: Any, influence: str, steps: int, **edges: Any) -
 def go_on(desk: Desk, bars: int) -> None:
     """Live through so many bars more."""
     desk.clock.set(desk.clock.now() + bars * desks.QUARTER)
-    station = desk.stations["BTCUSD"]
+    setup = desk.setups["BTCUSD"]
     history = {
-        name: station.feed.bars("BTCUSD", name, desk.clock.now(), None) for name in ("M15", "H1")
+        name: setup.feed.bars("BTCUSD", name, desk.clock.now(), None) for name in ("M15", "H1")
     }
-    LiveWindow(station.instance, station.feed, desk.database).fill(desk.clock.now())
+    LiveWindow(setup.instance, setup.feed, desk.database).fill(desk.clock.now())
     window = HistoryWindow(history)
     after = desk.clock.now() - bars * desks.QUARTER
     keys = [
         TickKey("BTCUSD", name, bar_time)
         for name, bar_time in desks.closes_of(desks.BTC, after, desk.clock.now())
     ]
-    edges = desk._edges(station, window, clock := Simulated(after))
+    edges = desk._edges(setup, window, clock := Simulated(after))
     for key in sorted(keys, key=running_order):
         clock.set(key.bar_time + duration(key.timeframe))
-        assert desk._run(station, key, clock.monotonic(), edges).state == "done"
+        assert desk._run(setup, key, clock.monotonic(), edges).state == "done"
 
 
 def records(desk: Desk) -> list[dict[str, Any]]:

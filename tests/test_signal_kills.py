@@ -32,7 +32,7 @@ from tests.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import System, floor
 from torra.config import Channel, Instance, Profile
-from torra.failpoints import ON_THE_WAY, VARIABLE, reach
+from torra.failpoints import ON_THE_WAY, VARIABLE, failpoint
 from torra.home import HALT
 from torra.trading import courier as courier_module
 from torra.trading import reconciliation
@@ -100,7 +100,7 @@ class World:
         if database.signal(decision["sid"]) is None:
             with database.transaction():
                 write(database, decision)
-            reach("committed")
+            failpoint("committed")
         while True:
             courier.turn()
             time.sleep(0.01)

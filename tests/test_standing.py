@@ -22,10 +22,10 @@ from torra.commands import standing as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks as signs
 from torra.desk import promotion, schedule
-from torra.desk.promotion import Promotions, Subject, fingerprint
+from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
-from torra.evaluation.promotion_rule import Evidence, Rule
+from torra.evaluation.promotion_rule import PromotionEvidence, Rule
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.rerun import trial_tick as one_tick
@@ -59,8 +59,8 @@ def database(tmp_path: Path) -> Iterator[Database]:
         yield found
 
 
-def subject(profile: Profile = EARNED) -> Subject:
-    return Subject("default", profile, (desks.BTC,))
+def subject(profile: Profile = EARNED) -> PromotionSubject:
+    return PromotionSubject("default", profile, (desks.BTC,))
 
 
 # --- on record ---
@@ -133,8 +133,8 @@ def promotions(desk: Desk, rule: Rule = SHORT) -> Promotions:
     return Promotions(desk.database, lambda: [subject()], rule)
 
 
-def passing(*_: Any) -> Evidence:
-    return Evidence(20, 30, 0.2, 0.1, 0.3, 30, 0.5, -0.5, 1.0)
+def passing(*_: Any) -> PromotionEvidence:
+    return PromotionEvidence(20, 30, 0.2, 0.1, 0.3, 30, 0.5, -0.5, 1.0)
 
 
 def test_only_ticks_of_this_setting_with_agents_and_an_outcome_count(lived: Desk) -> None:
@@ -170,7 +170,7 @@ def test_a_look_sees_the_same_whenever_it_is_taken(
 ) -> None:
     """By the first ticks that there were, with a draw of its own: nobody can try again."""
 
-    def drawn(pool: Any, look: Any, chance: Any) -> Evidence:
+    def drawn(pool: Any, look: Any, chance: Any) -> PromotionEvidence:
         return replace(passing(), ticks=int(pool.within(look).sum()), beats=chance.random())
 
     monkeypatch.setattr(promotion.promotion_evidence, "evidence", drawn)
@@ -199,7 +199,7 @@ def test_nothing_is_read_before_a_look_can_be_due(
     assert mine.look() == [] and not read, "3,000 ticks are not there"
     mine.rule = Rule(looks=(COUNTED + 1,))  # fewer count than are stored
     assert mine.look() == mine.look() == [] and read == [1], "no tick has come since"
-    shadow = Subject("default", trading("shadow"), (desks.BTC,))
+    shadow = PromotionSubject("default", trading("shadow"), (desks.BTC,))
     assert Promotions(lived.database, lambda: [shadow], SHORT).look() == [] and read == [1]
 
 

@@ -17,9 +17,9 @@ from tests.test_shadow import trading
 from torra.clock import Simulated, duration
 from torra.config import Instance, Profile
 from torra.desk import promotion
-from torra.desk.promotion import Promotions, Subject, fingerprint
+from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.evaluation import promotion_evidence
-from torra.evaluation.promotion_rule import Evidence, Rule
+from torra.evaluation.promotion_rule import PromotionEvidence, Rule
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
@@ -44,14 +44,14 @@ def live(folder: Path, instance: Instance, profile: Profile, first: int, bars: i
     moved: Any = desk.clock
     moved.set(end)
     desk._hold_lease()
-    station = desk.stations[instance.id]
-    frames = {name: station.feed.bars("BTCUSD", name, end, None) for name in instance.timeframes}
-    LiveWindow(instance, station.feed, desk.database).fill(end)
-    edges = desk._edges(station, HistoryWindow(frames), clock := Simulated(begin))
+    setup = desk.setups[instance.id]
+    frames = {name: setup.feed.bars("BTCUSD", name, end, None) for name in instance.timeframes}
+    LiveWindow(instance, setup.feed, desk.database).fill(end)
+    edges = desk._edges(setup, HistoryWindow(frames), clock := Simulated(begin))
     for name, bar_time in desks.closes_of(instance, begin, end):
         clock.set(bar_time + duration(name))
         key = TickKey(instance.id, name, bar_time)
-        assert desk._run(station, key, clock.monotonic(), edges).state == "done"
+        assert desk._run(setup, key, clock.monotonic(), edges).state == "done"
     assert desk.epoch is not None
     desk.database.release_lease(desk.owner, desk.epoch)
     desk.database.close()
@@ -79,19 +79,21 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float, int]]:
     """What each look went by: its number, its level and its ticks; all of them fail."""
     found: list[tuple[int, float, int]] = []
 
-    def seen(pool: Any, look: Any, chance: Any) -> Evidence:
+    def seen(pool: Any, look: Any, chance: Any) -> PromotionEvidence:
         found.append((look.number, look.level, int(pool.within(look).sum())))
-        return Evidence(look.upto, 30, 0.0, -0.1, 0.1, 30, 0.0, 0.0, 0.5)
+        return PromotionEvidence(look.upto, 30, 0.0, -0.1, 0.1, 30, 0.0, 0.0, 0.5)
 
     monkeypatch.setattr(promotion_evidence, "evidence", seen)
     return found
 
 
-def subject(name: str, profile: Profile = EARNED, *instances: Instance) -> Subject:
-    return Subject(name, profile, instances or (FIRST,))
+def subject(name: str, profile: Profile = EARNED, *instances: Instance) -> PromotionSubject:
+    return PromotionSubject(name, profile, instances or (FIRST,))
 
 
-def look(database: Database, *subjects: Subject, rule: Rule = SHORT) -> list[tuple[str, int]]:
+def look(
+    database: Database, *subjects: PromotionSubject, rule: Rule = SHORT
+) -> list[tuple[str, int]]:
     taken = Promotions(database, lambda: subjects, rule).look()
     return [(name, standing.look) for name, standing in taken]
 
@@ -112,7 +114,9 @@ def look(database: Database, *subjects: Subject, rule: Rule = SHORT) -> list[tup
         ),
     ],
 )
-def test_a_setting_goes_on_where_it_was(database: Database, looked: Any, other: Subject) -> None:
+def test_a_setting_goes_on_where_it_was(
+    database: Database, looked: Any, other: PromotionSubject
+) -> None:
     early = Rule(looks=(8, 100), later=100)
     assert look(database, subject("default"), rule=early) == [("default", 1)]
     before = promotion.account(database, subject("default"), SHORT)
@@ -155,7 +159,7 @@ def test_two_desks_that_look_at_once_give_no_number_twice(
     """The other one's look, of another setting, comes while this one computes: it looks again."""
     levels: list[float] = []
 
-    def meanwhile(pool: Any, due: Any, chance: Any) -> Evidence:
+    def meanwhile(pool: Any, due: Any, chance: Any) -> PromotionEvidence:
         levels.append(due.level)
         row: dict[str, Any] = {
             "trial": 1,
@@ -165,7 +169,7 @@ def test_two_desks_that_look_at_once_give_no_number_twice(
             "figures": {},
         }
         database.write_standing("theirs", EDITS, **row)
-        return Evidence(8, 30, 0.0, -0.1, 0.1, 30, 0.0, 0.0, 0.5)
+        return PromotionEvidence(8, 30, 0.0, -0.1, 0.1, 30, 0.0, 0.0, 0.5)
 
     monkeypatch.setattr(promotion_evidence, "evidence", meanwhile)
     assert look(database, subject("default"), rule=Rule(looks=(8, 99, 99, 99))) == [("default", 1)]

@@ -80,12 +80,12 @@ class Mortal:
         self.every.append(self.now)
         self.left = self.chance.choice((self.chance.randrange(1, 40), 60, 80))
 
-    def hear(self, kind: str, payload: Any) -> None:
+    def on_event(self, kind: str, payload: Any) -> None:
         self.left -= 1
         if self.left == 0:
             self.killed += 1
             self.now.close(within=0.0)
-        self.now.hear(kind, payload)
+        self.now.on_event(kind, payload)
 
     # what a reader in the desk's own process uses
 

@@ -35,11 +35,14 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, Slots
 from torra.desk.event_stream import EventStream
 from torra.store import streams as event_store
-from torra.store.envelopes import DESK_STREAM, Event
+from torra.store.envelopes import DESK_STREAM, StreamEvent
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
-START, WORD = Event("tick_start", '{"a":1}'), Event("agent_start", '{"phase":"analysts"}')
-END = Event("decision", '{"verdict":"BUY"}', terminal=True)
+START, WORD = (
+    StreamEvent("tick_start", '{"a":1}'),
+    StreamEvent("agent_start", '{"phase":"analysts"}'),
+)
+END = StreamEvent("decision", '{"verdict":"BUY"}', terminal=True)
 WHOLE = [START, WORD, WORD, WORD, END]
 WAIT = 10.0
 
@@ -77,7 +80,7 @@ def client(backing: Backing) -> Any:
     return open_app(ScriptedView(), scope="read", backing=backing).test_client()
 
 
-def write(database: Database, events: list[Event], stream_id: str = "t") -> None:
+def write(database: Database, events: list[StreamEvent], stream_id: str = "t") -> None:
     kind = "desk" if stream_id == DESK_STREAM else "tick"
     if kind == "desk" or database.stream(stream_id) is None:
         database.open_stream(stream_id, kind, KEY, "we")
@@ -244,7 +247,7 @@ def test_what_strangers_said_comes_without_hostile_characters(client, database) 
         "summary": "a\u202eb\u0007\u2066c <img onerror=x>",
         "evidence": [{"\u202eid": "\x1b"}],
     }
-    write(database, [Event("agent_complete", json.dumps(hostile)), END])
+    write(database, [StreamEvent("agent_complete", json.dumps(hostile)), END])
     (told, _) = read(client.get("/api/v1/streams/t").data)
     assert told["payload"] == {"summary": "abc <img onerror=x>", "evidence": [{"id": ""}]}
 
@@ -367,7 +370,7 @@ def log_in_again(client: Any, access: Access, **_: Any) -> None:
 
 
 def lose_the_file(home: Path, **_: Any) -> None:
-    (home / ACCESS).unlink()
+    (home / "access.json").unlink()
 
 
 def nothing(**_: Any) -> None: ...
@@ -581,12 +584,12 @@ def test_a_reader_is_woken_by_what_is_written(backing, database) -> None:
     with served(backing) as port, asked(port, "/api/v1/events") as shared:
         assert shared.getheader("Content-Type") == "text/event-stream; charset=utf-8"
         line_with(shared, b"event: reset")
-        events.hear("tick_start", start)
+        events.on_event("tick_start", start)
         told = json.loads(line_with(shared, b'changed",').removeprefix(b"data: "))
         assert told["payload"]["what"] == "running"
         with asked(port, f"/api/v1/streams/{told['payload']['stream_id']}") as tick:
             line_with(tick, b"event: tick_start")
-            events.hear("tick", {"torra_key": KEY, "verdict": "BUY"})
+            events.on_event("tick", {"torra_key": KEY, "verdict": "BUY"})
             line_with(tick, b"event: decision")
             assert tick.read().count(b"event:") == 0, "nothing follows the end"
         line_with(shared, b'"what":"tick"')
@@ -630,8 +633,8 @@ def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(database, caplo
                 connected.enter_context(signal.connected_to(receiver))
         tidings.send_from(events)
         start = {"torra_key": KEY, "instance": "BTCUSD", "timeframe": "M15"}
-        events.hear("tick_start", start)
-        events.hear("tick", {"torra_key": KEY})
+        events.on_event("tick_start", start)
+        events.on_event("tick", {"torra_key": KEY})
         for what in ("running", "signals", "profile", "state"):
             events.changed(what)
         events.close()

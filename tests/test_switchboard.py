@@ -39,8 +39,8 @@ from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.event_loop import EventLoop
 from torra.providers.vendors.openai_compatible import FORM_KEPT, unfenced
 from torra.providers.vendors.switchboard import Switchboard
-from torra.providers.vendors.transport import MAX_REPLY_BYTES, Guard, ReplyUnreadable
-from torra.providers.vendors.vendor import JPEG, PNG, Fault, picture_type, retry_after
+from torra.providers.vendors.transport import MAX_REPLY_BYTES, ReplyUnreadable, WireGuard
+from torra.providers.vendors.vendor import JPEG, PNG, VendorFault, picture_type, retry_after
 from torra.providers.vendors.wire import CURRENT, Wire
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -405,7 +405,7 @@ def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries):
             took = time.monotonic() - started
         assert (error.reason, error.billed, error.again) == ("timeout", True, None)
         with attempt:
-            assert isinstance(error, Fault), "the call's own limit, not the loop's"
+            assert isinstance(error, VendorFault), "the call's own limit, not the loop's"
             assert 1.4 < took < 2.4
 
 
@@ -792,7 +792,7 @@ def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own():
         if wire:
             CURRENT.set(wire)
         try:
-            guard = Guard(httpx2.MockTransport(inner))
+            guard = WireGuard(httpx2.MockTransport(inner))
             await guard.handle_async_request(httpx2.Request("POST", url))
         except (ReplyUnreadable, LookupError) as error:
             return type(error).__name__
@@ -1091,5 +1091,5 @@ def test_a_call_that_hangs_does_not_keep_the_process():
 
 
 def test_a_fault_is_a_model_that_is_unavailable():
-    assert isinstance(Fault("error", "x", again=None, billed=False), ModelUnavailable)
+    assert isinstance(VendorFault("error", "x", again=None, billed=False), ModelUnavailable)
     assert vendor_of(httpx2.Request("POST", "https://x/v1/messages")) == "anthropic"

@@ -42,7 +42,7 @@ class Heard:
     def __init__(self, listeners: list) -> None:
         self.listeners = listeners
 
-    def hear(self, kind: str, told: dict) -> None:
+    def on_change(self, kind: str, told: dict) -> None:
         if kind == "tick":
             change = {"what": "tick"}
             change |= {name: told[name] for name in ("instance", "timeframe", "bar_time")}
@@ -76,7 +76,7 @@ def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk, host):
     ours = files(desk, host)
     desks.step(desk)  # before the files are fed: found by the comparison
     ours.start()
-    desk.heard.append(ours.hear)
+    desk.heard.append(ours.on_change)
     for _ in range(6):
         desks.step(desk)
     ours.rest()
@@ -121,7 +121,7 @@ def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(desk, host, monkeypat
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     ours = files(desk, host)
     ours.start()
-    desk.heard.append(ours.hear)
+    desk.heard.append(ours.on_change)
     with closing(sqlite3.connect(host, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         monotonic = System().monotonic
@@ -152,7 +152,7 @@ def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
     ours.start()
     wait_for(lambda: not ours.behind())
     desks.step(desk)  # nobody listens
-    desk.heard.append(ours.hear)
+    desk.heard.append(ours.on_change)
     for _ in range(3):
         desks.step(desk)
     wait_for(lambda: fed(host) == wanted(desk))

@@ -62,7 +62,7 @@ def test_equal_neighbours_are_one_run_and_a_gap_parts_them():
 
 
 def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value():
-    told = timelines.timeline("k", events("bbns"), STEP, timelines.STATES)
+    told = timelines.timeline("k", events("bbns"), STEP, figures.STATES)
     assert drawn(told, "BULLISH") == [(0.0, 500.0, 11, 8)]
     assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
     assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
@@ -74,7 +74,7 @@ def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value():
 
 def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length():
     weekend = [*events("bb"), (START + 100 * STEP, "BULLISH")]
-    told = timelines.timeline("k", weekend, STEP, timelines.STATES)
+    told = timelines.timeline("k", weekend, STEP, figures.STATES)
     ((_, width, y, height),) = drawn(told, "gap")
     assert (y, height) == (0, 50)
     assert width == pytest.approx(timelines.GAP / 6 * timelines.WIDTH)
@@ -83,14 +83,14 @@ def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length():
     assert ends == ("2026-02-13 00:00 UTC", "2026-02-14 01:00 UTC")
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(timelines.STATES)), max_size=60))
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(figures.STATES)), max_size=60))
 def test_blocks_fill_the_picture_without_overlap(steps):
     moment, made = START, []
     for wait, value in steps:
         moment += wait * STEP
         made.append((moment, value))
-    told = timelines.timeline("k", made, STEP, timelines.STATES)
-    blocks = sorted(b for name in (*timelines.STATES, "gap") for b in drawn(told, name))
+    told = timelines.timeline("k", made, STEP, figures.STATES)
+    blocks = sorted(b for name in (*figures.STATES, "gap") for b in drawn(told, name))
     ends = 0.0
     for x, width, *_ in blocks:
         assert x == pytest.approx(ends, abs=0.11 * len(blocks) + 0.2)
@@ -105,13 +105,13 @@ def test_blocks_fill_the_picture_without_overlap(steps):
 
 def test_a_value_has_the_same_lane_whatever_else_is_there():
     for text in ("n", "bn", "sssn", "nbs"):
-        told = timelines.timeline("k", events(text), STEP, timelines.STATES)
+        told = timelines.timeline("k", events(text), STEP, figures.STATES)
         assert {block[2] for block in drawn(told, "NEUTRAL")} == {21}
     sheet = (ROOT / "static" / "symbol.css").read_text("utf-8")
-    for value in (*timelines.STATES, *timelines.VERDICTS):
+    for value in (*figures.STATES, *figures.VERDICTS):
         if value not in ("NEUTRAL", "HOLD"):
             assert f'.lane-block[data-value="{value}"]' in sheet
-    marks = [figures.mark(value) for value in timelines.STATES]
+    marks = [figures.mark(value) for value in figures.STATES]
     assert len({mark.glyph for mark in marks}) == len({mark.word for mark in marks}) == 5
 
 
@@ -176,7 +176,7 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number():
     for nothing in (markov_of([])[1], None, {}):
         cells = state_odds.odds_cells(nothing, "M15")
         assert cells["markov.now"]["text"] == figures.DASH
-        assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in timelines.STATES)
+        assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
         assert "No state yet" in cells["markov.told"]["text"]
         assert cells["markov.few"]["hidden"]
 
@@ -199,7 +199,7 @@ def test_the_page_tells_states_as_picture_table_and_words():
     assert len(pictures) == 2
     assert all("table below" in a["aria-label"] for a in pictures)
     lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
-    assert lanes == [*timelines.STATES, *timelines.VERDICTS]
+    assert lanes == [*figures.STATES, *figures.VERDICTS]
     assert "States of BTCUSD M15: newest runs first" in page.text
     moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
     assert len(moves) == 1

@@ -168,20 +168,20 @@ def test_a_tick_runs_once(tmp_path: Path) -> None:
 
 def direct(desk: Any) -> Callable[[], Any]:
     """Return run_tick bound to the EURUSD bar that closed at the desk's time."""
-    station = desk.stations["EURUSD"]
-    window = LiveWindow(station.instance, station.feed, desk.database)
-    provider = station.provider
+    setup = desk.setups["EURUSD"]
+    window = LiveWindow(setup.instance, setup.feed, desk.database)
+    provider = setup.provider
     edges = torra_trader.Edges(
         desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch
     )
 
     def run() -> Any:
         return torra_trader.run_tick(
-            station.instance,
+            setup.instance,
             "H1",
             desk.clock.now() - duration("H1"),
             desk.clock.monotonic(),
-            profile=station.profile,
+            profile=setup.profile,
             edges=edges,
         )
 
@@ -323,10 +323,10 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
                 hold.wait(5)
             return super().submit(request)
 
-    station = desk.stations["EURUSD"]
-    desk.stations = {
-        "EURUSD": type(station)(
-            station.instance, station.profile, station.feed, Locks(set(), "none"), station.lock
+    setup = desk.setups["EURUSD"]
+    desk.roster.setups = {
+        "EURUSD": type(setup)(
+            setup.instance, setup.profile, setup.feed, Locks(set(), "none"), setup.lock
         )
     }
     try:

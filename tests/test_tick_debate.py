@@ -19,7 +19,7 @@ from torra.config import Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.spending import HOUR, Account, tick_worst_case
+from torra.tick.spending import HOUR, SpendingAccount, tick_worst_case
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
 COST = 0.0004
@@ -70,9 +70,11 @@ def paid_desk(tmp_path: Path):
         voice = Paid()
         desk = desks.open_desk(tmp_path, provider=voice, profile=profile(**agents))
         desk.ahead = Ahead()
-        account = Account(desk.database, PriceList(PRICES), "mine", lambda _: False, desk.ahead.now)
-        desk.stations = {
-            name: replace(station, account=account) for name, station in desk.stations.items()
+        account = SpendingAccount(
+            desk.database, PriceList(PRICES), "mine", lambda _: False, desk.ahead.now
+        )
+        desk.roster.setups = {
+            name: replace(setup, account=account) for name, setup in desk.setups.items()
         }
         desks.take_lease(desk)
         made.append(desk)

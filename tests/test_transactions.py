@@ -118,7 +118,7 @@ def test_a_thread_of_ours_is_waited_for_then_told(database: Database) -> None:
 
 
 def test_the_line_is_first_come_first_served() -> None:
-    line, order, threads = store_connection.Line(), [], []
+    line, order, threads = store_connection.FairLock(), [], []
 
     def work(number: int) -> None:
         assert line.enter(FOREVER)

@@ -225,7 +225,7 @@ def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh):
         update={"thresholds": type(large_database.profile().thresholds)(buy=0.3, sell=0.7)}
     )
     assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.5, "sell": 0.5}
-    fresh.looking.stations[name].profile = changed
+    fresh.looking.setups[name].profile = changed
     assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.3, "sell": 0.7}
 
 

@@ -244,7 +244,7 @@ def write(desk, events, key, attempt=1):
     if desk.database.stream(stream_id) is None:
         desk.database.open_stream(stream_id, "tick", key, "we")
     rows = [
-        envelopes.Event(kind, json.dumps(payload), kind in ("decision", "error"))
+        envelopes.StreamEvent(kind, json.dumps(payload), kind in ("decision", "error"))
         for kind, payload in events
     ]
     desk.database.append_events(stream_id, "we", rows)
@@ -330,7 +330,7 @@ def test_what_is_no_debate_is_not_here(desk, client, address):
 def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief):
     profile = Profile.model_validate({"agents": agents})
     behind = SimpleNamespace(
-        desk=SimpleNamespace(stations={"A": SimpleNamespace(profile=profile),
+        desk=SimpleNamespace(setups={"A": SimpleNamespace(profile=profile),
                                        "B": SimpleNamespace(profile=Profile())})
     )  # fmt: skip
     assert watching.asks_rules_only(behind) is brief

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from instance_database import open_home
 from tests.stores import opening
 from torra.clock import System
 from torra.config import ROOT
@@ -84,7 +85,7 @@ def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkey
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
     try:
-        account = desk.stations["BTCUSD"].account
+        account = desk.setups["BTCUSD"].account
         assert account is not None
         assert account.profile == "mine"
         assert not account.local("anthropic")
@@ -93,7 +94,7 @@ def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkey
 
 
 def blocked(desk: Desk) -> dict[str, str]:
-    provider: Any = desk.stations["BTCUSD"].provider
+    provider: Any = desk.setups["BTCUSD"].provider
     return dict(provider._switchboard.blocked())
 
 
@@ -123,7 +124,7 @@ def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
 
 @pytest.mark.parametrize("remember", [True, False])
 def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
-    database = wiring.open_database(tmp_path)
+    database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {}, remember=remember)
     models.switchboard._block_and_tell("google", "402: the account has no credit")
     for thread in threading.enumerate():
@@ -136,11 +137,11 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
 
 
 def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
-    database = wiring.open_database(tmp_path)
+    database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {})
     until = System().real_now() + timedelta(seconds=2)
     database.block_provider("google", "402: the account has no credit", until)
-    models.heed()
+    models.apply_blocks()
     _, end = models.switchboard._blocks["google"]
     assert 0 < end - System().monotonic() <= 3
     models.close()
@@ -212,7 +213,7 @@ def test_a_desk_begins_once_though_two_threads_come(tmp_path: Path) -> None:
 def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:
     desk, _ = wiring.open_desk(home(tmp_path, {}))
     try:
-        assert desk.stations["BTCUSD"].account is None
+        assert desk.setups["BTCUSD"].account is None
     finally:
         desk.close()
 
@@ -229,9 +230,9 @@ def test_a_symbol_that_is_not_shipped_is_refused_as_a_sample(tmp_path: Path) -> 
 
 def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
     desk, _ = wiring.open_desk(home(tmp_path, {"symbols": {"BTCUSD": {"spread": 9.0}}}))
-    spec = desk.stations["BTCUSD"].profile.symbol("BTCUSD")
+    spec = desk.setups["BTCUSD"].profile.symbol("BTCUSD")
     assert (spec.spread, spec.digits) == (9.0, 2)
-    assert desk.stations["BTCUSD"].profile.symbol("EURUSD").digits == 5
+    assert desk.setups["BTCUSD"].profile.symbol("EURUSD").digits == 5
     assert desk.close()
 
 

@@ -74,13 +74,13 @@ def tick(
 
 
 def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
-    station = desk.stations["EURUSD"]
-    window = LiveWindow(station.instance, station.feed, desk.database) if live else history()
+    setup = desk.setups["EURUSD"]
+    window = LiveWindow(setup.instance, setup.feed, desk.database) if live else history()
     edges = torra_trader.Edges(
         desk.database,
         window,
-        station.provider.submit,
-        station.provider.name,
+        setup.provider.submit,
+        setup.provider.name,
         desk.clock,
         desk.epoch,
     )
@@ -89,7 +89,7 @@ def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
     bar_time = desk.clock.now() - duration(TIMEFRAME)
     began = time.monotonic()
     outcome = torra_trader.run_tick(
-        station.instance, TIMEFRAME, bar_time, began, profile=profile, edges=edges
+        setup.instance, TIMEFRAME, bar_time, began, profile=profile, edges=edges
     )
     elapsed = time.monotonic() - began
     connection = desk.database.connection()

@@ -322,7 +322,7 @@ class Instance(Section):
         return self.broker_symbol or self.symbol
 
     @property
-    def way(self) -> str:
+    def route(self) -> str:
         """Where its signals go: "paper", or the bridge and its channel."""
         return "paper" if self.bridge == "paper" else f"{self.bridge} {self.channel}"
 

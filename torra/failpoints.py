@@ -1,6 +1,6 @@
 """Named points at which a test can end the process, as a power cut would.
 
-`reach` does nothing unless the environment variable TORRA_CRASH_AT names its point; then the
+`failpoint` does nothing unless the environment variable TORRA_CRASH_AT names its point; then the
 process kills itself at once, with nothing flushed and nothing tidied. `POINT:3` names the third
 time that the process comes there. Every name is in POINTS, so that a test can go through all of
 them and a misspelt one is found.
@@ -51,7 +51,7 @@ POINTS: Final = IN_A_TICK + ON_THE_WAY
 _passed: dict[str, int] = {}
 
 
-def reach(point: str) -> None:
+def failpoint(point: str) -> None:
     """Pass a point, unless the environment says that the process ends here."""
     named = os.environ.get(VARIABLE)
     if named and named.partition(":")[0] == point:

@@ -112,7 +112,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Line:
+class ProviderLine:
     """The line from one desk to its provider, for one deliberation.
 
     `planned` is the number of requests that the desk makes when nothing goes wrong; what the cap
@@ -235,7 +235,9 @@ class Line:
 class _Exchange:
     """The conversation of one agent in one stage."""
 
-    def __init__(self, line: Line, role: Role, context: DebateContext, stage: Stage) -> None:
+    def __init__(
+        self, line: ProviderLine, role: Role, context: DebateContext, stage: Stage
+    ) -> None:
         self._line = line
         self._role = role
         self._context = context

@@ -19,7 +19,7 @@ from ..contracts import AgentReport, CallBound, DebateContext, ModelUnavailable,
 from ..fence import has_nonce
 from ..registry import Agent
 from . import replies
-from .asking import REASONS, REQUESTS_PER_AGENT, Line, Stage
+from .asking import REASONS, REQUESTS_PER_AGENT, ProviderLine, Stage
 from .stages import Ended, run_in_turn, run_together
 from .synthesis import Answer
 
@@ -43,7 +43,7 @@ class Sitting:
     """
 
     desk: tuple[Agent, ...]
-    line: Line
+    line: ProviderLine
     began: float
     deadline: float
     reserve: Reserve | None

@@ -390,7 +390,7 @@ class DeskMachine(RuleBasedStateMachine):
         item, now = INSTANCES[row["instance"]], self.world.clock.now()
         decided = approval.approve(
             life.database, row["sid"], instance=item, now=now,
-            profile=life.desk.stations[item.id].profile, price=price_at(item.symbol, now),
+            profile=life.desk.setups[item.id].profile, price=price_at(item.symbol, now),
             halted=life.switch.engaged(), life=signal_life(row["timeframe"]),
         )  # fmt: skip
         self.note(f"approval {decided.state}")

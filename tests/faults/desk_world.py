@@ -32,8 +32,8 @@ from tests.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import SYMBOLS, Channel, Instance, Profile, validate
+from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
-from torra.desk.station import Refit, Station
 from torra.home import HALT
 from torra.store import migrations
 from torra.trading.courier import Addressee, Courier
@@ -337,16 +337,16 @@ class Life:
         )
         self.desk = Desk(
             self.database,
-            [self._station(item, settings) for item in INSTANCES.values()],
+            [self._setup(item, settings) for item in INSTANCES.values()],
             lambda _: world.clock,
-            way=self.courier,
+            route=self.courier,
             kill_switch=self.switch,
             lease_seconds=LEASE,
             at_close=self.courier.close,
         )
         self.desk.roster.refit = Refit(
             lambda old, new: replace(old, profile=new),
-            lambda station: self.courier.adopt(station.instance.id, station.profile),
+            lambda setup: self.courier.adopt(setup.instance.id, setup.profile),
             read=lambda _: PROFILES[world.saved],
         )
         self._lease()
@@ -358,9 +358,9 @@ class Life:
         )  # fmt: skip
         return {"main": bridge}
 
-    def _station(self, item: Instance, settings: Profile) -> Station:
+    def _setup(self, item: Instance, settings: Profile) -> InstanceSetup:
         vendor: Any = self.world.vendor
-        return Station(item, settings, self.world.feed, vendor, threading.Lock())
+        return InstanceSetup(item, settings, self.world.feed, vendor, threading.Lock())
 
     # --- what a process does by itself ------------------------------------------------------------
 

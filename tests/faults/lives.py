@@ -31,7 +31,7 @@ from torra.config import Profile
 from torra.desk.schedule import Desk
 from torra.failpoints import VARIABLE
 from torra.providers.prices import PriceList
-from torra.tick.spending import Account, Rung
+from torra.tick.spending import Rung, SpendingAccount
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"
@@ -61,7 +61,7 @@ class Vendor:
         """Holds nothing open."""
 
 
-class Bold(Account):
+class Bold(SpendingAccount):
     """Always asks the whole desk: only the ceiling itself then stands between it and the vendor."""
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
@@ -111,7 +111,7 @@ def open_desk(folder: Path, start: datetime, ceiling: float | None = None) -> De
     vendor = Vendor(folder / BOOKS, now)
     desk = desks.open_desk(folder, profile=profile(ceiling), provider=vendor, make_clock=make_clock)
     pays = Bold(desk.database, PRICES, "default", lambda _: False, now)
-    desk.stations = {name: replace(one, account=pays) for name, one in desk.stations.items()}
+    desk.roster.setups = {name: replace(one, account=pays) for name, one in desk.setups.items()}
     return desk
 
 

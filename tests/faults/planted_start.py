@@ -13,7 +13,7 @@ STORE: Final = "torra/backup/copies.py"
 FILES: Final = "torra/backup/files.py"
 RESTORE: Final = "torra/backup/restore.py"
 CHECK: Final = "torra/desk/start_check.py"
-STEPS: Final = "torra/commands/init.py"
+STEPS: Final = "torra/desk/first_files.py"
 TIMES: Final = "torra/store/stored_times.py"
 
 BACKUP: Final = "tests/test_backup.py::"

@@ -443,8 +443,8 @@ STORAGE: Final = (
         "D5",
         "the inbox is not synced after a signal came into it",
         DROP,
-        '            reach("renamed")\n            self.sync_inbox()\n',
-        '            reach("renamed")\n',
+        '            failpoint("renamed")\n            self.sync_inbox()\n',
+        '            failpoint("renamed")\n',
         (
             FOLDER + "test_the_text_is_on_the_disk_before_it_has_its_name",
             SYNCED,

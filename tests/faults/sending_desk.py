@@ -64,7 +64,11 @@ class SendingDesk:
         )  # fmt: skip
         self.courier.open()
         self.desk = desks.open_desk(
-            home, (BTC,), way=self.courier, kill_switch=self.switch, make_clock=lambda _: self.clock
+            home,
+            (BTC,),
+            route=self.courier,
+            kill_switch=self.switch,
+            make_clock=lambda _: self.clock,
         )
         self.database = self.desk.database
         desks.take_lease(self.desk)

@@ -312,8 +312,8 @@ def made_world(clock: Leaping, errors: list[str], told: list[str]) -> Iterator[N
         yield
 
 
-def _feeds(stations: Sequence[Any], *_: object) -> dict[str, Any]:
-    return {item.id: desks.sample() for item in stations}
+def _feeds(setups: Sequence[Any], *_: object) -> dict[str, Any]:
+    return {item.id: desks.sample() for item in setups}
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ class Soak:
         self._between(close - timedelta(seconds=1))
         self._between(close)
         self.desk._hold_lease()
-        names = list(self.desk.stations)
+        names = list(self.desk.setups)
         if close.minute == 0:
             for wake in [self.pool.submit(self._wake, name) for name in names]:
                 self.found.together_ms.append(wake.result()[0])
@@ -395,7 +395,7 @@ class Soak:
     def _between(self, moment: datetime) -> None:
         self.clock.set(moment)
         self.terminal.step(self.clock)
-        self.desk._way.turn()  # type: ignore[union-attr]  # the courier
+        self.desk._route.turn()  # type: ignore[union-attr]  # the courier
 
     def _wake(self, name: str) -> tuple[float, float, int]:
         """Wake an instance; return the milliseconds, those of CPU, and how many ticks it ran."""

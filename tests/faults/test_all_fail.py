@@ -142,7 +142,7 @@ def check_calls(desk: Any, key: str, asked: list[Asked]) -> None:
 
 
 def test_ticks_on_which_everybody_fails(desk: Any, scaled: Any, record_property: Any) -> None:
-    provider = desk.stations["BTCUSD"].provider
+    provider = desk.setups["BTCUSD"].provider
     least, enough = scaled(1_000), scaled(10_000)
     ticks, calls, last = 0, 0, None
     while ticks < least or calls < enough:

@@ -63,12 +63,12 @@ def test_a_point_ends_the_process_when_it_is_named_and_only_there(
     struck: list[str] = []
     monkeypatch.setattr(failpoints, "strike", lambda: struck.append("dead"))
     monkeypatch.setattr(failpoints, "_passed", {})
-    failpoints.reach("saved")
+    failpoints.failpoint("saved")
     monkeypatch.setenv(failpoints.VARIABLE, "saved:2")
     for point in ("scored", "saved", "recorded"):
-        failpoints.reach(point)
+        failpoints.failpoint(point)
     assert struck == []
-    failpoints.reach("saved")
+    failpoints.failpoint("saved")
     assert struck == ["dead"]
 
 
@@ -79,7 +79,7 @@ def test_a_point_kills_with_nothing_tidied(tmp_path: Path) -> None:
     if pid == 0:
         os.environ[failpoints.VARIABLE] = "saved"
         try:
-            failpoints.reach("saved")
+            failpoints.failpoint("saved")
         finally:
             left.touch()
             os._exit(0)

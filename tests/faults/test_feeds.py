@@ -28,7 +28,7 @@ from tests.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from tests.tries import Tries
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
-from torra.desk.station import Station
+from torra.desk.roster import InstanceSetup
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
@@ -92,9 +92,9 @@ def mute() -> Iterator[Mute]:
 
 def give(desk: Any, name: str, feed: Any) -> None:
     """Give one instance of a desk a feed of its own."""
-    old = desk.stations[name]
-    new = Station(old.instance, old.profile, feed, old.provider, threading.Lock())
-    desk.stations = {**desk.stations, name: new}
+    old = desk.setups[name]
+    new = InstanceSetup(old.instance, old.profile, feed, old.provider, threading.Lock())
+    desk.roster.setups = {**desk.setups, name: new}
 
 
 # --- feeds that do not answer ---------------------------------------------------------------------
@@ -320,8 +320,8 @@ def tick(folder: Path, timeframe: str, frame: pd.DataFrame, as_of: datetime, age
         make_clock=lambda _: Simulated(now),
     )  # fmt: skip
     desks.take_lease(desk)
-    station = desk.stations["BTCUSD"]
-    edges = desk._edges(station, LiveWindow(instance, station.feed, desk.database))
+    setup = desk.setups["BTCUSD"]
+    edges = desk._edges(setup, LiveWindow(instance, setup.feed, desk.database))
     bar_time = as_of - duration(timeframe)
     due = desk.clock.monotonic()
     outcome = torra_trader.run_tick(
@@ -330,7 +330,7 @@ def tick(folder: Path, timeframe: str, frame: pd.DataFrame, as_of: datetime, age
     signals = desk.database.signals()
     row = next(iter(desk.database.tick_states("BTCUSD", timeframe, 1)))
     assert (row["state"], row["reason"]) == (outcome.state, outcome.reason)
-    assert bool(signals) == bool(outcome.seen and outcome.seen.signals)
+    assert bool(signals) == bool(outcome.result and outcome.result.signals)
     desk.database.close()
     return outcome
 
@@ -340,14 +340,14 @@ def late(folder: Path, timeframe: str, dice: np.random.Generator) -> str:
     step = duration(timeframe)
     age = float(dice.choice((LIMIT, LIMIT - 1e-3, LIMIT + 1e-3, dice.uniform(0, 2 * LIMIT))))
     outcome = tick(folder, timeframe, bars_of(timeframe, MIDNIGHT, dice), MIDNIGHT, age)
-    assert outcome.seen is not None
-    denied = outcome.seen.action.denied
+    assert outcome.result is not None
+    denied = outcome.result.action.denied
     too_old = round(age * step.total_seconds(), 6) / step.total_seconds() > LIMIT
     assert (DenyReason.STALE_BAR in denied) == too_old, (timeframe, age, denied)
-    assert not (too_old and outcome.seen.signals), (timeframe, age)
+    assert not (too_old and outcome.result.signals), (timeframe, age)
     if too_old:
         return "STALE_BAR"
-    return "sent" if outcome.seen.signals else "denied for another reason"
+    return "sent" if outcome.result.signals else "denied for another reason"
 
 
 def early(folder: Path, timeframe: str, dice: np.random.Generator) -> str:

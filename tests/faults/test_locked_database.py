@@ -95,7 +95,7 @@ def locked_from(desk: Desk, point: str, seconds: float = 0.0) -> Iterator[None]:
 
     `seconds` as for `locked`; the lock ends with this at the latest.
     """
-    station = desk.stations["EURUSD"]
+    setup = desk.setups["EURUSD"]
     with ExitStack() as stack:
         begun: list[None] = []
 
@@ -106,11 +106,11 @@ def locked_from(desk: Desk, point: str, seconds: float = 0.0) -> Iterator[None]:
         if point == "before":
             lock()
         else:
-            provider = Locking(station.provider, lock)
-            desk.stations = {"EURUSD": replace(station, provider=provider)}
+            provider = Locking(setup.provider, lock)
+            desk.roster.setups = {"EURUSD": replace(setup, provider=provider)}
         yield
         assert begun, f"the tick never came to where it is {point}"
-    desk.stations = {"EURUSD": station}
+    desk.roster.setups = {"EURUSD": setup}
 
 
 def states(desk: Desk) -> dict[str, tuple[str, str, str]]:

@@ -78,22 +78,22 @@ def test_no_desk_moves_a_score_past_its_bound(scaled: Any, record_property: Any)
         chance = random.Random(seed)
         l1 = {v: chance.choice((-1.0, 1.0, 0.0, chance.uniform(-1, 1))) for v in VECTORS}
         l1 = {vector: round(value, 8) for vector, value in l1.items()}
-        thought = synthesise(desk(chance))
+        debated = synthesise(desk(chance))
         low, high = sorted((share(chance), share(chance)))
-        weak, strong = adjust(thought.debate, low), adjust(thought.debate, high)
+        weak, strong = adjust(debated.debate, low), adjust(debated.debate, high)
         told = {v: {"score": s, "note": ""} for v, s in moved(l1, strong).items()}
         final = blend(l1, {**told, "composite_bias": {"score": 0.0, "note": ""}})
         for vector in VECTORS:
-            shift = abs(thought.debate[vector] - thought.analyst_avg[vector])
+            shift = abs(debated.debate[vector] - debated.analyst_avg[vector])
             distance = abs(final[vector]["score"] - l1[vector])
             assert shift <= 0.15 + 1e-12
             assert distance <= ADJUSTMENT_BOUND * BLEND_WEIGHT + 1e-9
             assert (
                 abs(weak[vector])
                 <= abs(strong[vector])
-                <= min(0.3, abs(thought.debate[vector]) + 1e-8)
+                <= min(0.3, abs(debated.debate[vector]) + 1e-8)
             )
-            assert same_side(strong[vector], thought.debate[vector])
+            assert same_side(strong[vector], debated.debate[vector])
             assert same_side(final[vector]["score"] - l1[vector], strong[vector])
             assert math.isfinite(final[vector]["score"]) and abs(final[vector]["score"]) <= 1.0
             furthest, shifted = max(furthest, distance), max(shifted, shift)
@@ -106,13 +106,13 @@ def test_the_gate_twice_is_the_gate_once(scaled: Any) -> None:
     stricter = 0
     for seed in range(scaled(50_000)):
         chance = random.Random(seed)
-        rule, model, thought = ruling(chance), ruling(chance), synthesise(desk(chance)).debate
+        rule, model, debated = ruling(chance), ruling(chance), synthesise(desk(chance)).debate
         both = merged(rule, model)
         assert both.multiplier <= min(rule.multiplier, model.multiplier) <= rule.multiplier
         assert both.veto is (rule.veto or model.veto)
         assert merged(both, model) == merged(both, both) == both
         assert merged(rule, None) == rule
-        once = adjust(thought, both.multiplier)
+        once = adjust(debated, both.multiplier)
         assert adjust(once, 1.0) == once
         stricter += both != rule
     assert stricter

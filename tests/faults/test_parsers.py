@@ -36,7 +36,7 @@ from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
 from torra.bridges.dwx import files as dwx_files
-from torra.bridges.order_journal import Entry, OrderJournal
+from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.torra import book_rows, messages
 from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
 from torra.config import ROOT, DeskSettings, Profile, read
@@ -313,8 +313,8 @@ def journal() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
         kept = OrderJournal(path, NOW)
-        kept.put(Entry(ORDER, intent=NOW, notes={"ticket": "5"}))
-        kept.put(Entry(replace(ORDER, sid="T7K3Q9ZB2M4XB")))
+        kept.put(OrderEntry(ORDER, intent=NOW, notes={"ticket": "5"}))
+        kept.put(OrderEntry(replace(ORDER, sid="T7K3Q9ZB2M4XB")))
         return path.read_bytes()
 
 

@@ -33,7 +33,7 @@ from torra.clock import System
 from torra.commands import init as first_steps
 from torra.commands import run as running
 from torra.commands.command_line import main
-from torra.commands.desk_plan import Answers, Terminal, plan
+from torra.commands.desk_plan import InitAnswers, TerminalFacts, plan
 from torra.config import ROOT
 from torra.desk import start_check, wiring
 from torra.desk.first_files import recover
@@ -295,14 +295,14 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
     little = start_check.Trouble("little room", "make room")
     monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
     with pytest.raises(Stop):
-        running.run(home, running.Address("127.0.0.1", 0), pages=False, say=said.append)
+        running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
     assert said[0].startswith("Trading is HALTED: start: little room; make room, then: torra")
     assert said[1] and state(home)[0] == "HALTED" and (home / HALT).exists()
     assert "little room" in state(home)[1]
     monkeypatch.setattr(start_check, "of_disk", lambda _: [])
     assert type_it(state(home)[1].partition("then: ")[2]).exit_code == 0
     with pytest.raises(Stop):
-        running.run(home, running.Address("127.0.0.1", 0), pages=False, say=said.append)
+        running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
     assert said[-1] == "" and state(home)[0] == "ACTIVE"
 
 
@@ -321,7 +321,7 @@ def test_a_desk_that_was_halted_before_says_so_at_its_start(
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(running, "warm_up", lambda *_: None)
     with pytest.raises(Stop):
-        running.run(home, running.Address("127.0.0.1", 0), pages=False, say=say)
+        running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=say)
     assert "restored from a backup. It goes on after: torra --home" in said[-1]
     assert type_it(said[-1].partition("after: ")[2]).exit_code == 0
     assert state(home)[0] == "ACTIVE"
@@ -345,7 +345,7 @@ def test_a_desk_that_stands_by_at_first_is_halted_too(
     little = start_check.Trouble("little room", "make room")
     monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
     with pytest.raises(Stop):
-        running.run(home, running.Address("127.0.0.1", 0), pages=False, say=said.append)
+        running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
     assert said[0].startswith("Trading is HALTED: start: little room")
     assert said[1] == running.STANDING_BY and said[2], "nothing would go out"
     assert state(home)[0] == "HALTED" and (home / HALT).exists()
@@ -373,8 +373,8 @@ def test_a_killed_init_has_written_both_files_or_neither(
     """Killed at each of its steps on files; the next start tidies up (D10)."""
     met: list[str] = []
 
-    def answers(risk: float) -> Answers:
-        return Answers(
+    def answers(risk: float) -> InitAnswers:
+        return InitAnswers(
             feed="store", symbols=(("BTCUSD", "BTCUSD"),), risk_per_trade=risk,
             timeframes=("M15",) if risk < 0.5 else ("M15", "H1"), profile_name="mine",
         )  # fmt: skip
@@ -383,7 +383,7 @@ def test_a_killed_init_has_written_both_files_or_neither(
         return {k: v for k, v in everything(home).items() if not k.startswith("torra.db")}
 
     def made(home: Path, risk: float) -> Path:
-        first_steps.write(plan(home, answers(risk), Terminal()), force=True)
+        first_steps.write(plan(home, answers(risk), TerminalFacts()), force=True)
         return home
 
     empty = tmp_path / "empty"

@@ -90,7 +90,7 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RestorePlan:
     """What a restore would do; `backup` is None for an empty database."""
 
     home: Path
@@ -148,7 +148,7 @@ def repair(home: Path) -> str:
 # --- looking --------------------------------------------------------------------------------------
 
 
-def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False) -> Plan:
+def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False) -> RestorePlan:
     """Return what restoring a backup, or an empty database for None, would do; raises ConfigError.
 
     Reads the whole backup and changes nothing.
@@ -166,7 +166,7 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
     if begun is not None and (begun / database.name).exists():  # the desk's own is there already
         present = replace(present, newer=None, under_way=None)
     kept = _kept(home, begun, now)
-    return Plan(home, backup, present, tuple(missing), tuple(differing), settings, kept)
+    return RestorePlan(home, backup, present, tuple(missing), tuple(differing), settings, kept)
 
 
 def _begun(home: Path) -> Path | None:
@@ -317,7 +317,7 @@ def _rows(database: Path, sql: str, *values: object) -> list[dict[str, Any]] | N
 # --- doing ----------------------------------------------------------------------------------------
 
 
-def carry_out(planned: Plan) -> dict[str, Any]:
+def carry_out(planned: RestorePlan) -> dict[str, Any]:
     """Do what was planned and return it as a document; raises ConfigError, and TorraError half-way.
 
     The order matters: the backup's copy is whole before anything of the desk is touched, the HALT
@@ -365,12 +365,12 @@ def _stage(path: Path, staged: Path) -> None:
             db.execute(f"DROP TABLE IF EXISTS {table}")
 
 
-def _mark(planned: Plan) -> None:
+def _mark(planned: RestorePlan) -> None:
     told = {"again": _again(planned), "kept": planned.kept.name}
     write_whole(planned.home / MARK, (json.dumps(told) + "\n").encode())
 
 
-def _again(planned: Plan) -> str:
+def _again(planned: RestorePlan) -> str:
     """Return the command that does the same."""
     what = planned.backup.path if planned.backup else "--empty"
     more = ["--settings"] if planned.settings else []
@@ -391,7 +391,7 @@ def _set_aside(database: Path, kept: Path) -> None:
         sync_folder(kept)
 
 
-def _bring_back(planned: Plan) -> None:
+def _bring_back(planned: RestorePlan) -> None:
     """Write the settings that are missing, or, if that is asked for, all of the backup's."""
     if planned.backup is None:
         return
@@ -408,7 +408,7 @@ def _put(path: Path, content: bytes) -> None:
     write_whole(path, content)
 
 
-def _halt(planned: Plan) -> None:
+def _halt(planned: RestorePlan) -> None:
     """Halt the desk in its new database, with an entry in its log; no lease outlives a restore."""
     with closing(open_home(planned.home, anew=True)) as store, store.transaction():
         before = store.trading_state()
@@ -425,7 +425,7 @@ def _halt(planned: Plan) -> None:
         )
 
 
-def _reason(planned: Plan) -> str:
+def _reason(planned: RestorePlan) -> str:
     return f"restored from {planned.what}: the broker may know more; {advice(planned.home)}"
 
 
@@ -434,7 +434,7 @@ def advice(home: Path) -> str:
     return ADVICE + command(home, "resume")
 
 
-def _failed(planned: Plan, error: Exception, *, begun: bool) -> TorraError:
+def _failed(planned: RestorePlan, error: Exception, *, begun: bool) -> TorraError:
     told = error.strerror if isinstance(error, OSError) else str(error)
     if not begun:
         return ConfigError(f"not restored, nothing was changed: {told}")

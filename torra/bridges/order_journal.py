@@ -38,7 +38,7 @@ Value = TypeVar("Value", Order, Report)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OrderEntry:
     """One order and what is known of it.
 
     `intent` is the moment from which on it may have reached the market, None: it never has. `notes`
@@ -74,7 +74,7 @@ class OrderJournal:
 
     def __init__(self, path: Path, now: datetime) -> None:
         self._path = path
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, OrderEntry] = {}
         self._size = 0
         self._unwritten: dict[str, None] = {}
         self.fault = ""
@@ -89,11 +89,11 @@ class OrderJournal:
             ) from error
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[OrderEntry, ...]:
         """Every order that is remembered."""
         return tuple(self._entries.values())
 
-    def get(self, sid: str) -> Entry | None:
+    def get(self, sid: str) -> OrderEntry | None:
         """Return one order's entry; None when it was never handed over."""
         entry = self._entries.get(sid)
         return entry if entry and (entry.intent or entry.report) else None
@@ -103,13 +103,13 @@ class OrderJournal:
         found = [item for item in self.entries if item.report and item.settled != item.status]
         return [item.report for item in found if item.report]
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: OrderEntry) -> None:
         """Remember an entry on disk, then in memory; raises OSError, with nothing kept."""
         self._append(_line(entry))
         self._entries[entry.order.sid] = entry
         self._unwritten.pop(entry.order.sid, None)
 
-    def learn(self, entry: Entry) -> None:
+    def learn(self, entry: OrderEntry) -> None:
         """Remember an entry in memory and, if the disk takes it, there too; never raises."""
         self._entries[entry.order.sid] = entry
         self._unwritten[entry.order.sid] = None
@@ -205,13 +205,13 @@ def _is_set(path: Path) -> bool:
         return True
 
 
-def _over(entry: Entry, now: datetime) -> bool:
+def _over(entry: OrderEntry, now: datetime) -> bool:
     settled = entry.ended and entry.settled == entry.status
     never = entry.intent is None and entry.report is None
     return (settled or never) and entry.order.expires < now - KEEP
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: OrderEntry) -> bytes:
     told = {
         "order": _told(entry.order),
         "intent": iso(entry.intent) if entry.intent else "",
@@ -222,8 +222,8 @@ def _line(entry: Entry) -> bytes:
     return json.dumps(told, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def _entry(told: dict[str, Any]) -> Entry:
-    return Entry(
+def _entry(told: dict[str, Any]) -> OrderEntry:
+    return OrderEntry(
         order=_read(Order, told["order"]),
         intent=parse(told["intent"]) if told["intent"] else None,
         notes={str(name): str(value) for name, value in told["notes"].items()},

@@ -168,7 +168,7 @@ class BrokerDeal:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class BrokerBooks:
     """The broker's truth as of `at`: every open position, and the deals since `since`."""
 
     positions: tuple[BrokerPosition, ...]
@@ -232,7 +232,7 @@ class Bridge(Protocol):
         """Return whether orders may be handed over now; never raises."""
         ...
 
-    def books(self) -> Books | None:
+    def books(self) -> BrokerBooks | None:
         """Return positions and deals; None when they are not known. Never raises."""
         ...
 

@@ -22,7 +22,7 @@ from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
 
 if TYPE_CHECKING:
-    from torra.backup.restore import Plan
+    from torra.backup.restore import RestorePlan
 
 SHOWN: Final = 10
 """Backups, and signals under way, that a person is shown."""
@@ -81,7 +81,7 @@ def restore(
     click.echo(_json(document) if as_json else done_table(document))
 
 
-def _agreed(found: Plan, *, yes: bool, as_json: bool) -> bool:
+def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
     """Show a plan, and return whether it is wished."""
     if not as_json:
         click.echo(plan_table(found.as_dict()))
@@ -151,7 +151,7 @@ def _remove(old: Path) -> None:
         ) from error
 
 
-def planned(home: Path, path: Path | None, *, settings: bool = False) -> Plan:
+def planned(home: Path, path: Path | None, *, settings: bool = False) -> RestorePlan:
     """Return what a restore would do; raises ConfigError."""
     from torra.backup import restore as backup_restore  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
@@ -160,7 +160,7 @@ def planned(home: Path, path: Path | None, *, settings: bool = False) -> Plan:
     return backup_restore.plan(home, where, System().real_now(), settings=settings)
 
 
-def carried_out(found: Plan) -> dict[str, Any]:
+def carried_out(found: RestorePlan) -> dict[str, Any]:
     """Do what was planned; raises TorraError."""
     from torra.backup import restore as backup_restore  # noqa: PLC0415
 

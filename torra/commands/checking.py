@@ -53,7 +53,7 @@ def lookahead(
     profile = load_profile(Path(name) if name.endswith(".json") else name, home)
     wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
     subjects = [
-        lookahead.Subject.of(
+        lookahead.LookaheadSubject.of(
             history.load(home, which, files, timeframes=wanted, clock=clock), profile
         )
         for which, files in _series(symbol, bars)

@@ -95,7 +95,7 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
     """Start the desk: schedule, bridge and dashboard."""
     from torra.commands import run as running  # noqa: PLC0415
 
-    where = running.Address(names=names, **address)
+    where = running.PagesAddress(names=names, **address)
     running.run(home, where, pages=not no_pages, say=click.echo)
 
 

@@ -28,7 +28,7 @@ KEY_VARIABLE: Final[str] = Channel.model_fields["key_variable"].default
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
+class TerminalFacts:
     """What MetaTrader 5 said of itself; None, 0 or "" where nothing is known.
 
     `offset` are the seconds that the server was ahead of UTC at `at`, `terms` the symbols that the
@@ -45,7 +45,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class InitAnswers:
     """What the desk is to be. `symbols` pairs canonical names with the broker's.
 
     An empty `server_clock` is found from the server's offset.
@@ -83,7 +83,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DeskPlan:
     """The two files as they would be, with what the user should know and do."""
 
     desk_path: Path
@@ -111,7 +111,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(home: Path, answers: Answers, terminal: Terminal) -> Plan:
+def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     """Return what would be written; raises ConfigError naming the answer and the remedy."""
     _refuse_clashes(answers)
     notes = [terminal.trouble] if terminal.trouble else []
@@ -133,7 +133,7 @@ def plan(home: Path, answers: Answers, terminal: Terminal) -> Plan:
     differing = _differing(profile, Profile().model_dump(mode="json"))
     validate(DeskSettings, desk, "desk.json")
     validate(Profile, differing, f"profile {answers.profile_name}")
-    return Plan(
+    return DeskPlan(
         desk_path=home / DESK,
         desk=desk,
         profile_path=home / "profiles" / f"{answers.profile_name}.json",
@@ -143,7 +143,7 @@ def plan(home: Path, answers: Answers, terminal: Terminal) -> Plan:
     )
 
 
-def _refuse_clashes(answers: Answers) -> None:
+def _refuse_clashes(answers: InitAnswers) -> None:
     if not answers.symbols:
         raise ConfigError("give --symbols, such as XAUUSD=XAUUSD.m,EURUSD")
     for at, whose in ((0, "symbol"), (1, "broker's symbol")):
@@ -157,7 +157,7 @@ def _refuse_clashes(answers: Answers) -> None:
         raise ConfigError("give --account, the number of the account at the broker")
 
 
-def refuse_mixture(answers: Answers) -> None:
+def refuse_mixture(answers: InitAnswers) -> None:
     """Raise ConfigError for a feed and a bridge that cannot share a channel."""
     if answers.feed == "mt5_files" and answers.bridge == "dwx":
         raise ConfigError(
@@ -166,7 +166,7 @@ def refuse_mixture(answers: Answers) -> None:
         )
 
 
-def _instance(answers: Answers, symbol: str, broker: str) -> dict[str, Any]:
+def _instance(answers: InitAnswers, symbol: str, broker: str) -> dict[str, Any]:
     return {
         "symbol": symbol,
         "timeframes": list(answers.timeframes),
@@ -178,7 +178,7 @@ def _instance(answers: Answers, symbol: str, broker: str) -> dict[str, Any]:
     }
 
 
-def _channel(answers: Answers, terminal: Terminal, notes: list[str]) -> dict[str, Any]:
+def _channel(answers: InitAnswers, terminal: TerminalFacts, notes: list[str]) -> dict[str, Any]:
     if terminal.account and terminal.account != answers.account:
         raise ConfigError(
             f"--account: MetaTrader 5 is logged in to {terminal.account}, not {answers.account}; "
@@ -197,7 +197,7 @@ def _channel(answers: Answers, terminal: Terminal, notes: list[str]) -> dict[str
     }
 
 
-def server_clock(given: str, terminal: Terminal, notes: list[str]) -> str:
+def server_clock(given: str, terminal: TerminalFacts, notes: list[str]) -> str:
     """Return the clock that was given or, without one, the likeliest that fits the server's offset.
 
     Raises ConfigError for an unknown clock, and for one that the server's offset contradicts.
@@ -233,7 +233,7 @@ def _weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
 
 
 def _conditions(
-    symbol: str, broker: str, answers: Answers, terminal: Terminal, notes: list[str]
+    symbol: str, broker: str, answers: InitAnswers, terminal: TerminalFacts, notes: list[str]
 ) -> dict[str, Any]:
     """Return a symbol's section of the profile: what the broker's list says, or nothing."""
     if terminal.terms is None:
@@ -272,7 +272,7 @@ def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def _steps(answers: Answers) -> tuple[str, str, str]:
+def _steps(answers: InitAnswers) -> tuple[str, str, str]:
     first = f"Start MetaTrader 5 on this computer and log in to account {answers.account}."
     if answers.needs_key:
         inputs = [f"account {answers.account}"]

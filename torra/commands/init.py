@@ -36,7 +36,7 @@ from torra.whole_files import write_synced
 if TYPE_CHECKING:
     from torra.bridges.protocol import SymbolTerms
     from torra.bridges.torra.messages import Heartbeat, Symbols
-    from torra.commands.desk_plan import Answers, Plan, Terminal
+    from torra.commands.desk_plan import DeskPlan, InitAnswers, TerminalFacts
 
 T = TypeVar("T")
 M = TypeVar("M", "Heartbeat", "Symbols")
@@ -139,23 +139,23 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def look(answers: Answers, key: str) -> Terminal:
+def look(answers: InitAnswers, key: str) -> TerminalFacts:
     """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
 
     Raises ConfigError when it is the Expert Advisor of another channel.
     """
     from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
-    from torra.commands.desk_plan import KEY_VARIABLE, Terminal  # noqa: PLC0415
+    from torra.commands.desk_plan import KEY_VARIABLE, TerminalFacts  # noqa: PLC0415
 
     if not answers.needs_key:
-        return Terminal()
+        return TerminalFacts()
     if not key:
-        return Terminal(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
+        return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
     state = Path(answers.folder) / "state"
     troubles: list[str] = []
     terms = _terms(state / "symbols.json", key, troubles)
     pulse = _message(state / "ea.json", Heartbeat, key, troubles)
-    known = Terminal(terms=terms, trouble="; ".join(troubles))
+    known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
     if pulse is None:
         return known
     if pulse.channel != answers.channel:
@@ -202,7 +202,7 @@ def _message(path: Path, kind: type[M], key: str, troubles: list[str]) -> M | No
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write(found: Plan, *, force: bool = False) -> None:
+def write(found: DeskPlan, *, force: bool = False) -> None:
     """Put both files in place, or neither; raises ConfigError.
 
     Without `force` files that are there already stay.
@@ -282,19 +282,19 @@ class Asker:
 
 
 def gather(
-    ask: Asker, environment: Mapping[str, str], look: Callable[[Answers, str], Terminal]
-) -> tuple[Answers, Terminal]:
+    ask: Asker, environment: Mapping[str, str], look: Callable[[InitAnswers, str], TerminalFacts]
+) -> tuple[InitAnswers, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    from torra.commands.desk_plan import Answers, Terminal, refuse_mixture  # noqa: PLC0415
+    from torra.commands.desk_plan import InitAnswers, TerminalFacts, refuse_mixture  # noqa: PLC0415
 
-    answers = Answers(
+    answers = InitAnswers(
         feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
         bridge=ask(
             "bridge", f"Where signals go ({', '.join(BRIDGES)})", BRIDGES[0], one_of(BRIDGES)
         ),
     )
     refuse_mixture(answers)
-    terminal = Terminal()
+    terminal = TerminalFacts()
     if answers.needs_channel:
         answers, terminal = _ask_channel(ask, answers, environment, look)
     if ask.flags.get("terms") is not None:
@@ -312,7 +312,9 @@ def gather(
             "",
             lambda text: read_symbols(text, terminal),
         ),
-        timeframes=ask("timeframes", "Timeframes", ",".join(Answers().timeframes), read_timeframes),
+        timeframes=ask(
+            "timeframes", "Timeframes", ",".join(InitAnswers().timeframes), read_timeframes
+        ),
         capital=ask("capital", "Capital, account currency", str(max(balance, 0) or 10_000), amount),
         risk_per_trade=ask("risk_per_trade", "Loss at the stop, percent of capital", "0.5", amount),
         execution=ask(
@@ -330,10 +332,10 @@ def gather(
 
 def _ask_channel(
     ask: Asker,
-    answers: Answers,
+    answers: InitAnswers,
     environment: Mapping[str, str],
-    look: Callable[[Answers, str], Terminal],
-) -> tuple[Answers, Terminal]:
+    look: Callable[[InitAnswers, str], TerminalFacts],
+) -> tuple[InitAnswers, TerminalFacts]:
     from torra.commands.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
 
     channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
@@ -413,7 +415,7 @@ def read_timeframes(text: str) -> tuple[str, ...]:
     return tuple(name for name in TIMEFRAMES if name in names)
 
 
-def read_symbols(text: str, terminal: Terminal) -> tuple[tuple[str, str], ...]:
+def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], ...]:
     """Read CANONICAL or CANONICAL=BROKER between commas; the broker's list must have each."""
     from torra.commands.broker_symbols import lookup  # noqa: PLC0415
     from torra.config import BROKER_SYMBOL  # noqa: PLC0415

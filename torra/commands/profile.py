@@ -22,7 +22,7 @@ from torra.commands.cli_errors import plainly
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torra.profiles.book import Checked, ProfileBook, Saved
+    from torra.profiles.book import Checked, ProfileBook, SaveResult
     from torra.profiles.guard import Change
 
 ACTOR: Final = "command line"
@@ -268,7 +268,7 @@ def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
         raise ConfigError("nothing was changed")
 
 
-def _finish(home: Path, name: str, action: str, saved: Saved, as_json: bool) -> None:
+def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool) -> None:
     """Put a change on record and tell it; raises ConfigError for one that was not made."""
     from instance_database import open_home  # noqa: PLC0415
 

@@ -69,7 +69,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PagesAddress:
     """Where the pages are served, and by which names other machines may open them."""
 
     host: str
@@ -78,7 +78,7 @@ class Address:
     names: Sequence[str] = ()
 
 
-def run(home: Path, address: Address, *, pages: bool, say: Callable[[str], None]) -> None:
+def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     stop = Stop()
@@ -125,9 +125,9 @@ def _halted(desk: Desk) -> str:
 
 def notes(desk: Desk) -> Iterator[str]:
     """Say which streams have no bars, or none that are fresh enough for a tick."""
-    for name, station in desk.stations.items():
-        for timeframe in station.instance.timeframes:
-            state = stream_state(station.feed, station.instance.symbol, timeframe, desk.clock.now())
+    for name, setup in desk.setups.items():
+        for timeframe in setup.instance.timeframes:
+            state = stream_state(setup.feed, setup.instance.symbol, timeframe, desk.clock.now())
             if state:
                 yield f"{name} {timeframe}: {state}"
 
@@ -135,7 +135,7 @@ def notes(desk: Desk) -> Iterator[str]:
 def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
     """Bring the history of every stream that has no tick yet to life, with a progress bar."""
     shortest = min(
-        (name for item in desk.stations.values() for name in item.instance.timeframes),
+        (name for item in desk.setups.values() for name in item.instance.timeframes),
         key=duration,
     )
     steps = desk.warm_up(floor(desk.clock.now(), shortest))
@@ -151,7 +151,9 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
                 return
 
 
-def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) -> tuple[Any, str]:
+def _listen(
+    desk: Desk, settings: DeskSettings, home: Path, address: PagesAddress
+) -> tuple[Any, str]:
     """Hold the port before anything long begins, so that a taken one is known at once.
 
     Returns the server and the address to open: at the first start with the link that logs in.
@@ -184,7 +186,7 @@ def _listen(desk: Desk, settings: DeskSettings, home: Path, address: Address) ->
     return listener, f"{shown} (torra token shows the link to log in)"
 
 
-def _told(listener: Any, address: Address, names: Sequence[str], home: Path) -> str:
+def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
     """Return where the pages are opened, and put it down for `torra token`.
 
     A home that cannot be written keeps no desk from running: the command then names the default.

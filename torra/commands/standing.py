@@ -18,7 +18,7 @@ from torra.commands.cli_errors import plainly
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
-    from torra.desk.promotion import Account
+    from torra.desk.promotion import AgentsStanding
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -65,7 +65,7 @@ def standing(home: Path, /, as_json: bool) -> None:
         click.echo(table(found))
 
 
-def accounts(home: Path) -> list[Account]:
+def accounts(home: Path) -> list[AgentsStanding]:
     """Return how the agents of every profile of a desk stand; raises ConfigError."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -98,7 +98,7 @@ def rule() -> dict[str, Any]:
     }
 
 
-def told(one: Account) -> dict[str, Any]:
+def told(one: AgentsStanding) -> dict[str, Any]:
     """Return how a profile's agents stand, as plain JSON.
 
     The number of its setting and its next look are None where its influence is not earned.

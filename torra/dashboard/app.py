@@ -40,7 +40,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
 from torra.dashboard.view.looking_desk import look_at
-from torra.dashboard.view.rendering import EXTENSION, State, page
+from torra.dashboard.view.rendering import EXTENSION, PageState, page
 from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
@@ -125,7 +125,7 @@ class TorraOverlay:
                 f"folder, such as {DEFAULT_PREFIX}"
             )
         view, backing, access = self._shown(Path(app.config["TORRA_AGENTS_HOME"]))
-        known = State(
+        known = PageState(
             view,
             access,
             backing,
@@ -157,7 +157,7 @@ def create_app(
     Without `access` its tokens are new and known to nobody: it answers the login page only.
     """
     app = Flask("torra.dashboard", static_folder=None, template_folder=None)
-    known = State(
+    known = PageState(
         desk_view,
         access or Access.made(),
         backing,
@@ -177,7 +177,7 @@ def every_host(named: Sequence[str]) -> tuple[str, ...]:
     return (*LOCAL_HOSTS, *((named,) if isinstance(named, str) else named))
 
 
-def attach(app: Flask, known: State, prefix: str | None) -> None:
+def attach(app: Flask, known: PageState, prefix: str | None) -> None:
     """Register a blueprint with its state; the host's own parts stay as they are."""
     app.extensions[EXTENSION] = known
     app.register_blueprint(make_blueprint(), url_prefix=prefix)
@@ -211,7 +211,7 @@ def icon() -> Response:
 
 def check_request() -> ResponseReturnValue | None:
     """Refuse a foreign Host (a rebound name), a stranger, and a change that is not ours."""
-    known: State = current_app.extensions[EXTENSION]
+    known: PageState = current_app.extensions[EXTENSION]
     if not is_trusted(request.headers.get("Host", ""), known.trusted_hosts):
         abort(400)
     name = (request.endpoint or "").removeprefix(f"{EXTENSION}.")

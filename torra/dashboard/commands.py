@@ -14,7 +14,7 @@ from flask import current_app, url_for
 from flask.cli import with_appcontext
 
 if TYPE_CHECKING:
-    from torra.dashboard.view.rendering import State
+    from torra.dashboard.view.rendering import PageState
 
 EXTENSION = "torra_agents"
 
@@ -50,8 +50,8 @@ def link(scope: str, as_json: bool) -> None:
     click.echo(json.dumps({"scope": scope, "path": path}) if as_json else path)
 
 
-def _state() -> State:
-    found: State | None = current_app.extensions.get(EXTENSION)
+def _state() -> PageState:
+    found: PageState | None = current_app.extensions.get(EXTENSION)
     if found is None:
         raise click.UsageError("this app has no Torra pages: call TorraOverlay(app)")
     return found

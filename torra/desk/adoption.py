@@ -25,7 +25,7 @@ from typing import Final
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook
-from torra.desk.station import Refit, Roster, Station
+from torra.desk.roster import InstanceSetup, Refit, Roster
 from torra.errors import ConfigError, StoreUnavailable
 
 PATIENCE: Final = 2.0
@@ -63,20 +63,20 @@ def adopt(roster: Roster, profile_name: str, profile: Profile) -> None:
     with roster.adopting:
         with roster.swapping:
             users = [
-                item for name, item in roster.stations.items()
+                item for name, item in roster.setups.items()
                 if item.instance.profile == profile_name
                 and (name in roster.wished or item.profile.digest() != profile.digest())
             ]  # fmt: skip
-        for station in users:
-            _refuse_what_is_fixed(station, profile)
-            _refuse_under_a_position(roster, station, profile)
-        fitted = [_fitted(refit, station, profile) for station in users]
+        for setup in users:
+            _refuse_what_is_fixed(setup, profile)
+            _refuse_under_a_position(roster, setup, profile)
+        fitted = [_fitted(refit, setup, profile) for setup in users]
         with _locked(roster, fitted) as free:
             _commit(roster, refit, free)
-        held = {station.instance.id for station in free}
-        for station in fitted:
-            if station.instance.id not in held:
-                _wait_for(roster, refit, station)
+        held = {setup.instance.id for setup in free}
+        for setup in fitted:
+            if setup.instance.id not in held:
+                _wait_for(roster, refit, setup)
 
 
 def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[str]:
@@ -96,15 +96,15 @@ def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[st
     return [f"{name} takes effect at the next start of the desk" for name in found]
 
 
-def _refuse_what_is_fixed(station: Station, profile: Profile) -> None:
-    if found := fixed(station.profile, profile, [station.instance]):
+def _refuse_what_is_fixed(setup: InstanceSetup, profile: Profile) -> None:
+    if found := fixed(setup.profile, profile, [setup.instance]):
         raise ConfigError("; ".join(found))
 
 
-def _refuse_under_a_position(roster: Roster, station: Station, profile: Profile) -> None:
+def _refuse_under_a_position(roster: Roster, setup: InstanceSetup, profile: Profile) -> None:
     """Raise ConfigError for conditions of a symbol that change while a position is open."""
-    instance = station.instance
-    old, new = (item.symbols.get(instance.symbol) for item in (station.profile, profile))
+    instance = setup.instance
+    old, new = (item.symbols.get(instance.symbol) for item in (setup.profile, profile))
     if old != new and roster.database.position(instance.id) is not None:
         raise ConfigError(
             f"symbols.{instance.symbol} cannot change while {instance.id} holds a position: let "
@@ -112,48 +112,48 @@ def _refuse_under_a_position(roster: Roster, station: Station, profile: Profile)
         )
 
 
-def _fitted(refit: Refit, station: Station, profile: Profile) -> Station:
-    """Return a station with a profile; the very one where it has it already."""
-    same = station.profile.digest() == profile.digest()
-    return station if same else refit.fit(station, profile)
+def _fitted(refit: Refit, setup: InstanceSetup, profile: Profile) -> InstanceSetup:
+    """Return a setup with a profile; the very one where it has it already."""
+    same = setup.profile.digest() == profile.digest()
+    return setup if same else refit.fit(setup, profile)
 
 
 @contextmanager
-def _locked(roster: Roster, stations: Sequence[Station]) -> Iterator[list[Station]]:
-    """Hold the locks of those stations that are free within PATIENCE; yields them."""
+def _locked(roster: Roster, setups: Sequence[InstanceSetup]) -> Iterator[list[InstanceSetup]]:
+    """Hold the locks of those setups that are free within PATIENCE; yields them."""
     end = roster.monotonic() + PATIENCE
-    free: list[Station] = []
+    free: list[InstanceSetup] = []
     try:
-        for station in stations:
-            if station.lock.acquire(timeout=max(0.0, end - roster.monotonic())):
-                free.append(station)  # noqa: PERF401 - what was locked is let go, whatever comes
+        for setup in setups:
+            if setup.lock.acquire(timeout=max(0.0, end - roster.monotonic())):
+                free.append(setup)  # noqa: PERF401 - what was locked is let go, whatever comes
         yield free
     finally:
-        for station in free:
-            station.lock.release()
+        for setup in free:
+            setup.lock.release()
 
 
-def _commit(roster: Roster, refit: Refit, stations: Sequence[Station]) -> None:
-    """Put stations in their places, all or none; the caller holds their locks."""
-    names = [station.instance.id for station in stations]
+def _commit(roster: Roster, refit: Refit, setups: Sequence[InstanceSetup]) -> None:
+    """Put setups in their places, all or none; the caller holds their locks."""
+    names = [setup.instance.id for setup in setups]
     with roster.swapping:
-        changed = [item for item in stations if item is not roster.stations[item.instance.id]]
+        changed = [item for item in setups if item is not roster.setups[item.instance.id]]
         if changed and roster.active():
             with roster.database.transaction():
-                for station in changed:  # a tick may have opened a position meanwhile
-                    before = roster.stations[station.instance.id]
-                    _refuse_under_a_position(roster, before, station.profile)
-                    _put_on_record(roster, station)
+                for setup in changed:  # a tick may have opened a position meanwhile
+                    before = roster.setups[setup.instance.id]
+                    _refuse_under_a_position(roster, before, setup.profile)
+                    _put_on_record(roster, setup)
         for name in names:  # an older wish
             roster.wished.pop(name, None)
-        roster.stations = {**roster.stations, **dict(zip(names, stations, strict=True))}
-    for station in changed:
-        refit.tell(station)
+        roster.setups = {**roster.setups, **dict(zip(names, setups, strict=True))}
+    for setup in changed:
+        refit.tell(setup)
 
 
-def _put_on_record(roster: Roster, station: Station) -> None:
+def _put_on_record(roster: Roster, setup: InstanceSetup) -> None:
     """Note what an instance runs with from now on: what it should."""
-    name, profile = station.instance.id, station.profile
+    name, profile = setup.instance.id, setup.profile
     roster.database.apply_profile(name, profile.model_dump_json(), profile.digest())
     roster.database.end_alarm(alarm_key(name))
 
@@ -163,11 +163,11 @@ def alarm_key(instance: str) -> str:
     return f"profile {instance}"
 
 
-def _wait_for(roster: Roster, refit: Refit, station: Station) -> None:
-    """Let a station take its place when the tick that runs has ended."""
-    name = station.instance.id
+def _wait_for(roster: Roster, refit: Refit, setup: InstanceSetup) -> None:
+    """Let a setup take its place when the tick that runs has ended."""
+    name = setup.instance.id
     with roster.swapping:
-        roster.wished[name] = station
+        roster.wished[name] = setup
     threading.Thread(
         target=_later, args=(roster, refit, name), name=f"adopt {name}", daemon=True
     ).start()
@@ -176,13 +176,13 @@ def _wait_for(roster: Roster, refit: Refit, station: Station) -> None:
 def _swap(roster: Roster, refit: Refit, name: str) -> None:
     """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
     with roster.swapping:
-        station = roster.wished.pop(name, None)
-        if station is not None:
-            _commit(roster, refit, [station])
+        setup = roster.wished.pop(name, None)
+        if setup is not None:
+            _commit(roster, refit, [setup])
 
 
 def _later(roster: Roster, refit: Refit, name: str) -> None:
-    with roster.stations[name].lock:
+    with roster.setups[name].lock:
         try:
             _swap(roster, refit, name)
         except Exception as error:
@@ -216,7 +216,7 @@ class Reread:
     of those that have neither, and keep what they have while trading is halted.
     """
 
-    stations: dict[str, Station]
+    setups: dict[str, InstanceSetup]
     older: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     outlook: Outlook | None = None
@@ -231,122 +231,122 @@ def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
     """
     refit = roster.refit
     with roster.adopting:
-        found = Reread(dict(roster.stations))
+        found = Reread(dict(roster.setups))
         if refit is not None:
             _reread(roster, refit, found)
         with roster.database.transaction():
-            for name, station in found.stations.items():
+            for name, setup in found.setups.items():
                 if name not in found.lost:
-                    _put_on_record(roster, station)
+                    _put_on_record(roster, setup)
                 if said := found.older.get(name) or found.lost.get(name):
                     log.error("%s", said)
                     roster.database.raise_alarm(alarm_key(name), ALARM, said)
         with roster.swapping:
-            before, roster.stations = roster.stations, found.stations
+            before, roster.setups = roster.setups, found.setups
             roster.wished.clear()
         if found.outlook is not None:
             old, roster.outlook = roster.outlook, found.outlook
             if old is not None:
                 old.close()
-        for name, station in found.stations.items():
-            if refit is not None and station is not before[name]:
-                refit.tell(station)
+        for name, setup in found.setups.items():
+            if refit is not None and setup is not before[name]:
+                refit.tell(setup)
         if found.lost:
             halt("; ".join(found.lost.values()))
 
 
 def _reread(roster: Roster, refit: Refit, found: Reread) -> None:
-    groups: dict[str, list[Station]] = {}
-    for station in roster.stations.values():
-        groups.setdefault(station.instance.profile, []).append(station)
-    for profile_name, stations in groups.items():
+    groups: dict[str, list[InstanceSetup]] = {}
+    for setup in roster.setups.values():
+        groups.setdefault(setup.instance.profile, []).append(setup)
+    for profile_name, setups in groups.items():
         try:
-            fitted = _from_file(roster, refit, profile_name, stations)
-            found.stations.update({item.instance.id: item for item in fitted})
+            fitted = _from_file(roster, refit, profile_name, setups)
+            found.setups.update({item.instance.id: item for item in fitted})
         except StoreUnavailable:
             raise
         except Exception as error:  # whatever it is, the lease must be kept by somebody
             log.exception("profile %s at the take-over", profile_name)
-            for station in stations:
+            for setup in setups:
                 why = f"profile {profile_name}: {error}"
-                _fall_back(roster, refit, found, station, why, watched=True)
+                _fall_back(roster, refit, found, setup, why, watched=True)
     _watch(roster, refit, found)
 
 
 def _from_file(
-    roster: Roster, refit: Refit, name: str, stations: Iterable[Station]
-) -> list[Station]:
+    roster: Roster, refit: Refit, name: str, setups: Iterable[InstanceSetup]
+) -> list[InstanceSetup]:
     if refit.read is None:
-        return [_from_database(roster, refit, station) for station in stations]
+        return [_from_database(roster, refit, setup) for setup in setups]
     profile = refit.read(name)
-    return [_fitted(refit, station, profile) for station in stations]
+    return [_fitted(refit, setup, profile) for setup in setups]
 
 
-def _from_database(roster: Roster, refit: Refit, station: Station) -> Station:
-    row = roster.database.applied_profile(station.instance.id)
+def _from_database(roster: Roster, refit: Refit, setup: InstanceSetup) -> InstanceSetup:
+    row = roster.database.applied_profile(setup.instance.id)
     if row is None:
         if refit.read is None:
-            return station
+            return setup
         raise ConfigError("no profile was applied before")
     profile = validate(Profile, json.loads(row["profile"]), "the applied profile")
-    return _fitted(refit, station, profile)
+    return _fitted(refit, setup, profile)
 
 
 def _fall_back(
-    roster: Roster, refit: Refit, found: Reread, station: Station, why: str, *, watched: bool
+    roster: Roster, refit: Refit, found: Reread, setup: InstanceSetup, why: str, *, watched: bool
 ) -> None:
     """Let an instance go on with what was applied last, or lose it where that cannot be used.
 
     Unless `watched`, headlines and events stay as they are.
     """
-    name = station.instance.id
+    name = setup.instance.id
     found.older.pop(name, None)
     try:
-        older = _from_database(roster, refit, station)
+        older = _from_database(roster, refit, setup)
         if not watched:
-            _refuse_what_is_fixed(station, older.profile)
+            _refuse_what_is_fixed(setup, older.profile)
     except StoreUnavailable:
         raise
     except Exception as error:
         log.exception("the profile of %s that was applied last", name)
-        found.stations[name] = station
+        found.setups[name] = setup
         found.lost[name] = (
             f"{name} has no profile to go on with. {why}. What ran last cannot be used either: "
             f"{error}. Mend the file, let the desk take it on the page of the profile, then resume"
         )
     else:
-        found.stations[name] = older
+        found.setups[name] = older
         found.older[name] = f"{name} goes on with the profile that ran last. {why}"
 
 
 def _watch(roster: Roster, refit: Refit, found: Reread) -> None:
     """Open headlines and events anew where a profile changes what is watched."""
     changed = [
-        name for name, station in found.stations.items()
-        if fixed(roster.stations[name].profile, station.profile, [station.instance])
+        name for name, setup in found.setups.items()
+        if fixed(roster.setups[name].profile, setup.profile, [setup.instance])
     ]  # fmt: skip
     if not changed or refit.watch is None:
         return
     try:
-        outlook = refit.watch([station.profile for station in found.stations.values()])
-        watched = _watched(outlook, found.stations)
+        outlook = refit.watch([setup.profile for setup in found.setups.values()])
+        watched = _watched(outlook, found.setups)
     except StoreUnavailable:
         raise
     except Exception as error:
         log.exception("headlines and events at the take-over")
         for name in changed:
             why = f"headlines and events: {error}"
-            _fall_back(roster, refit, found, roster.stations[name], why, watched=False)
+            _fall_back(roster, refit, found, roster.setups[name], why, watched=False)
     else:
-        found.stations, found.outlook = watched, outlook
+        found.setups, found.outlook = watched, outlook
 
 
-def _watched(outlook: Outlook, stations: Mapping[str, Station]) -> dict[str, Station]:
+def _watched(outlook: Outlook, setups: Mapping[str, InstanceSetup]) -> dict[str, InstanceSetup]:
     return {
         name: replace(
-            station,
-            news=outlook.news(station.instance, station.profile),
-            events=outlook.events(station.instance, station.profile),
+            setup,
+            news=outlook.news(setup.instance, setup.profile),
+            events=outlook.events(setup.instance, setup.profile),
         )
-        for name, station in stations.items()
+        for name, setup in setups.items()
     }

@@ -71,7 +71,7 @@ def report(
     profile: str | None = None,
     environment: Mapping[str, str] | None = None,
     settings: Settings | None = None,
-    past: Past | None = None,
+    past: LedgerSums | None = None,
 ) -> dict[str, Any]:
     """Return the report of a database, or of None: nothing was spent.
 
@@ -84,7 +84,7 @@ def report(
     found = settings or (lambda name: profile_of(name, home))
     read_from = os.environ if environment is None else environment
     told = _profiles(home, database, known, found, read_from, now)
-    past = past or Past()
+    past = past or LedgerSums()
     groups = past.groups(database, known, now) if database else []
     return {
         **_sums(now, groups),
@@ -178,7 +178,7 @@ def _round(usd: float) -> float:
     return round(usd, DECIMALS)
 
 
-class Past:
+class LedgerSums:
     """Sums of the ledger; those of the past are kept in memory for REMEMBERED."""
 
     def __init__(self) -> None:

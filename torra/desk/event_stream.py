@@ -1,6 +1,6 @@
 """What ticks tell while they run, written down as streams of events that anybody may follow.
 
-`hear` is handed to the desk as its listener. It is called on the threads of ticks, so it only
+`on_event` is handed to the desk as its listener. It is called on the threads of ticks, so it only
 shapes what it is told and puts it into a bounded queue; one thread of its own writes what has
 gathered, in short transactions, and wakes those who follow. Each attempt at a tick has a stream of
 its own, numbered from 1 without a gap, whose last event, the only terminal one, is `decision` or
@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from torra.clock import System, token
 from torra.errors import StoreUnavailable
 from torra.store import envelopes
-from torra.store.envelopes import DESK_STREAM, Event, Shaped
+from torra.store.envelopes import DESK_STREAM, Shaped, StreamEvent
 
 log = logging.getLogger("torra")
 
@@ -65,7 +65,7 @@ Listener = Callable[[Change], None]
 """Hears what changed: {what, instance?, timeframe?, bar_time?, stream_id?}."""
 
 
-class Store(Protocol):
+class StreamStore(Protocol):
     """What an event stream needs of the database (torra.store.streams)."""
 
     def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[None]:
@@ -76,11 +76,11 @@ class Store(Protocol):
         """Begin a stream."""
         ...
 
-    def append_events(self, stream_id: str, owner: str, events: Iterable[Event]) -> int:
+    def append_events(self, stream_id: str, owner: str, events: Iterable[StreamEvent]) -> int:
         """Append to a stream of ours."""
         ...
 
-    def end_orphans(self, owner: str, last: Event) -> int:
+    def end_orphans(self, owner: str, last: StreamEvent) -> int:
         """End some streams that others left open; return how many."""
         ...
 
@@ -116,7 +116,7 @@ class EventStream:
 
     def __init__(
         self,
-        database: Store,
+        database: StreamStore,
         *,
         owner: str = "",
         monotonic: Callable[[], float] = MONOTONIC,
@@ -145,7 +145,7 @@ class EventStream:
 
     # --- hearing ----------------------------------------------------------------------------------
 
-    def hear(self, kind: str, payload: Mapping[str, Any]) -> None:
+    def on_event(self, kind: str, payload: Mapping[str, Any]) -> None:
         """Take down what a tick tells; never waits, never raises."""
         try:
             with self._heard:
@@ -335,7 +335,7 @@ class EventStream:
     def _store(self, batch: list[Waiting]) -> list[Change]:
         """Write a batch, all of it or nothing; return the changes that it told."""
         changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
-        rows: dict[str, list[Event]] = {}
+        rows: dict[str, list[StreamEvent]] = {}
         for item in batch:
             if item.stream_id != DESK_STREAM:
                 rows.setdefault(item.stream_id, []).append(envelopes.written(item.event))

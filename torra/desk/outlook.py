@@ -21,7 +21,7 @@ from instance_database import Database
 from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
-from torra.evidence.news_digest import NewsView, Subject
+from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
 from torra.trading_terms import CURRENCY
@@ -162,10 +162,10 @@ def _currencies(symbol: str, profile: Profile) -> tuple[str, ...]:
     return halves
 
 
-def subject_of(instance: Instance, profile: Profile) -> Subject:
+def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
     """Return what headlines about an instance are looked for by."""
     spec = profile.symbol(instance.symbol)
-    return Subject(
+    return NewsSubject(
         symbol=instance.symbol,
         asset=spec.asset,
         ticker=spec.ticker,

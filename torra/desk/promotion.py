@@ -39,10 +39,10 @@ from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence, promotion_rule
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import spoke
-from torra.evaluation.outcomes import Costs, Outcomes, outcomes
+from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
-from torra.evaluation.recomposition import Brain
+from torra.evaluation.recomposition import BrainNumbers
 from torra.tick.record import versions
 
 EARNED: Final = "earned"
@@ -62,7 +62,7 @@ log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PromotionSubject:
     """A profile as the rule knows it: its name, its settings, the instances that run with it."""
 
     name: str
@@ -76,7 +76,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AgentsStanding:
     """How a profile's agents stand, for people.
 
     `ticks` is how many pooled ticks of this setting there are, `next_look` the count at which the
@@ -85,7 +85,7 @@ class Account:
     the database that came to a look.
     """
 
-    subject: Subject
+    subject: PromotionSubject
     standing: Standing
     ticks: int
     next_look: int | None
@@ -108,7 +108,7 @@ class Promotions:
     """
 
     database: Database
-    subjects: Callable[[], Iterable[Subject]]
+    subjects: Callable[[], Iterable[PromotionSubject]]
     rule: Rule = RULE
     _known: dict[str, bool] = field(default_factory=dict)
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Promotions:
                 log.exception("the agents of %s could not be looked at", subject.name)
         return taken
 
-    def _looks(self, subject: Subject) -> list[Standing]:
+    def _looks(self, subject: PromotionSubject) -> list[Standing]:
         mark, database = subject.fingerprint, self.database
         standing, trial = standing_of(database, mark)
         self._known[mark] = standing.promoted
@@ -167,7 +167,7 @@ class Promotions:
 
     def _write(
         self,
-        subject: Subject,
+        subject: PromotionSubject,
         trial: int,
         before: Standing,
         after: Standing,
@@ -198,22 +198,22 @@ class Promotions:
         return new
 
 
-def subjects_of(stations: Iterable[tuple[Instance, Profile]]) -> tuple[Subject, ...]:
+def subjects_of(setups: Iterable[tuple[Instance, Profile]]) -> tuple[PromotionSubject, ...]:
     """Return the profiles by which instances run; one that runs with two settings is two."""
-    found: dict[tuple[str, str], Subject] = {}
-    for instance, profile in stations:
+    found: dict[tuple[str, str], PromotionSubject] = {}
+    for instance, profile in setups:
         key = instance.profile, profile.digest()
         others = found[key].instances if key in found else ()
-        found[key] = Subject(instance.profile, profile, (*others, instance))
+        found[key] = PromotionSubject(instance.profile, profile, (*others, instance))
     return tuple(found.values())
 
 
-def account(database: Database, subject: Subject, rule: Rule = RULE) -> Account:
+def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) -> AgentsStanding:
     """Return how a profile's agents stand, with every look of its setting; counts its ticks."""
     mark = subject.fingerprint
     standing, trial = standing_of(database, mark)
     ticks, pool = _pooled(database, subject)
-    return Account(
+    return AgentsStanding(
         subject,
         standing,
         pool.count,
@@ -224,9 +224,9 @@ def account(database: Database, subject: Subject, rule: Rule = RULE) -> Account:
     )
 
 
-def nothing_yet(subject: Subject) -> Account:
+def nothing_yet(subject: PromotionSubject) -> AgentsStanding:
     """Return how the agents of a profile stand on a desk that has no database yet."""
-    return Account(subject, Standing(), 0, next_look(Standing()), 1)
+    return AgentsStanding(subject, Standing(), 0, next_look(Standing()), 1)
 
 
 def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
@@ -255,7 +255,7 @@ def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
     return wanted if promotion_rule.due(standing, wanted, rule=rule) else None
 
 
-def pooled(database: Database, subject: Subject) -> promotion_evidence.Pool:
+def pooled(database: Database, subject: PromotionSubject) -> promotion_evidence.Pool:
     """Return what the rule goes by: every tick of a setting, of whichever instances ran with it.
 
     Each with the bars of its own instance, and at the costs of the newest profile by which that ran
@@ -264,12 +264,14 @@ def pooled(database: Database, subject: Subject) -> promotion_evidence.Pool:
     return _pooled(database, subject)[1]
 
 
-def _pooled(database: Database, subject: Subject) -> tuple[list[TickSeen], promotion_evidence.Pool]:
+def _pooled(
+    database: Database, subject: PromotionSubject
+) -> tuple[list[TickSeen], promotion_evidence.Pool]:
     mark = subject.fingerprint
     profiles = ran_with(database, mark)
     ticks = _ticks(database, mark, [*profiles])
     known = outcomes_of(database, ticks, profiles)
-    return ticks, promotion_evidence.pool(ticks, known, Brain.of(subject.profile))
+    return ticks, promotion_evidence.pool(ticks, known, BrainNumbers.of(subject.profile))
 
 
 def ran_with(database: Database, mark: str) -> dict[str, Profile]:
@@ -284,7 +286,7 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
 
 def ticks_of(
     database: Database,
-    subject: Subject,
+    subject: PromotionSubject,
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[TickSeen]:
@@ -325,7 +327,7 @@ def outcomes_of(
         if not len(bars):
             continue
         spec = profiles[stream[0]].symbol(own[0].symbol)
-        costs = {own[0].symbol: Costs(spec.spread + 2 * spec.slippage)}
+        costs = {own[0].symbol: RoundTripCosts(spec.spread + 2 * spec.slippage)}
         known = outcomes(own, {(own[0].symbol, stream[1]): bars}, costs, (HORIZON,))
         timely = promotion_evidence.in_time(own, bars)
         for whole, part in ((forward, known.forward), (long, known.long), (short, known.short)):

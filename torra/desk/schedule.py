@@ -29,15 +29,15 @@ from torra.desk import adoption
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.desk.event_stream import EventStream
-from torra.desk.promotion import Promotions, Subject, subjects_of
-from torra.desk.station import Roster, Station
+from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
+from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, plan
 from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.tick.bar_window import LiveWindow, Window
 from torra.trading.kill_switch import KillSwitch
-from torra_trader import Edges, Outcome, Way, publish, run_tick
+from torra_trader import Edges, MarketRoute, Outcome, publish, run_tick
 
 LEASE_SECONDS: Final = 6.0
 """A desk that has not renewed its lease for this long has lost it (real seconds).
@@ -98,12 +98,12 @@ class Desk:
     def __init__(
         self,
         database: Database,
-        stations: Sequence[Station],
+        setups: Sequence[InstanceSetup],
         make_clock: Callable[[datetime | None], Clock],
         *,
         events: EventStream | None = None,
         lease_seconds: float = LEASE_SECONDS,
-        way: Way | None = None,
+        route: MarketRoute | None = None,
         kill_switch: KillSwitch | None = None,
         at_close: Callable[[], None] = lambda: None,
         at_takeover: Callable[[], None] = lambda: None,
@@ -113,7 +113,7 @@ class Desk:
     ) -> None:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
-        self._way = way
+        self._route = route
         self.kill_switch = kill_switch or KillSwitch({}, database)
         self._at_close = at_close
         self._at_takeover = at_takeover
@@ -128,7 +128,7 @@ class Desk:
         self._make_clock = make_clock
         self.roster = Roster(
             database,
-            {item.instance.id: item for item in stations},
+            {item.instance.id: item for item in setups},
             active=lambda: self.active,
             monotonic=lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
         )
@@ -140,12 +140,12 @@ class Desk:
         self._ended = threading.Event()
         self._clocks = ClockWatch()
         self._woken: dict[str, datetime] = {}
-        self._timers = Timers(len(self.stations) + 2)
+        self._timers = Timers(len(self.setups) + 2)
 
     @property
-    def stations(self) -> Mapping[str, Station]:
+    def setups(self) -> Mapping[str, InstanceSetup]:
         """The instances as they stand now, by name."""
-        return self.roster.stations
+        return self.roster.setups
 
     @property
     def active(self) -> bool:
@@ -187,11 +187,11 @@ class Desk:
         self._ended.set()
         self._timers.stop()
         end = self.clock.monotonic() + within
-        for station in self.stations.values():
+        for setup in self.setups.values():
             left = max(0.0, end - self.clock.monotonic())
-            if not station.lock.acquire(timeout=left):
+            if not setup.lock.acquire(timeout=left):
                 return False
-            station.lock.release()  # from here on a wake sees that the desk is closing
+            setup.lock.release()  # from here on a wake sees that the desk is closing
         self._at_close()
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
@@ -217,8 +217,8 @@ class Desk:
         if self._timers.revive():
             log.error("the timers had died and are set anew")
         overdue = self._timers.overdue(self.clock.monotonic())
-        for name, station in self.stations.items():
-            if job_id(name) in overdue and not station.lock.locked():  # else it is at work
+        for name, setup in self.setups.items():
+            if job_id(name) in overdue and not setup.lock.locked():  # else it is at work
                 self._rouse(name)
 
     def _rouse(self, name: str) -> None:
@@ -242,7 +242,7 @@ class Desk:
                 log.warning("the lease is lost: this desk stands by")
                 self._stand_by()
         except StoreUnavailable as error:
-            self._heed(error)
+            self._halt_if_broken(error)
             log.error("lease: %s", error)
 
     def _try_lease(self) -> None:
@@ -283,7 +283,7 @@ class Desk:
 
     def _rest(self) -> None:
         self.epoch = self._begun = None
-        self._timers.clear(map(job_id, self.stations))
+        self._timers.clear(map(job_id, self.setups))
         self._at_stand_by()
 
     def adopt(self, profile_name: str, profile: Profile) -> None:
@@ -297,12 +297,12 @@ class Desk:
         self._woken.clear()
 
     def _set_timers(self) -> None:
-        for name in self.stations:
+        for name in self.setups:
             self._set_timer(name)
 
     def _set_timer(self, name: str) -> None:
         """Wake an instance now, and a moment after each of its closes."""
-        trigger = BarCloses(self.clock, self.stations[name].instance.timeframes)
+        trigger = BarCloses(self.clock, self.setups[name].instance.timeframes)
         work = partial(self.wake, name)
         self._timers.set(job_id(name), work, trigger, self.clock.real_now())
         self._timers.expect(job_id(name), self.clock.monotonic())
@@ -338,20 +338,20 @@ class Desk:
             return 0
         return len(self.promotions.look())
 
-    def _subjects(self) -> tuple[Subject, ...]:
-        return subjects_of((item.instance, item.profile) for item in self.stations.values())
+    def _subjects(self) -> tuple[PromotionSubject, ...]:
+        return subjects_of((item.instance, item.profile) for item in self.setups.values())
 
     # --- a wake -----------------------------------------------------------------------------------
 
     def wake(self, name: str) -> list[Outcome]:
         """Run what is due for an instance, and what closes meanwhile; return what became of it."""
         outcomes: list[Outcome] = []
-        with self.stations[name].lock:
+        with self.setups[name].lock:
             more = True
             while more:
                 began = self.clock.now()
                 outcomes += self._round(name)
-                again = next_close(began, self.stations[name].instance.timeframes)
+                again = next_close(began, self.setups[name].instance.timeframes)
                 more = self.epoch is not None and not self._closing and again <= self.clock.now()
             left = (self.clock.real_time_of(again) - self.clock.real_now()).total_seconds()
             if self.epoch is not None:
@@ -361,23 +361,23 @@ class Desk:
     def _round(self, name: str) -> list[Outcome]:
         """Run what is due now; the caller holds the instance's lock."""
         outcomes: list[Outcome] = []
-        station, epoch = self.stations[name], self.epoch  # here: an adoption may have changed it
+        setup, epoch = self.setups[name], self.epoch  # here: an adoption may have changed it
         if epoch is None or self._closing:
             return outcomes
-        edges = self._edges(station, LiveWindow(station.instance, station.feed, self.database))
+        edges = self._edges(setup, LiveWindow(setup.instance, setup.feed, self.database))
         try:
             if self._clock_jumped(name):
                 return outcomes
             self._pay_debts(name, epoch)
-            publish(station.instance, edges)
-            due = self._due(station, epoch)
+            publish(setup.instance, edges)
+            due = self._due(setup, epoch)
             before, self._woken[name] = self._woken.get(name), self.clock.now()
             old = {key: None for key in due if self._too_old(key)}
-            outcomes.extend(self._pass_over(station, [*old], epoch))
+            outcomes.extend(self._pass_over(setup, [*old], epoch))
             fresh = (key for key in due if key not in old)
-            outcomes.extend(self._tick(station, key, edges, before) for key in fresh)
+            outcomes.extend(self._tick(setup, key, edges, before) for key in fresh)
         except StoreUnavailable as error:
-            self._heed(error)
+            self._halt_if_broken(error)
             log.error("%s: %s", name, error)
             self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
         return outcomes
@@ -401,7 +401,7 @@ class Desk:
 
     def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:
         """Return by instance when it wakes next (real time) and when it woke last (desk time)."""
-        jobs = {name: self._timers.job(job_id(name)) for name in self.stations}
+        jobs = {name: self._timers.job(job_id(name)) for name in self.setups}
         return {n: (job and job.next_run_time, self._woken.get(n)) for n, job in jobs.items()}
 
     @property
@@ -409,12 +409,12 @@ class Desk:
         """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
         return self._clocks.settling(self.clock)
 
-    def _due(self, station: Station, epoch: int) -> list[TickKey]:
+    def _due(self, setup: InstanceSetup, epoch: int) -> list[TickKey]:
         now = self.clock.now()
-        name = station.instance.id
+        name = setup.instance.id
         keys = [
             TickKey(name, timeframe, bar_time)
-            for timeframe in station.instance.timeframes
+            for timeframe in setup.instance.timeframes
             for bar_time in self.database.due(
                 name, timeframe, upto=now, epoch=epoch, start=now - duration(timeframe)
             )
@@ -425,14 +425,16 @@ class Desk:
         step = duration(key.timeframe)
         return self.clock.now() - (key.bar_time + step) > OLDEST_BARS * step
 
-    def _pass_over(self, station: Station, keys: Sequence[TickKey], epoch: int) -> list[Outcome]:
+    def _pass_over(
+        self, setup: InstanceSetup, keys: Sequence[TickKey], epoch: int
+    ) -> list[Outcome]:
         """Give closes that are too old their rows, unless the clock may be wrong."""
         if self.settling:
             told = "the clock jumped a while ago"
             return [Outcome(key, "late", reason="clock", detail=told) for key in keys]
         known = {key: self._owed.pop(key) for key in keys if key in self._owed}
         done = write_off(
-            self.database, station.instance, station.feed, keys, epoch,
+            self.database, setup.instance, setup.feed, keys, epoch,
             known=known, goes_on=lambda: self.epoch == epoch and not self._closing,
         )  # fmt: skip
         return [
@@ -440,18 +442,18 @@ class Desk:
         ]
 
     def _tick(
-        self, station: Station, key: TickKey, edges: Edges, before: datetime | None
+        self, setup: InstanceSetup, key: TickKey, edges: Edges, before: datetime | None
     ) -> Outcome:
         if self._too_old(key):  # by now: the ticks before it took their time
-            return next(iter(self._pass_over(station, [key], edges.epoch)), Outcome(key, "late"))
+            return next(iter(self._pass_over(setup, [key], edges.epoch)), Outcome(key, "late"))
         as_of = key.bar_time + duration(key.timeframe)
         due = self._due_moment(key.timeframe, as_of, before)
-        waited = self._await_bar(station, key, as_of)
+        waited = self._await_bar(setup, key, as_of)
         if waited is None:
-            self._owed[key] = fault_of(station.instance, station.feed, key) or NO_BAR
-            self._retry(station, key, as_of)
+            self._owed[key] = fault_of(setup.instance, setup.feed, key) or NO_BAR
+            self._retry(setup, key, as_of)
             return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
-        return self._run(station, key, max(due, waited), edges, silent=self._overtaken(key))
+        return self._run(setup, key, max(due, waited), edges, silent=self._overtaken(key))
 
     def _overtaken(self, key: TickKey) -> bool:
         """Look whether a newer tick of the stream is done: then this one is a record, no trade."""
@@ -459,21 +461,27 @@ class Desk:
         return newest is not None and newest > key.bar_time
 
     def _run(
-        self, station: Station, key: TickKey, due: float, edges: Edges, *, silent: bool = False
+        self,
+        setup: InstanceSetup,
+        key: TickKey,
+        due: float,
+        edges: Edges,
+        *,
+        silent: bool = False,
     ) -> Outcome:
-        profile = station.profile
+        profile = setup.profile
         if silent:
             profile = profile.model_copy(update={"execution": "off"})
         try:
             outcome = run_tick(
-                station.instance, key.timeframe, key.bar_time, due,
+                setup.instance, key.timeframe, key.bar_time, due,
                 profile=profile, edges=edges,
             )  # fmt: skip
         except Exception as error:  # a tick must not end the desk; it is tried again when next due
-            self._heed(error)
+            self._halt_if_broken(error)
             log.exception("%s failed", key.text)
             self._owed[key] = ("error", f"{type(error).__name__}: {error}")
-            self._retry(station, key, key.bar_time + duration(key.timeframe))
+            self._retry(setup, key, key.bar_time + duration(key.timeframe))
             return Outcome(key, "late", reason="error", detail=str(error))
         self._owed.pop(key, None)
         return outcome
@@ -490,28 +498,28 @@ class Desk:
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
         return now - max(0.0, lag)
 
-    def _await_bar(self, station: Station, key: TickKey, as_of: datetime) -> float | None:
+    def _await_bar(self, setup: InstanceSetup, key: TickKey, as_of: datetime) -> float | None:
         """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
         for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
-            if fault_of(station.instance, station.feed, key) is None:
+            if fault_of(setup.instance, setup.feed, key) is None:
                 return self.clock.monotonic() if turn else 0.0
             if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
                 break
             self.clock.sleep(BAR_POLL)
         return None
 
-    def _retry(self, station: Station, key: TickKey, as_of: datetime) -> None:
+    def _retry(self, setup: InstanceSetup, key: TickKey, as_of: datetime) -> None:
         now = self.clock.now()
         last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
         moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
-        self._wake_again(station.instance.id, moment)
+        self._wake_again(setup.instance.id, moment)
 
     def _wake_again(self, name: str, moment: datetime) -> None:
         """Wake an instance at a moment of the desk's clock, or at its next close if that is first.
 
         Without timers (in warm-up, while closing) the next wake comes anyhow.
         """
-        timeframes = self.stations[name].instance.timeframes
+        timeframes = self.setups[name].instance.timeframes
         moment = min(moment, next_close(self.clock.now(), timeframes))
         real = self.clock.real_time_of(moment)
         self._timers.bring_forward(job_id(name), real, self.clock.real_now())
@@ -521,27 +529,27 @@ class Desk:
         for key in [key for key in self._owed if key.instance == name]:
             self.database.release_claim(key, epoch)
 
-    def _edges(self, station: Station, window: Window, clock: Clock | None = None) -> Edges:
+    def _edges(self, setup: InstanceSetup, window: Window, clock: Clock | None = None) -> Edges:
         if self.epoch is None:
             raise StoreUnavailable("this desk does not hold the lease")
         return Edges(
             database=self.database,
             window=window,
-            submit=station.provider.submit,
-            provider=station.provider.name,
+            submit=setup.provider.submit,
+            provider=setup.provider.name,
             clock=clock or self.clock,
             epoch=self.epoch,
-            notify=self.events.hear if self.events else None,
-            account=station.account,
-            news=station.news,
-            events=station.events,
-            way=None if station.instance.bridge == "paper" else self._way,
+            on_event=self.events.on_event if self.events else None,
+            account=setup.account,
+            news=setup.news,
+            events=setup.events,
+            route=None if setup.instance.bridge == "paper" else self._route,
             halted=self.kill_switch.engaged,
-            heed=self._heed,
-            promoted=partial(self.promotions.promoted, station.instance.profile, station.profile),
+            on_error=self._halt_if_broken,
+            promoted=partial(self.promotions.promoted, setup.instance.profile, setup.profile),
         )
 
-    def _heed(self, error: Exception) -> None:
+    def _halt_if_broken(self, error: Exception) -> None:
         """Halt when the database is broken: what was decided can no longer be remembered."""
         if isinstance(error, StoreBroken):
             self.kill_switch.fault(f"store: {error}")
@@ -556,7 +564,7 @@ class Desk:
         Nothing of the past goes to a market, to a person or into a stream of events; on paper its
         trades are made.
         """
-        found = (plan(item, self.database, upto, bars) for item in self.stations.values())
+        found = (plan(item, self.database, upto, bars) for item in self.setups.values())
         plans = [one for one in found if one]
         todo = [(key, one) for one in plans for key in one.keys]
         clock = Simulated(upto)
@@ -565,15 +573,14 @@ class Desk:
                 log.warning("the lease was lost during warm-up: this desk stands by")
                 return
             clock.set(key.bar_time + duration(key.timeframe))
-            with one.station.lock:
-                edges = replace(self._edges(one.station, one.window, clock), notify=None)
-                if one.station.account is not None:
+            with one.setup.lock:
+                edges = replace(self._edges(one.setup, one.window, clock), on_event=None)
+                if one.setup.account is not None:
                     edges = replace(edges, submit=None)
                 silent = (
-                    one.station.instance.bridge != "paper"
-                    or one.station.profile.execution == "approve"
+                    one.setup.instance.bridge != "paper" or one.setup.profile.execution == "approve"
                 )
-                self._run(one.station, key, clock.monotonic(), edges, silent=silent)
+                self._run(one.setup, key, clock.monotonic(), edges, silent=silent)
             yield done + 1, len(todo)
 
 

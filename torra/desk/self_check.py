@@ -27,7 +27,7 @@ from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, wiring
 from torra.errors import TorraError
-from torra.evidence.scheduled_events import Event
+from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
@@ -51,7 +51,7 @@ PACKAGES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What one check found; `level` is ok, warning or error."""
 
     name: str
@@ -83,87 +83,91 @@ class Place:
     environment: Mapping[str, str]
 
 
-Check = Callable[[Place], Iterator[Finding]]
+Check = Callable[[Place], Iterator[CheckResult]]
 
 
-def run(home: Path) -> list[Finding]:
+def run(home: Path) -> list[CheckResult]:
     """Run every check; reads the whole database."""
     return _run(home, os.environ, (*QUICK, DATABASE_CHECK))
 
 
-def glance(home: Path, environment: Mapping[str, str]) -> list[Finding]:
+def glance(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
     """Run the checks that neither open nor read the database: for a page, in a second or two."""
     return _run(home, environment, QUICK)
 
 
 def _run(
     home: Path, environment: Mapping[str, str], checks: Sequence[tuple[str, Check]]
-) -> list[Finding]:
+) -> list[CheckResult]:
     place = Place(home, environment)
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     told: set[str] = set()
     for name, look in checks:
         try:
             findings += look(place)
         except TorraError as error:
             if str(error) not in told:  # every check reads the profiles; one word is enough
-                findings.append(Finding(name, "error", str(error), "mend what the line names"))
+                findings.append(CheckResult(name, "error", str(error), "mend what the line names"))
             told.add(str(error))
     return findings
 
 
-def _python(place: Place) -> Iterator[Finding]:
+def _python(place: Place) -> Iterator[CheckResult]:
     del place
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] not in TESTED_PYTHONS:
-        yield Finding("python", "warning", f"{found} is untested", "use Python 3.11, 3.12 or 3.13")
+        yield CheckResult(
+            "python", "warning", f"{found} is untested", "use Python 3.11, 3.12 or 3.13"
+        )
     else:
-        yield Finding("python", "ok", found)
+        yield CheckResult("python", "ok", found)
 
 
-def _packages(place: Place) -> Iterator[Finding]:
+def _packages(place: Place) -> Iterator[CheckResult]:
     del place
     for package in PACKAGES:
         try:
-            yield Finding("package", "ok", f"{package} {version(package)}")
+            yield CheckResult("package", "ok", f"{package} {version(package)}")
         except PackageNotFoundError:
-            yield Finding("package", "error", f"{package} is missing", "run make run again")
+            yield CheckResult("package", "error", f"{package} is missing", "run make run again")
 
 
-def _sqlite(place: Place) -> Iterator[Finding]:
+def _sqlite(place: Place) -> Iterator[CheckResult]:
     del place
     if trouble := start_check.of_sqlite(sqlite3.sqlite_version_info):
-        yield Finding("sqlite", "warning", trouble.what, trouble.remedy)
+        yield CheckResult("sqlite", "warning", trouble.what, trouble.remedy)
     else:
-        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+        yield CheckResult("sqlite", "ok", sqlite3.sqlite_version)
 
 
-def _home(place: Place) -> Iterator[Finding]:
+def _home(place: Place) -> Iterator[CheckResult]:
     """Look for room, and whether the last restore ended."""
     home = place.home
     for trouble in (*start_check.of_disk(home), start_check.of_restore(home)):
         if trouble is not None:
-            yield Finding("home", "error", trouble.what, trouble.remedy)
+            yield CheckResult("home", "error", trouble.what, trouble.remedy)
             return
     folder = home if home.exists() else home.absolute().parent
-    yield Finding("home", "ok", f"{home}: {shutil.disk_usage(folder).free // 1_000_000} MB free")
+    yield CheckResult(
+        "home", "ok", f"{home}: {shutil.disk_usage(folder).free // 1_000_000} MB free"
+    )
 
 
-def _clock(place: Place) -> Iterator[Finding]:
+def _clock(place: Place) -> Iterator[CheckResult]:
     now = System().real_now()
     for trouble in start_check.of_clock(place.home / DATABASE, now):
-        yield Finding("clock", "error", trouble.what, trouble.remedy)
+        yield CheckResult("clock", "error", trouble.what, trouble.remedy)
         return
-    yield Finding("clock", "ok", iso(now.replace(microsecond=0)))
+    yield CheckResult("clock", "ok", iso(now.replace(microsecond=0)))
 
 
-def _settings(place: Place) -> Iterator[Finding]:
+def _settings(place: Place) -> Iterator[CheckResult]:
     home = place.home
     desk = load_desk(home)
     for instance in desk.instances:
         wiring.check_profile(load_profile(instance.profile, home), instance)
         frames = ", ".join(instance.timeframes)
-        yield Finding(
+        yield CheckResult(
             "instance",
             "ok",
             f"{instance.id}: {instance.symbol} on {frames}, feed {instance.feed}, "
@@ -171,7 +175,7 @@ def _settings(place: Place) -> Iterator[Finding]:
         )
 
 
-def _providers(place: Place) -> Iterator[Finding]:
+def _providers(place: Place) -> Iterator[CheckResult]:
     """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
     home = place.home
     prices = PriceList.read(home / PRICES)
@@ -191,7 +195,9 @@ def _providers(place: Place) -> Iterator[Finding]:
         try:
             check(agents, board, today)
         except TorraError as error:
-            yield Finding("model", "error", f"profile {name}: {error}", "mend what the line names")
+            yield CheckResult(
+                "model", "error", f"profile {name}: {error}", "mend what the line names"
+            )
             continue
         for vendor, model in agents.routes():
             if vendor in VENDORS and not board.address(vendor).local:
@@ -200,7 +206,7 @@ def _providers(place: Place) -> Iterator[Finding]:
         yield from _ceiling(name, agents, ticks, prices, board)
 
 
-def _news(place: Place) -> Iterator[Finding]:
+def _news(place: Place) -> Iterator[CheckResult]:
     """Look whether the headlines that profiles ask for can be had."""
     for name, (profile, instances) in _profiles(place.home).items():
         if not profile.agents.include_news:
@@ -210,22 +216,22 @@ def _news(place: Place) -> Iterator[Finding]:
 
 def _news_of(
     name: str, profile: Profile, instances: list[Instance], place: Place
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     from torra.news.source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
     sources = open_sources(profile.news, place.environment, place.home)
     for said, found in sources.described():
-        yield Finding("news", found.level, f"profile {name}: {said}", found.remedy)
+        yield CheckResult("news", found.level, f"profile {name}: {said}", found.remedy)
     desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
     if not any(feature.startswith(seen) for seen in desk.values() for feature in READ_FROM_NEWS):
-        yield Finding(
+        yield CheckResult(
             "news",
             "warning",
             f"profile {name}: headlines are collected, and no seated agent reads them",
             'write agents.mode "full", or add "news" to agents.active_agents',
         )
     if sources.vendors and any(instance.feed == "sample" for instance in instances):
-        yield Finding(
+        yield CheckResult(
             "news",
             "warning",
             f"profile {name}: the sample's bars are of {_sample_period()}, and what "
@@ -234,7 +240,7 @@ def _news_of(
         )
 
 
-def _events(place: Place) -> Iterator[Finding]:
+def _events(place: Place) -> Iterator[CheckResult]:
     """Look whether the calendars of scheduled events can be read, and what their windows cover."""
     home = place.home
     for name, (profile, instances) in _profiles(home).items():
@@ -247,10 +253,10 @@ def _events(place: Place) -> Iterator[Finding]:
         yield from _windows(name, profile, instances)
 
 
-def _to_come(said: str, events: Sequence[Event]) -> Finding:
+def _to_come(said: str, events: Sequence[ScheduledEvent]) -> CheckResult:
     if events[-1].time > System().real_now():
-        return Finding("events", "ok", f"{said}, the last on {iso(events[-1].time)[:10]}")
-    return Finding(
+        return CheckResult("events", "ok", f"{said}, the last on {iso(events[-1].time)[:10]}")
+    return CheckResult(
         "events",
         "warning",
         f"{said}, none to come: nothing keeps openings away from events",
@@ -258,14 +264,16 @@ def _to_come(said: str, events: Sequence[Event]) -> Finding:
     )
 
 
-def _of_sample(said: str, events: Sequence[Event]) -> Finding:
+def _of_sample(said: str, events: Sequence[ScheduledEvent]) -> CheckResult:
     """Look whether a calendar is of the time of the sample's bars."""
     start, end = SampleFeed(ROOT / "sample_data").period()
     there = sum(start <= event.time <= end for event in events)
     said = f"{said}, {there or 'none'} in the sample's time, {_sample_period()}"
     if there:
-        return Finding("events", "ok", said)
-    return Finding("events", "warning", said, "examples/events.csv is a calendar for the sample")
+        return CheckResult("events", "ok", said)
+    return CheckResult(
+        "events", "warning", said, "examples/events.csv is a calendar for the sample"
+    )
 
 
 def _sample_period() -> str:
@@ -273,7 +281,7 @@ def _sample_period() -> str:
     return f"{iso(start)[:10]} to {iso(end)[:10]}"
 
 
-def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[Finding]:
+def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:
     """Look whether a bar can close before the window of an event that comes within the next."""
     before = profile.gate.event_before_minutes
     for instance in instances:
@@ -283,7 +291,7 @@ def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator
             if (minutes := duration(timeframe).total_seconds() / 60) > before
         }
         if wider:
-            yield Finding(
+            yield CheckResult(
                 "events",
                 "warning",
                 f"{instance.id} on {', '.join(wider)}: a bar that closes more than {before:g} "
@@ -302,24 +310,26 @@ def _profiles(home: Path) -> dict[str, tuple[Profile, list[Instance]]]:
     return found
 
 
-def _vendor(vendor: str, board: Switchboard) -> Finding:
+def _vendor(vendor: str, board: Switchboard) -> CheckResult:
     """Look whether a provider can be asked."""
     if vendor == "recorded":
         remedy = "name another provider; torra journal replays stored ticks"
-        return Finding("provider", "error", f"{vendor}: it is for replays", remedy)
+        return CheckResult("provider", "error", f"{vendor}: it is for replays", remedy)
     if vendor not in VENDORS:
-        return Finding("provider", "ok", f"{vendor}: no key, no network, no cost")
+        return CheckResult("provider", "ok", f"{vendor}: no key, no network, no cost")
     try:
         place = check_vendor(vendor, board)
     except TorraError as error:
-        return Finding("provider", "error", f"{vendor}: {error}", "mend what the line names")
+        return CheckResult("provider", "error", f"{vendor}: {error}", "mend what the line names")
     where = "the vendor's own server" if place.official else "a server of yours, without its key"
-    return Finding("provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}")
+    return CheckResult(
+        "provider", "ok", f"{vendor}: {where}, {'free' if place.local else 'billed'}"
+    )
 
 
 def _ceiling(
     profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: Switchboard
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Look whether what a profile may spend in an hour lets its ticks ask their agents.
 
     `ticks` is how many close together at most: every timeframe of every instance of the profile.
@@ -333,7 +343,7 @@ def _ceiling(
         if worst > ceiling
         else f"{ticks} that close together, {worst * ticks:.4f} USD, cannot all ask their agents"
     )
-    yield Finding(
+    yield CheckResult(
         "ceiling",
         "warning",
         f"profile {profile}: a tick costs {worst:.4f} USD at most, and "
@@ -345,12 +355,12 @@ def _ceiling(
 
 def _model(
     profile: str, vendor: str, model: str, prices: PriceList, today: date
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Look whether a model will last and what it costs."""
     if ending := warning(vendor, model, today):
-        yield Finding("model", "warning", f"profile {profile}: {ending}", "name another model")
+        yield CheckResult("model", "warning", f"profile {profile}: {ending}", "name another model")
     if not prices.known(vendor, model):
-        yield Finding(
+        yield CheckResult(
             "model",
             "warning",
             f"profile {profile}: no price is known for {vendor}:{model}; it is booked at the "
@@ -359,15 +369,15 @@ def _model(
         )
 
 
-def _trading(state: str, home: Path) -> Finding:
+def _trading(state: str, home: Path) -> CheckResult:
     if state == "ACTIVE":
-        return Finding("state", "ok", "trading ACTIVE")
-    return Finding("state", "warning", f"trading {state}", f"{command(home, 'resume')} ends it")
+        return CheckResult("state", "ok", "trading ACTIVE")
+    return CheckResult("state", "warning", f"trading {state}", f"{command(home, 'resume')} ends it")
 
 
-def _blocks(database: Database) -> Iterator[Finding]:
+def _blocks(database: Database) -> Iterator[CheckResult]:
     for row in database.provider_blocks():
-        yield Finding(
+        yield CheckResult(
             "provider",
             "warning",
             f"{row['provider']} is not asked until {row['until']}: {row['reason']}",
@@ -375,21 +385,23 @@ def _blocks(database: Database) -> Iterator[Finding]:
         )
 
 
-def _database(place: Place) -> Iterator[Finding]:
+def _database(place: Place) -> Iterator[CheckResult]:
     home = place.home
     path = home / DATABASE
     if trouble := start_check.of_database(path):
-        yield Finding("database", "error", trouble.what, trouble.remedy)
+        yield CheckResult("database", "error", trouble.what, trouble.remedy)
         return
     if not path.exists():
-        yield Finding("database", "ok", f"{path} will be made at the first start")
+        yield CheckResult("database", "ok", f"{path} will be made at the first start")
         return
     database = open_home(home)
     try:
-        yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
+        yield CheckResult("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
         lease = database.lease()
         if lease:
-            yield Finding("lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}")
+            yield CheckResult(
+                "lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}"
+            )
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
         yield from _streams(home, database)
@@ -397,7 +409,7 @@ def _database(place: Place) -> Iterator[Finding]:
         database.close()
 
 
-def _streams(home: Path, database: Database) -> Iterator[Finding]:
+def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Look whether each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
     instances = settings.instances
@@ -408,27 +420,27 @@ def _streams(home: Path, database: Database) -> Iterator[Finding]:
         for timeframe in instance.timeframes:
             state = stream_state(feed, instance.symbol, timeframe, System().now())
             level = "warning" if state else "ok"
-            yield Finding("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+            yield CheckResult("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
 
 
-def _channels(place: Place) -> Iterator[Finding]:
+def _channels(place: Place) -> Iterator[CheckResult]:
     """Look whether each channel to MetaTrader 5 could be opened, and whether its advisor lives."""
     settings = load_desk(place.home)
     try:
         kinds = channels.check(settings, place.environment)
     except TorraError as error:
-        yield Finding("channel", "error", str(error), "mend what the line names")
+        yield CheckResult("channel", "error", str(error), "mend what the line names")
         return
     now = System().now()
     for name, kind in kinds.items():
         trouble = channels.trouble(name, kind, settings.channels[name], place.environment, now)
         if trouble:
-            yield Finding("channel", "warning", f"{kind} {name}: {trouble}", "see docs/mt5.md")
+            yield CheckResult("channel", "warning", f"{kind} {name}: {trouble}", "see docs/mt5.md")
         else:
-            yield Finding("channel", "ok", f"{kind} {name}")
+            yield CheckResult("channel", "ok", f"{kind} {name}")
 
 
-def _sample(place: Place) -> Iterator[Finding]:
+def _sample(place: Place) -> Iterator[CheckResult]:
     del place
     missing = [
         name
@@ -436,9 +448,11 @@ def _sample(place: Place) -> Iterator[Finding]:
         if not (ROOT / "sample_data" / name).exists()
     ]
     if missing:
-        yield Finding("sample", "error", f"missing {', '.join(missing)}", "get the files again")
+        yield CheckResult("sample", "error", f"missing {', '.join(missing)}", "get the files again")
     else:
-        yield Finding("sample", "ok", f"shipped bars are there; it is {iso(System().now())[:16]}Z")
+        yield CheckResult(
+            "sample", "ok", f"shipped bars are there; it is {iso(System().now())[:16]}Z"
+        )
 
 
 QUICK: Final[tuple[tuple[str, Check], ...]] = (

@@ -16,7 +16,7 @@ import pandas as pd
 
 from instance_database import Database, TickKey
 from torra.clock import duration
-from torra.desk.station import Station
+from torra.desk.roster import InstanceSetup
 from torra.errors import DataUnavailable
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
@@ -30,30 +30,30 @@ log = logging.getLogger("torra")
 class WarmUp:
     """The ticks that bring one instance's history to life."""
 
-    station: Station
+    setup: InstanceSetup
     window: HistoryWindow
     keys: list[TickKey]
 
 
-def plan(station: Station, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+def plan(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
     """Return the ticks before `upto` of an instance that has none yet.
 
     None where it has some, and where there are no bars.
     """
     try:
-        return _planned(station, database, upto, bars)
+        return _planned(setup, database, upto, bars)
     except DataUnavailable as error:
-        log.warning("%s: no warm-up: %s", station.instance.id, error.detail)
+        log.warning("%s: no warm-up: %s", setup.instance.id, error.detail)
         return None
 
 
-def _planned(station: Station, database: Database, upto: datetime, bars: int) -> WarmUp | None:
-    instance = station.instance
-    LiveWindow(instance, station.feed, database).fill(upto)
+def _planned(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
+    instance = setup.instance
+    LiveWindow(instance, setup.feed, database).fill(upto)
     if any(database.newest_claim(instance.id, name) for name in instance.timeframes):
         return None
     history = {
-        name: station.feed.bars(instance.symbol, name, upto, None) for name in instance.timeframes
+        name: setup.feed.bars(instance.symbol, name, upto, None) for name in instance.timeframes
     }
     window = HistoryWindow(history)
     start = upto - bars * duration(instance.shortest)
@@ -62,4 +62,4 @@ def _planned(station: Station, database: Database, upto: datetime, bars: int) ->
         for name, times in window.times.items()
         for time in times[times >= pd.Timestamp(start)]
     ]
-    return WarmUp(station, window, keys)
+    return WarmUp(setup, window, keys)

@@ -32,8 +32,8 @@ from torra.config import (
 )
 from torra.desk.event_stream import EventStream
 from torra.desk.outlook import Outlook, currencies_of
+from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
-from torra.desk.station import Refit, Station
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
@@ -43,7 +43,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, check, open_provider
 from torra.providers.vendors.switchboard import Switchboard
 from torra.store.host_files import SymbolDatabases, files_of
-from torra.tick.spending import Account
+from torra.tick.spending import SpendingAccount
 from torra.trading import channels
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch, halt_files
@@ -61,15 +61,15 @@ class Models:
         """Open the provider of an instance; raises ConfigError."""
         return open_provider(settings, self.switchboard)
 
-    def account(self, settings: AgentSettings, profile: str) -> Account | None:
+    def account(self, settings: AgentSettings, profile: str) -> SpendingAccount | None:
         """Return the account of a profile; None for one that asks no vendor."""
         if not set(settings.vendors()) & set(VENDORS):
             return None
-        return Account(
+        return SpendingAccount(
             self.database, self.prices, profile, local=self._local, now=System().real_now
         )
 
-    def heed(self) -> None:
+    def apply_blocks(self) -> None:
         """Ask no vendor that the database says is not to be asked now."""
         now = System().real_now()
         for row in self.database.provider_blocks():
@@ -138,11 +138,11 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     try:
         outlook = watch(profiles.values())
         models = open_models(folder, database)
-        stations = _stations(settings, profiles, database, models, outlook)
-        make_clock = clock_maker(station.feed for station in stations)
+        setups = _setups(settings, profiles, database, models, outlook)
+        make_clock = clock_maker(setup.feed for setup in setups)
         kill_switch = KillSwitch(halt_files(folder, settings), database)
         channels.check(settings, dict(os.environ))
-        check_ways(settings.instances, database)
+        check_routes(settings.instances, database)
         courier = Courier(
             database,
             addressees(settings.instances, profiles),
@@ -158,13 +158,13 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             System().real_now,
         )
         host_files.check()
-        events.listen(host_files.hear)
+        events.listen(host_files.on_change)
         desk = Desk(
             database,
-            stations,
+            setups,
             make_clock,
             events=events,
-            way=courier,
+            route=courier,
             kill_switch=kill_switch,
             at_close=partial(
                 _each,
@@ -174,7 +174,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
                 host_files.rest,
                 events.close,
             ),
-            at_takeover=models.heed,
+            at_takeover=models.apply_blocks,
             at_start=partial(
                 _each,
                 events.take_over,
@@ -201,25 +201,27 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     return desk, settings
 
 
-def with_models(models: Models) -> Callable[[Station, Profile], Station]:
+def with_models(models: Models) -> Callable[[InstanceSetup, Profile], InstanceSetup]:
     """Return what opens the provider and the account of a changed profile with a desk's models."""
 
-    def fit(station: Station, profile: Profile) -> Station:
-        account = models.account(profile.agents, station.instance.profile)
-        if account and station.account:  # answers that came late are still to be booked
-            account = replace(account, late=station.account.late)
+    def fit(setup: InstanceSetup, profile: Profile) -> InstanceSetup:
+        account = models.account(profile.agents, setup.instance.profile)
+        if account and setup.account:  # answers that came late are still to be booked
+            account = replace(account, late=setup.account.late)
         provider = models.provider(profile.agents)
-        return replace(station, profile=profile, provider=provider, account=account)
+        return replace(setup, profile=profile, provider=provider, account=account)
 
     return fit
 
 
-def _fit(open_for: Callable[[Station, Profile], Station], old: Station, new: Profile) -> Station:
+def _fit(
+    open_for: Callable[[InstanceSetup, Profile], InstanceSetup], old: InstanceSetup, new: Profile
+) -> InstanceSetup:
     return open_for(old, check_profile(new, old.instance))
 
 
-def _tell(courier: Courier, station: Station) -> None:
-    courier.adopt(station.instance.id, station.profile)
+def _tell(courier: Courier, setup: InstanceSetup) -> None:
+    courier.adopt(setup.instance.id, setup.profile)
 
 
 def _each(*steps: Callable[[], None]) -> None:
@@ -227,14 +229,14 @@ def _each(*steps: Callable[[], None]) -> None:
         step()
 
 
-def check_ways(instances: Sequence[Instance], database: Database) -> None:
+def check_routes(instances: Sequence[Instance], database: Database) -> None:
     """Raise ConfigError when an instance has signals under way, or a position, on another way.
 
     Its bridge of now would know nothing of them, or take them for its own.
     """
-    ways = {item.id: item.way for item in instances}
-    for row in database.strangers(ways):
-        now = ways.get(row["instance"])
+    routes = {item.id: item.route for item in instances}
+    for row in database.foreign_signals(routes):
+        now = routes.get(row["instance"])
         told = f"it goes to {now} now" if now else "the desk does not name it any more"
         raise ConfigError(
             f"{row['instance']} has the {row['kind']} {row['sid']} ({row['state']}) on "
@@ -251,16 +253,16 @@ def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -
     ]
 
 
-def _stations(
+def _setups(
     settings: DeskSettings,
     profiles: Mapping[str, Profile],
     database: Database,
     models: Models,
     outlook: Outlook,
-) -> list[Station]:
+) -> list[InstanceSetup]:
     feeds = open_feeds(settings.instances, settings.channels, database)
     return [
-        Station(
+        InstanceSetup(
             instance=instance,
             profile=profiles[instance.id],
             feed=feeds[instance.id],
@@ -307,11 +309,11 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
 
 
 def open_feeds(
-    instances: Sequence[Instance], ways: Mapping[str, Channel], database: Database
+    instances: Sequence[Instance], routes: Mapping[str, Channel], database: Database
 ) -> dict[str, Feed]:
     """Return the feed of every instance by its name; sample instances share one."""
     sample = SampleFeed(ROOT / "sample_data")
-    live = channels.open_feeds(instances, ways, dict(os.environ))
+    live = channels.open_feeds(instances, routes, dict(os.environ))
     feeds: dict[str, Feed] = {}
     for item in instances:
         if item.feed == "store":

@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
-from torra.evaluation.exhibits import Line, Plot, Point
+from torra.evaluation.exhibits import ExhibitLine, ExhibitPlot, Point
 from torra.evaluation.observations import ArmSeen
 
 SATURDAY: Final = 5
@@ -132,16 +132,20 @@ def returns(arm: ArmSeen) -> tuple[float, ...] | None:
     return tuple(found)
 
 
-def curve_plots(arms: Sequence[ArmSeen]) -> tuple[Plot, ...]:
+def curve_plots(arms: Sequence[ArmSeen]) -> tuple[ExhibitPlot, ...]:
     """Return the equity of all arms in one plot and their drawdown in another."""
     curves = [(arm.name, equity(arm)) for arm in arms]
-    levels = tuple(Line(name, _thinned(curve, worst=False)) for name, curve in curves if curve)
-    depths = tuple(Line(name, _fallen(curve)) for name, curve in curves if curve)
+    levels = tuple(
+        ExhibitLine(name, _thinned(curve, worst=False)) for name, curve in curves if curve
+    )
+    depths = tuple(ExhibitLine(name, _fallen(curve)) for name, curve in curves if curve)
     if not levels:
         return ()
     return (
-        Plot("Equity by closed trades, net of all costs", "step", levels, "", "account currency"),
-        Plot("Drawdown", "step", depths, "", "% below the highest point yet"),
+        ExhibitPlot(
+            "Equity by closed trades, net of all costs", "step", levels, "", "account currency"
+        ),
+        ExhibitPlot("Drawdown", "step", depths, "", "% below the highest point yet"),
     )
 
 

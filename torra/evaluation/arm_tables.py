@@ -39,7 +39,7 @@ from torra.evaluation.paired_days import (
     placebo_result,
     placebos_exhibit,
 )
-from torra.evaluation.power import Seen, power_exhibit
+from torra.evaluation.power import SampleSize, power_exhibit
 from torra.evaluation.sharpe import sharpe_exhibit
 from torra.evaluation.trade_figures import ArmFigures, arm_figures, arms_exhibit, own_sd
 from torra.evaluation.wording import count, listed
@@ -175,12 +175,12 @@ def _seen(
     figures: Sequence[ArmFigures],
     flips: Sequence[FlipResult],
     gates: Sequence[GateValue],
-) -> Seen:
+) -> SampleSize:
     spans = [whole for whole in map(period, compared.arms) if whole is not None]
     most = max(figures, key=lambda one: one.trades, default=None)
     gate = max(gates, key=lambda one: one.signals, default=None)
-    plain = Seen()
-    return Seen(
+    plain = SampleSize()
+    return SampleSize(
         ticks=max((len(arm.ticks) for arm in compared.arms), default=0),
         trades=most.trades if most else 0,
         flips=max((one.counted for one in flips), default=0),

@@ -21,12 +21,12 @@ import numpy as np
 
 from agents.contracts import VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.opinion_table import Flags, Floats, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
-from torra.evaluation.recomposition import Brain, Chains, Changes, Recording, verdicts_of
+from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
 from torra.evaluation.wording import count, listed, rounded, signed, span
 
 Worth = Literal["direction", "verdict"]
@@ -86,7 +86,7 @@ class Attribution:
 def attribution(
     arm: ArmSeen,
     outcomes: Outcomes,
-    brain: Brain,
+    brain: BrainNumbers,
     *,
     worth: Worth = "direction",
     horizon: int = HORIZON,
@@ -190,7 +190,7 @@ class _Market:
         arm: ArmSeen,
         recording: Recording,
         outcomes: Outcomes,
-        brain: Brain,
+        brain: BrainNumbers,
         worth: Worth,
         horizon: int,
     ) -> None:
@@ -254,11 +254,11 @@ def _clear(told: Estimate) -> bool:
     return told.low > 0.0 or told.high < 0.0
 
 
-def _plot(order: Sequence[Contribution]) -> Plot:
-    line = Line(
+def _plot(order: Sequence[Contribution]) -> ExhibitPlot:
+    line = ExhibitLine(
         "Shapley value",
         tuple((one.agent, one.shapley) for one in order),
         tuple(one.estimate.low if one.estimate else None for one in order),
         tuple(one.estimate.high if one.estimate else None for one in order),
     )
-    return Plot("Agent contributions", "bars", (line,), "analyst", "ATR a tick, net")
+    return ExhibitPlot("Agent contributions", "bars", (line,), "analyst", "ATR a tick, net")

@@ -23,7 +23,7 @@ import numpy as np
 
 from agent_config import CONFIDENCE_WEIGHT
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
 from torra.evaluation.intervals import Interval, wilson
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import (
@@ -282,20 +282,20 @@ def _against(one: Calibration) -> str:
     return "better than" if one.gain.value > 0.0 else "worse than"
 
 
-def _plot(one: Calibration) -> Plot:
+def _plot(one: Calibration) -> ExhibitPlot:
     stated = [(CONFIDENCE_WEIGHT[word.word], word) for word in one.words]
     lines = [_line("word as the desk weighs it", stated)]
     if one.held_out:
         lines.append(_line("chance learnt on the first half", one.held_out))
-    return Plot("Reliability", "dots", tuple(lines), "said", "came true", diagonal=True)
+    return ExhibitPlot("Reliability", "dots", tuple(lines), "said", "came true", diagonal=True)
 
 
-def _line(name: str, words: Sequence[tuple[float, Word]]) -> Line:
+def _line(name: str, words: Sequence[tuple[float, Word]]) -> ExhibitLine:
     shown = sorted(
         ((x, word) for x, word in words if word.rate is not None), key=lambda one: one[0]
     )
     points: tuple[Point, ...] = tuple((x, word.rate) for x, word in shown)
-    return Line(
+    return ExhibitLine(
         name,
         points,
         tuple(word.interval.low if word.interval else None for _, word in shown),

@@ -24,7 +24,7 @@ Point = tuple[datetime | float | str, float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExhibitLine:
     """One series of a plot. `low` and `high`, where given, bound each point's interval."""
 
     name: str
@@ -34,12 +34,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class ExhibitPlot:
     """One plot: its axes in words, its lines, and a diagonal where y = x would be perfect."""
 
     title: str
     kind: PlotKind
-    lines: tuple[Line, ...]
+    lines: tuple[ExhibitLine, ...]
     x: str = ""
     y: str = ""
     diagonal: bool = False
@@ -60,5 +60,5 @@ class Exhibit:
     rows: tuple[tuple[Cell, ...], ...]
     says: str
     enough: bool = True
-    plots: tuple[Plot, ...] = ()
+    plots: tuple[ExhibitPlot, ...] = ()
     figures: Mapping[str, float | None] = field(default_factory=dict)

@@ -65,7 +65,7 @@ class VetoedOpening:
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
+class GatedSignal:
     """A signal, passed or vetoed, with its result in R.
 
     `margin` is the size of the L1 consensus on its tick, `volatility` the tick's ATR over price.
@@ -125,7 +125,7 @@ class GateValue:
         return found is not None and (found.high < LEAST_RATE or found.low > MOST_RATE)
 
 
-def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[Signal, ...]:
+def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[GatedSignal, ...]:
     """Return the arm's signals in the order of time: its trades, and the vetoed openings.
 
     A trade belongs to the tick of its timeframe at whose close it was decided; one without such a
@@ -145,13 +145,13 @@ def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[Signal, .
     return tuple(signal for _, signal in sorted(found, key=lambda pair: pair[0]))
 
 
-def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> Signal:
+def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
     volatility = tick.atr / tick.close if tick.close > 0 else 0.0
     attenuated = not vetoed and tick.multiplier < 1.0
-    return Signal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
+    return GatedSignal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
 
 
-def gate_value(name: str, signals: Sequence[Signal], rng: Generator) -> GateValue:
+def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> GateValue:
     """Return what an arm's vetoes came to; `rng` draws resamples and the gates by lot."""
     known = stratified([signal for signal in signals if signal.r is not None])
     lost = np.array([signal.r for signal in known if signal.vetoed], dtype=np.float64)
@@ -174,7 +174,7 @@ def gate_value(name: str, signals: Sequence[Signal], rng: Generator) -> GateValu
     )
 
 
-def stratified(signals: Sequence[Signal]) -> tuple[Signal, ...]:
+def stratified(signals: Sequence[GatedSignal]) -> tuple[GatedSignal, ...]:
     """Return the signals with a stratum each: thirds by margin, halves by volatility.
 
     One stratum for all where either kind has fewer than LEAST_MATCHED a stratum on average.
@@ -196,7 +196,7 @@ def _parts(values: Sequence[float], parts: int) -> list[int]:
     return [int(place) for place in np.searchsorted(edges, values, side="left")]
 
 
-def _strata(signals: Sequence[Signal]) -> list[tuple[Floats, Floats]]:
+def _strata(signals: Sequence[GatedSignal]) -> list[tuple[Floats, Floats]]:
     """Return for each stratum the results of its vetoed and of its passed signals."""
     groups: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for signal in signals:
@@ -208,7 +208,9 @@ def _strata(signals: Sequence[Signal]) -> list[tuple[Floats, Floats]]:
     ]
 
 
-def _against_lot(signals: Sequence[Signal], rng: Generator) -> tuple[float | None, float | None]:
+def _against_lot(
+    signals: Sequence[GatedSignal], rng: Generator
+) -> tuple[float | None, float | None]:
     """Return what as many vetoes by lot in each stratum come to on average, and p of the gate's.
 
     p is None where lots could not come out otherwise.
@@ -241,7 +243,7 @@ def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
     return np.concatenate(found)
 
 
-def _matched(signals: Sequence[Signal]) -> tuple[float | None, Interval | None, int]:
+def _matched(signals: Sequence[GatedSignal]) -> tuple[float | None, Interval | None, int]:
     """Return the mean of passed less vetoed in the same stratum, weighted by the vetoed ones."""
     both = [(v, p) for v, p in _strata(signals) if len(v) >= 2 and len(p) >= 2]
     compared = sum(len(vetoed) for vetoed, _ in both)

@@ -25,7 +25,7 @@ from torra.evaluation.dependence import (
     lag_of,
     slope_estimate,
 )
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot
 from torra.evaluation.intervals import LEVEL, Interval
 from torra.evaluation.multiple import benjamini_hochberg
 from torra.evaluation.observations import TickSeen
@@ -239,7 +239,7 @@ def _measured(
     rng: Generator | None = None,
     draws: int = 0,
 ) -> list[Coefficient]:
-    market = Market(ticks, outcomes, within)
+    market = MeasuredMarket(ticks, outcomes, within)
     return [
         market.coefficient(agent, vector, column, horizon, rng, draws)
         for agent, vector, column in said
@@ -259,7 +259,7 @@ class _Ground:
     rest: Floats | None
 
 
-class Market:
+class MeasuredMarket:
     """What every coefficient is measured against, made into arrays once; `within` picks ticks."""
 
     def __init__(
@@ -374,16 +374,16 @@ def _told(one: Coefficient) -> str:
     return f"{one.agent} on {what}{where} ({value} over {count(one.horizon, 'bar')})"
 
 
-def _plot(found: Sequence[Coefficient]) -> Plot:
+def _plot(found: Sequence[Coefficient]) -> ExhibitPlot:
     shown = [one for one in found if one.horizon == SHOWN_HORIZON and one.estimate]
     shown = shown or [one for one in found if one.estimate]
     sure = [one.estimate for one in shown if one.estimate]
     points = zip((f"{one.agent} {one.vector}" for one in shown), sure, strict=True)
-    line = Line(
+    line = ExhibitLine(
         "IC residual on L1",
         tuple((name, told.value) for name, told in points),
         tuple(told.low for told in sure),
         tuple(told.high for told in sure),
     )
     over = count(shown[0].horizon, "bar")
-    return Plot(f"Information over {over}", "dots", (line,), "agent and vector", "IC")
+    return ExhibitPlot(f"Information over {over}", "dots", (line,), "agent and vector", "IC")

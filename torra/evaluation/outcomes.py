@@ -22,7 +22,7 @@ HORIZONS: Final = (1, 4, 16)
 """Bars over which an outcome is taken."""
 
 
-class Costs(NamedTuple):
+class RoundTripCosts(NamedTuple):
     """What a round trip costs, in units of the price: the spread, and the commission."""
 
     spread: float
@@ -55,7 +55,7 @@ class Outcomes:
 def outcomes(
     ticks: Sequence[TickSeen],
     frames: Mapping[tuple[str, str], pd.DataFrame],
-    costs: Mapping[str, Costs],
+    costs: Mapping[str, RoundTripCosts],
     horizons: Sequence[int] = HORIZONS,
 ) -> Outcomes:
     """Return the forward outcomes of ticks.

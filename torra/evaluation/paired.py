@@ -23,7 +23,7 @@ from numpy.random import Generator
 
 from torra.clock import duration
 from torra.evaluation.account_curve import MOST_POINTS
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
 from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
 from torra.evaluation.multiple import benjamini_hochberg, holm
 from torra.evaluation.observations import ArmSeen, TickSeen
@@ -249,14 +249,14 @@ def _flips_say(found: Sequence[FlipResult], tested: Sequence[float | None]) -> s
     return " ".join([*(parts or ["No arm's changes paid or cost beyond chance."]), need])
 
 
-def _flip_plots(found: Sequence[FlipResult]) -> tuple[Plot, ...]:
+def _flip_plots(found: Sequence[FlipResult]) -> tuple[ExhibitPlot, ...]:
     counted = [(one.arm, [flip for flip in one.flips if flip.apart]) for one in found]
-    lines = tuple(Line(arm, _flip_points(those)) for arm, those in counted if those)
+    lines = tuple(ExhibitLine(arm, _flip_points(those)) for arm, those in counted if those)
     if not lines:
         return ()
     return (
-        Plot("Discordant ticks", "dots", lines, "", "worth of the change, ATR"),
-        Plot("Discordant ticks, added up", "step", _sums(counted), "", "ATR"),
+        ExhibitPlot("Discordant ticks", "dots", lines, "", "worth of the change, ATR"),
+        ExhibitPlot("Discordant ticks, added up", "step", _sums(counted), "", "ATR"),
     )
 
 
@@ -265,12 +265,12 @@ def _flip_points(those: Sequence[Flip]) -> tuple[Point, ...]:
     return tuple(points[:: 1 + len(points) // MOST_POINTS])
 
 
-def _sums(counted: Sequence[tuple[str, Sequence[Flip]]]) -> tuple[Line, ...]:
+def _sums(counted: Sequence[tuple[str, Sequence[Flip]]]) -> tuple[ExhibitLine, ...]:
     lines = []
     for arm, those in counted:
         sums = np.cumsum([flip.worth or 0.0 for flip in those])
         points: list[Point] = [
             (flip.close_time, float(level)) for flip, level in zip(those, sums, strict=True)
         ]
-        lines.append(Line(arm, tuple(points[:: 1 + len(points) // MOST_POINTS])))
+        lines.append(ExhibitLine(arm, tuple(points[:: 1 + len(points) // MOST_POINTS])))
     return tuple(line for line in lines if line.points)

@@ -21,7 +21,7 @@ from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import wilson
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import Flags, Floats
-from torra.evaluation.recomposition import Brain, Chains, verdicts_of
+from torra.evaluation.recomposition import BrainNumbers, Chains, verdicts_of
 from torra.evaluation.wording import count, percent, percent_span
 from torra.verdict import call_policy
 
@@ -51,7 +51,7 @@ class PivotalEffect:
     calls_pivotal: int
 
 
-def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: Brain) -> PivotalEffect:
+def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers) -> PivotalEffect:
     """Return what skipping did; `always` may be None where only the sample can tell."""
     chains = Chains(pivotal.ticks, brain)
     scores = np.array([tick.scores for tick in pivotal.ticks]).reshape(-1, 4)
@@ -134,7 +134,7 @@ def _with_words(
     return chains.together(composites, own=own)
 
 
-def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: Brain) -> Flags:
+def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: BrainNumbers) -> Flags:
     """Return where the policy would have asked nobody, from what it foresaw."""
     return np.array(
         [

@@ -129,7 +129,7 @@ def trades_enough(have: int, sd: float | None = None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SampleSize:
     """How much a replay or a desk has seen: counts, and the days it took."""
 
     ticks: int = 0
@@ -141,7 +141,7 @@ class Seen:
     trade_sd: float = TRADE_SD
 
 
-def power_exhibit(seen: Seen) -> Exhibit:
+def power_exhibit(seen: SampleSize) -> Exhibit:
     """Return what the sample could have shown, question by question, at the pace it was made."""
     asked = _questions(seen)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -160,7 +160,7 @@ def power_exhibit(seen: Seen) -> Exhibit:
     )
 
 
-def _questions(seen: Seen) -> tuple[tuple[str, int | None, int], ...]:
+def _questions(seen: SampleSize) -> tuple[tuple[str, int | None, int], ...]:
     return (
         *(
             (f"an information coefficient of {ic:.2f} (ticks)", information_count(ic), seen.ticks)
@@ -182,7 +182,7 @@ def _questions(seen: Seen) -> tuple[tuple[str, int | None, int], ...]:
     )
 
 
-def _days(needed: int | None, have: int, seen: Seen) -> int | None:
+def _days(needed: int | None, have: int, seen: SampleSize) -> int | None:
     if needed is None or have <= 0 or seen.days <= 0:
         return None
     return math.ceil(needed / have * seen.days)

@@ -31,8 +31,8 @@ from torra.evaluation.intervals import student_quantile
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import Flags, Floats, Whole, l1_of, spoke, streams_of
 from torra.evaluation.outcomes import Outcomes, entry_bars
-from torra.evaluation.promotion_rule import Evidence, Look
-from torra.evaluation.recomposition import Brain, Chains, blend, verdicts_of
+from torra.evaluation.promotion_rule import Look, PromotionEvidence
+from torra.evaluation.recomposition import BrainNumbers, Chains, blend, verdicts_of
 
 HORIZON: Final = 4
 """Bars of its own timeframe after which a tick's outcome is taken."""
@@ -89,7 +89,7 @@ class Pool:
         return self.counted & (place >= look.first) & (place < look.upto)
 
 
-def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: Brain) -> Pool:
+def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: BrainNumbers) -> Pool:
     """Return ticks, which are in the order of time, with their outcomes as a pool."""
     chains, column = Chains(ticks, brain), known.place(HORIZON)
     l1 = l1_of(ticks)
@@ -135,7 +135,7 @@ def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
     return np.asarray(known & (waited < pd.Timedelta(LONGEST_WAIT)))
 
 
-def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -> Evidence:
+def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -> PromotionEvidence:
     """Return what a look sees; `rng` draws the shuffled placebos."""
     rows = seen.within(look)
     ic, low, high = residual_ic(seen, rows, look.level)
@@ -147,7 +147,7 @@ def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -
         tries = (shuffled(seen, rows, rng) for _ in range(shuffles))
         drawn = [flipped_gain(seen, moved, rows, alone)[1] for moved in tries]
         beats = sum(value < gain for value in drawn) / len(drawn)
-    return Evidence(
+    return PromotionEvidence(
         ticks=int(rows.sum()),
         blocks=len(np.unique(seen.block[rows])),
         ic=ic,

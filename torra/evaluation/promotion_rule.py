@@ -96,7 +96,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PromotionEvidence:
     """What a look saw.
 
     `ic` is the residual IC with the interval [low, high] at the look's level, from so many `blocks`
@@ -135,7 +135,7 @@ def due(standing: Standing, ticks: int, trial: int = 1, rule: Rule = RULE) -> Lo
     return Look(number, 0, upto, rule.level(trial))
 
 
-def decide(standing: Standing, evidence: Evidence, rule: Rule = RULE) -> Standing:
+def decide(standing: Standing, evidence: PromotionEvidence, rule: Rule = RULE) -> Standing:
     """Return how agents stand after the next look."""
     number = standing.look + 1
     informed, knows = _information(evidence, rule)
@@ -150,7 +150,7 @@ def decide(standing: Standing, evidence: Evidence, rule: Rule = RULE) -> Standin
     return Standing(held, number, f"{word}: {knows}; {pays}")
 
 
-def _information(seen: Evidence, rule: Rule) -> tuple[bool, str]:
+def _information(seen: PromotionEvidence, rule: Rule) -> tuple[bool, str]:
     if seen.ic is None or seen.low is None or seen.high is None or seen.blocks < rule.least_blocks:
         return False, f"{seen.blocks} blocks of days are too few for the residual IC"
     held = seen.low > 0.0
@@ -158,7 +158,7 @@ def _information(seen: Evidence, rule: Rule) -> tuple[bool, str]:
     return held, f"{told}, {'above' if held else 'not above'} 0"
 
 
-def _flips(seen: Evidence, rule: Rule) -> tuple[bool, str]:
+def _flips(seen: PromotionEvidence, rule: Rule) -> tuple[bool, str]:
     gain, flipped, beats = seen.gain, seen.flipped, seen.beats
     if gain is None or flipped is None or beats is None or seen.flips < rule.least_flips:
         return False, f"{seen.flips} changed verdicts are too few to judge"

@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 
-class Outcomes(NamedTuple):
+class EntryOutcomes(NamedTuple):
     """R of an opening decided at each bar, by side; NaN where none would be filled."""
 
     long: Floats
@@ -102,7 +102,9 @@ def random_entries(
     return drawn(outcomes(bars, atr, spec, farthest=farthest), longs, count - longs, rng, draws)
 
 
-def drawn(found: Outcomes, longs: int, shorts: int, rng: Generator, draws: int) -> RandomEntries:
+def drawn(
+    found: EntryOutcomes, longs: int, shorts: int, rng: Generator, draws: int
+) -> RandomEntries:
     """Return the expectancies of so many longs and shorts drawn from the outcomes."""
     total, number = np.zeros(draws), longs + shorts
     for results, wanted in ((found.long, longs), (found.short, shorts)):
@@ -116,12 +118,12 @@ def drawn(found: Outcomes, longs: int, shorts: int, rng: Generator, draws: int) 
 
 def outcomes(
     bars: pd.DataFrame, atr: Floats, spec: SymbolSpec, *, farthest: float = COLLAR_ATR
-) -> Outcomes:
+) -> EntryOutcomes:
     """Return what a long and a short decided at the close of each bar would have come to, in R."""
     names = ("open", "high", "low", "close")
     bid = {name: bars[name].to_numpy(dtype=np.float64) for name in names}
     ask = {name: prices + spec.spread for name, prices in bid.items()}
-    return Outcomes(
+    return EntryOutcomes(
         _results(1, bid, ask, atr, spec, farthest), _results(-1, ask, bid, atr, spec, farthest)
     )
 

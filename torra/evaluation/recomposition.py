@@ -51,7 +51,7 @@ WORDS: Final = ("SELL", "HOLD", "BUY")
 
 
 @dataclass(frozen=True, slots=True)
-class Brain:
+class BrainNumbers:
     """The numbers of the profile by which scores become verdicts, and those of the gate's rules."""
 
     weights: SentimentWeights
@@ -60,7 +60,7 @@ class Brain:
     gate: GateSettings
 
     @classmethod
-    def of(cls, profile: Profile) -> Brain:
+    def of(cls, profile: Profile) -> BrainNumbers:
         """Return the brain of a profile."""
         return cls(
             profile.sentiment_weights, profile.timeframe_weights, profile.thresholds, profile.gate
@@ -87,14 +87,14 @@ class Changes:
     researcher_bound: float = RESEARCHER_BOUND
     blend: float = BLEND_WEIGHT
     counted: bool = False
-    brain: Brain | None = None
+    brain: BrainNumbers | None = None
 
 
 UNCHANGED: Final = Changes()
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class DeskMoves:
     """What a desk does to the scores, by tick: arrays (ticks, 4), then (ticks,).
 
     `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which somebody had
@@ -119,7 +119,7 @@ class Recomposed:
     label: str
 
 
-def recompose(arm: ArmSeen, changes: Changes, brain: Brain) -> Recomposed:
+def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed:
     """Return a recorded arm under changes.
 
     `brain` is that of the profile with which it was recorded. Of each tick the debate, adjustments,
@@ -158,7 +158,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: Brain) -> Recomposed:
 class Recording:
     """What was said on the ticks of an arm, as arrays, ready to be put together in other ways."""
 
-    def __init__(self, ticks: Sequence[TickSeen], brain: Brain) -> None:
+    def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
         self.ticks = tuple(ticks)
         self.analysts = agent_ids(ticks, "analyst")
         self.l1 = _table(tick.l1 for tick in ticks)
@@ -181,7 +181,7 @@ class Recording:
         self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
 
-    def moves(self, changes: Changes) -> Moves:
+    def moves(self, changes: Changes) -> DeskMoves:
         """Return what the changed desk does to the scores."""
         voices, sides = self._kept(changes), self._sides if changes.researchers else []
         nobody = np.zeros(len(self.ticks), dtype=bool)
@@ -200,7 +200,7 @@ class Recording:
         word = self._gate_veto & ~lost & (changes.gate == "recorded") & counts
         veto = np.where(self.heard, self._rule_veto | word, self._veto)
         rule = np.where(self.heard, rule, self._rule)
-        return Moves(debate, moved, scores, multiplier, rule, veto, lost)
+        return DeskMoves(debate, moved, scores, multiplier, rule, veto, lost)
 
     def doubts(self, changes: Changes, lost: Flags) -> list[str]:
         """Return why the changes are recomposed to the first order only; empty when exactly."""
@@ -272,7 +272,7 @@ class Chains:
     its instance up to itself (torra.verdict.sentiment_rules).
     """
 
-    def __init__(self, ticks: Sequence[TickSeen], brain: Brain) -> None:
+    def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
         table: dict[str, float] = brain.weights.model_dump()
         self._weights = np.array([*(table[vector] for vector in VECTORS), table["ath"]])
         self._ath = np.array([tick.ath for tick in ticks])

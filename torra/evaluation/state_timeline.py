@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, percent, rounded
 from torra.verdict.sentiment_rules import STATES
@@ -47,7 +47,7 @@ def states_exhibit(arm: ArmSeen) -> Exhibit:
     return Exhibit("states", "States of the consensus", heads, tuple(rows), says, seen > 0, plots)
 
 
-def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> Plot:
+def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> ExhibitPlot:
     size = max(1, -(-len(ticks) // STRETCHES))
     points: list[Point] = []
     for at in range(0, len(ticks), size):
@@ -57,4 +57,4 @@ def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> Plot:
             points.append((part[0].close_time, state))
     points.append((ticks[-1].close_time, None))
     title = f"State of the consensus, {timeframe}"
-    return Plot(title, "bands", (Line(timeframe, tuple(points)),), x="time")
+    return ExhibitPlot(title, "bands", (ExhibitLine(timeframe, tuple(points)),), x="time")

@@ -153,7 +153,7 @@ class Bundle:
     explained: Mapping[str, VectorEvidence]
 
 
-class Evidence(Mapping[str, Feature]):
+class LazyFeatures(Mapping[str, Feature]):
     """Features by id in their order; each block of them is worked out at the first look at it."""
 
     __slots__ = ("_blocks", "_known", "_moment", "_one", "_raw", "_whole")
@@ -299,7 +299,7 @@ def build(
         timeframe=timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
         notes=_Notes(explained),
-        features=Evidence(blocks, iso(as_of), lambda name: _indicator(name, row, price)),
+        features=LazyFeatures(blocks, iso(as_of), lambda name: _indicator(name, row, price)),
         regime=regime,
         explained=explained,
     )

@@ -89,7 +89,7 @@ class NewsItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class NewsSubject:
     """What is asked about: a symbol with its asset class, ticker, currencies and search terms."""
 
     symbol: str
@@ -128,7 +128,7 @@ class NewsView:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NewsAnswer:
     """What a source said about a topic: items, a company's figures, or why there are none.
 
     `status` is AVAILABLE, EMPTY or a trouble; `dropped` counts items that could not be read;
@@ -144,7 +144,7 @@ class Answer:
 
 def view(
     items: Iterable[NewsItem],
-    subject: Subject,
+    subject: NewsSubject,
     *,
     as_of: datetime,
     status: NewsStatus,
@@ -172,7 +172,7 @@ def view(
 
 
 def counting(
-    items: Iterable[NewsItem], subject: Subject, *, as_of: datetime, max_age_hours: float
+    items: Iterable[NewsItem], subject: NewsSubject, *, as_of: datetime, max_age_hours: float
 ) -> list[NewsItem]:
     """Return what was known at `as_of`, is young enough and concerns the subject, in no order.
 
@@ -189,7 +189,7 @@ def counting(
     return sorted(found, key=lambda item: (item.published, item.id), reverse=True)[:COUNTED]
 
 
-def concerns(item: NewsItem, subject: Subject) -> bool:
+def concerns(item: NewsItem, subject: NewsSubject) -> bool:
     """Return whether an item is about the subject.
 
     It is when the vendor names its ticker, when it was found by asking for its company, or when one
@@ -204,7 +204,7 @@ def concerns(item: NewsItem, subject: Subject) -> bool:
     return _spoken_of(subject, item.headline, item.summary)
 
 
-def terms_of(subject: Subject) -> tuple[str, ...]:
+def terms_of(subject: NewsSubject) -> tuple[str, ...]:
     """Return the words of which one makes a headline concern the subject."""
     if subject.terms:
         return subject.terms
@@ -322,13 +322,13 @@ def _said(some: Sequence[Weighted]) -> float | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _spoken_of(subject: Subject, headline: str, summary: str) -> bool:
+def _spoken_of(subject: NewsSubject, headline: str, summary: str) -> bool:
     pattern = _pattern(terms_of(subject))
     return pattern is not None and pattern.search(f"{headline}\n{summary}") is not None
 
 
 @lru_cache(maxsize=256)
-def _names(subject: Subject) -> frozenset[str]:
+def _names(subject: NewsSubject) -> frozenset[str]:
     names = {subject.symbol.upper(), subject.ticker.upper()} - {""}
     if subject.asset == "crypto":
         names.add(f"CRYPTO:{coin(subject.symbol)}")

@@ -20,7 +20,7 @@ from torra.evidence.news_digest import (
     READ_ITEMS,
     NewsItem,
     NewsStatus,
-    Subject,
+    NewsSubject,
     concerns,
     counting,
 )
@@ -30,7 +30,7 @@ LATE_FILE_S: Final = 120.0
 
 
 @dataclass(frozen=True)
-class Reading:
+class ShelvedNews:
     """Headlines as they stood in a file, oldest sight first; it never changes.
 
     `status` and `told` say whether the file could be read when somebody looked last, and if not,
@@ -57,7 +57,7 @@ class Headlines(Protocol):
         ...
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ShelvedNews:
         """The last reading."""
         ...
 
@@ -73,9 +73,9 @@ class _Finished:
     It never changes. `scored` is None before the first look; `at` is when somebody looked last.
     """
 
-    reading: Reading
+    reading: ShelvedNews
     at: float
-    subjects: tuple[Subject, ...] = ()
+    subjects: tuple[NewsSubject, ...] = ()
     scored: Mapping[str, NewsItem | None] | None = None
 
 
@@ -104,7 +104,7 @@ class Shelves:
         """Return what the items of a file have as topic."""
         return self._files[name].topic
 
-    def look(self, wanted: Callable[[str], Sequence[Subject]]) -> None:
+    def look(self, wanted: Callable[[str], Sequence[NewsSubject]]) -> None:
         """Read what has changed, score what is new of it, and show each file as a whole.
 
         `wanted` tells the subjects that a file is read for; nothing else is scored. Whoever finds
@@ -119,7 +119,9 @@ class Shelves:
         finally:
             self._looking.release()
 
-    def _scored(self, reading: Reading, subjects: tuple[Subject, ...], name: str) -> _Finished:
+    def _scored(
+        self, reading: ShelvedNews, subjects: tuple[NewsSubject, ...], name: str
+    ) -> _Finished:
         """Return a reading with its scores; what was decided for these subjects stays."""
         last = self._finished[name]
         scored = last.scored if subjects == last.subjects else None
@@ -133,13 +135,13 @@ class Shelves:
             }
         return _Finished(reading, self._monotonic(), subjects, scored)
 
-    def _judged(self, item: NewsItem, subjects: tuple[Subject, ...]) -> NewsItem | None:
+    def _judged(self, item: NewsItem, subjects: tuple[NewsSubject, ...]) -> NewsItem | None:
         return self._read(item) if any(concerns(item, one) for one in subjects) else None
 
     def known(
         self,
         name: str,
-        subject: Subject,
+        subject: NewsSubject,
         *,
         since: datetime,
         as_of: datetime,

@@ -28,7 +28,7 @@ MINUTE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ScheduledEvent:
     """One scheduled event: when (UTC), for which currency, how much it can move, what it is."""
 
     time: datetime
@@ -53,13 +53,13 @@ class EventView:
     status: EventStatus = "off"
     to_next: float | None = None
     since_last: float | None = None
-    events: tuple[Event, ...] = ()
+    events: tuple[ScheduledEvent, ...] = ()
     ahead: float | None = None
     behind: float | None = None
 
 
 def around(
-    events: Sequence[Event],
+    events: Sequence[ScheduledEvent],
     currencies: Iterable[str],
     as_of: datetime,
     now: datetime | None = None,
@@ -100,5 +100,5 @@ def _status(*, broken: bool, ended: bool) -> EventStatus:
     return "ended" if ended else "available"
 
 
-def _time(event: Event) -> datetime:
+def _time(event: ScheduledEvent) -> datetime:
     return event.time

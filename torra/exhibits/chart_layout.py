@@ -48,7 +48,7 @@ LETTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LineNumbers:
     """A line as numbers: x in the axis' own unit, y, and the bounds, all of one length.
 
     `place` tells its style.
@@ -99,13 +99,13 @@ def _categories(plot: Plot) -> list[str]:
     return list(dict.fromkeys(str(x) for line in plot.lines for x, _ in line.points))
 
 
-def _course(line: Line, names: Sequence[str], style: int) -> Course:
+def _course(line: Line, names: Sequence[str], style: int) -> LineNumbers:
     """Return a line's points as numbers, thinned to what can be seen."""
     place = {name: float(at) for at, name in enumerate(names)}
     kept = thinning.kept(line.points, DRAWN)
     bare = [None] * len(line.points)
     low, high = line.low or bare, line.high or bare
-    return Course(
+    return LineNumbers(
         figures.clean(line.name, LETTERS),
         style,
         tuple(_x(line.points[at][0], place) for at in kept),
@@ -125,7 +125,7 @@ def _y(y: float | str | None) -> float | None:
     return None if isinstance(y, str) else y
 
 
-def _scales(plot: Plot, courses: Sequence[Course], names: list[str]) -> tuple[Scale, Scale]:
+def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tuple[Scale, Scale]:
     xs = [x for course in courses for x in course.x]
     ys = [
         y
@@ -156,7 +156,7 @@ def _numbers(xs: Sequence[float], half: float, margin: float) -> Scale:
     return found if low < high else ticks.of_numbers([low])
 
 
-def _spacing(courses: Sequence[Course]) -> float:
+def _spacing(courses: Sequence[LineNumbers]) -> float:
     """Return the least distance of two places of bars."""
     places = sorted({x for course in courses for x in course.x})
     found = min((two - one for one, two in pairwise(places)), default=0.0)
@@ -200,7 +200,7 @@ def _diagonal(plot: Plot, across: Scale, up: Scale) -> Iterator[Shape]:
 
 
 def _inked(
-    plot: Plot, courses: Sequence[Course], across: Scale, up: Scale
+    plot: Plot, courses: Sequence[LineNumbers], across: Scale, up: Scale
 ) -> tuple[list[tuple[str, str]], list[Pin], list[Shape]]:
     """Return paths, pins and boxes of every line."""
     paths: list[tuple[str, str]] = []
@@ -228,7 +228,7 @@ def _inked(
 
 
 def _columns(
-    course: Course, across: Scale, up: Scale, place: tuple[float, float]
+    course: LineNumbers, across: Scale, up: Scale, place: tuple[float, float]
 ) -> Iterator[Shape]:
     shift, width = place
     zero = _down(up, 0.0)
@@ -243,7 +243,9 @@ def _columns(
             yield drawing.words("value-x", (left + right) / 2, above, said)
 
 
-def _whiskers(course: Course, ink: str, across: Scale, up: Scale, shift: float) -> Iterator[Pin]:
+def _whiskers(
+    course: LineNumbers, ink: str, across: Scale, up: Scale, shift: float
+) -> Iterator[Pin]:
     for x, low, high in zip(course.x, course.low, course.high, strict=True):
         if low is not None and high is not None:
             y1, y2 = _down(up, high), _down(up, low)
@@ -252,23 +254,23 @@ def _whiskers(course: Course, ink: str, across: Scale, up: Scale, shift: float) 
             yield Pin(f"whisker {ink}", place, 0.0, path)
 
 
-def _pins(course: Course, across: Scale, up: Scale) -> Iterator[Pin]:
+def _pins(course: LineNumbers, across: Scale, up: Scale) -> Iterator[Pin]:
     for x, y in zip(course.x, course.y, strict=True):
         if y is not None:
             yield drawing.pin(course.place, across.place(x), _down(up, y))
 
 
-def _lonely(course: Course, *, all_of: bool) -> Course:
+def _lonely(course: LineNumbers, *, all_of: bool) -> LineNumbers:
     """Return the points that have no neighbour to draw a line to; all of them if asked."""
     ends: list[float | None] = [None, *course.y, None]
     alone = [
         y if all_of or (ends[at] is None and ends[at + 2] is None) else None
         for at, y in enumerate(course.y)
     ]
-    return Course(course.name, course.place, course.x, tuple(alone), course.low, course.high)
+    return LineNumbers(course.name, course.place, course.x, tuple(alone), course.low, course.high)
 
 
-def _along(course: Course, lines: int, across: Scale, up: Scale) -> Iterator[Pin]:
+def _along(course: LineNumbers, lines: int, across: Scale, up: Scale) -> Iterator[Pin]:
     """Yield marks along a line, by which it is followed on paper; no two lines at one place."""
     places = [place for place, y in enumerate(course.y) if y is not None]
     if lines < 2 or len(places) < MARKS:
@@ -282,7 +284,7 @@ def _along(course: Course, lines: int, across: Scale, up: Scale) -> Iterator[Pin
         yield Pin(f"{mark.cls} along", mark.x, mark.y, mark.path)
 
 
-def _path(course: Course, across: Scale, up: Scale, stepped: bool) -> str:
+def _path(course: LineNumbers, across: Scale, up: Scale, stepped: bool) -> str:
     parts, pen = [], "M"
     for x, y in zip(course.x, course.y, strict=True):
         if y is None:
@@ -295,7 +297,7 @@ def _path(course: Course, across: Scale, up: Scale, stepped: bool) -> str:
     return "".join(parts)
 
 
-def _areas(course: Course, across: Scale, up: Scale) -> Iterator[str]:
+def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
     """Yield the interval's outlines, one for each stretch without a gap."""
     stretch: list[tuple[float, float, float]] = []
     for x, low, high in zip((*course.x, 0.0), (*course.low, None), (*course.high, None),
@@ -310,7 +312,7 @@ def _areas(course: Course, across: Scale, up: Scale) -> Iterator[str]:
 
 
 def _ends(
-    plot: Plot, courses: Sequence[Course], up: Scale
+    plot: Plot, courses: Sequence[LineNumbers], up: Scale
 ) -> tuple[tuple[Shape, ...], tuple[Pin, ...]]:
     """Return the lines' names at their right ends, and what leads from the ends to them."""
     named = [course for course in courses if course.known]
@@ -326,7 +328,7 @@ def _ends(
     return tuple(ends), tuple(leaders)
 
 
-def _titles(plot: Plot, courses: Sequence[Course]) -> Iterator[Shape]:
+def _titles(plot: Plot, courses: Sequence[LineNumbers]) -> Iterator[Shape]:
     below = figures.clean(plot.x, LETTERS)
     if plot.axis == "time":
         begin, end = _period(courses)
@@ -340,13 +342,13 @@ def _titles(plot: Plot, courses: Sequence[Course]) -> Iterator[Shape]:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def _keys(plot: Plot, courses: Sequence[Course]) -> tuple[Key, ...]:
+def _keys(plot: Plot, courses: Sequence[LineNumbers]) -> tuple[Key, ...]:
     return tuple(
         drawing.key(course.place, course.name, _summary(plot, course)) for course in courses
     )
 
 
-def _summary(plot: Plot, course: Course) -> str:
+def _summary(plot: Plot, course: LineNumbers) -> str:
     """Say where a line ends and between what it runs."""
     known = course.known
     if not known:
@@ -360,7 +362,7 @@ def _summary(plot: Plot, course: Course) -> str:
     return f"{begin}: {first}, {end}: {last}, between {low} and {high}"
 
 
-def _told(plot: Plot, courses: Sequence[Course]) -> str:
+def _told(plot: Plot, courses: Sequence[LineNumbers]) -> str:
     kinds = {"line": "Lines", "step": "Steps", "bars": "Bars", "dots": "Points"}
     over = {"time": "time", "number": "numbers", "category": "categories"}[plot.axis]
     if plot.axis == "time":
@@ -369,7 +371,7 @@ def _told(plot: Plot, courses: Sequence[Course]) -> str:
     return f"{kinds[plot.kind]} over {over}. {each}."
 
 
-def _range(course: Course) -> str:
+def _range(course: LineNumbers) -> str:
     known = course.known
     if not known:
         return "no value"
@@ -377,7 +379,7 @@ def _range(course: Course) -> str:
     return f"{len(known)} points from {first} to {last}, between {low} and {high}"
 
 
-def _period(courses: Sequence[Course]) -> tuple[str, str]:
+def _period(courses: Sequence[LineNumbers]) -> tuple[str, str]:
     xs = [x for course in courses for x in course.x]
     begin, end = (figures.moment(iso(ticks.moment(x))) for x in (min(xs), max(xs)))
     return begin, end

@@ -273,7 +273,7 @@ class Broken(Exception):
     """Why a file is no document."""
 
 
-class Shelf:
+class ReplayShelf:
     """The replays of one home; heads of files that did not change are read once."""
 
     def __init__(self, home: Path) -> None:

@@ -183,7 +183,7 @@ def _table(exhibit: shown.Exhibit) -> dict[str, Any]:
     }
 
 
-def _plot(plot: shown.Plot, name: str) -> dict[str, Any]:
+def _plot(plot: shown.ExhibitPlot, name: str) -> dict[str, Any]:
     return {
         "title": plot.title,
         "kind": plot.kind,
@@ -195,7 +195,7 @@ def _plot(plot: shown.Plot, name: str) -> dict[str, Any]:
     }
 
 
-def _line(line: shown.Line, kind: str) -> dict[str, Any]:
+def _line(line: shown.ExhibitLine, kind: str) -> dict[str, Any]:
     """Return a line with no more points than a document takes."""
     points = [(_plain(x), _plain(y)) for x, y in line.points]
     if kind == "bands":

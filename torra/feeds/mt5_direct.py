@@ -51,7 +51,7 @@ FIRST_SECOND: Final = 86_400
 SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
-class Answer(Protocol):
+class PackageAnswer(Protocol):
     """What a call of the package gave."""
 
     @property
@@ -65,10 +65,10 @@ class Answer(Protocol):
         ...
 
 
-class Terminal(Protocol):
+class TerminalPackage(Protocol):
     """The package behind a time limit."""
 
-    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> PackageAnswer:
         """Call a function of the package; raises BridgeUnavailable when it does not return."""
         ...
 
@@ -81,7 +81,11 @@ class Mt5DirectFeed:
     """The bars of one terminal; `symbols` gives the broker's name of each canonical symbol."""
 
     def __init__(
-        self, terminal: Terminal, symbols: Mapping[str, str], server: ServerClock, clock: Clock
+        self,
+        terminal: TerminalPackage,
+        symbols: Mapping[str, str],
+        server: ServerClock,
+        clock: Clock,
     ) -> None:
         self._terminal = terminal
         self._symbols = dict(symbols)

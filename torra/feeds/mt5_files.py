@@ -59,7 +59,7 @@ log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class BarSheet:
     """What a file says: each bar's wall seconds, its open to tick volume, the server's offset."""
 
     wall: Seconds
@@ -146,7 +146,7 @@ class Mt5FilesFeed:
         self._troubles[path] = trouble
         return held
 
-    def _judge(self, sheet: Sheet, seen: tuple[int, int, int], step: timedelta) -> _Copy:
+    def _judge(self, sheet: BarSheet, seen: tuple[int, int, int], step: timedelta) -> _Copy:
         """Convert the times of a good file, and hold its offset against the clock."""
         start = _doubtful(self._clock, sheet.wall)
         wall, bars = sheet.wall[start:], sheet.bars[start:]
@@ -162,7 +162,7 @@ class Mt5FilesFeed:
             frame.attrs["utc_offsets"] = offsets_used(stamps, index)
         return _Copy(seen, frame, fault)
 
-    def _clock_fault(self, sheet: Sheet, modified: int, step: timedelta) -> str:
+    def _clock_fault(self, sheet: BarSheet, modified: int, step: timedelta) -> str:
         """Say how the clock differs from the server's; empty when it fits.
 
         The offset is of the moment of writing. That is when the file changed last or, for a file
@@ -175,7 +175,7 @@ class Mt5FilesFeed:
         return faults[-1] if all(faults) else ""
 
 
-def read_sheet(raw: bytes, key: str) -> Sheet:
+def read_sheet(raw: bytes, key: str) -> BarSheet:
     """Return what the bytes of a file say; raises ValueError when anything about it is wrong."""
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
     found = END.fullmatch(last.rstrip("\r"))
@@ -195,7 +195,7 @@ def read_sheet(raw: bytes, key: str) -> Sheet:
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
     cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
-    return Sheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
+    return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
 
 
 def _text(raw: bytes) -> str:

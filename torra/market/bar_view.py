@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 
-class Shelf:
+class BarArrays:
     """A whole frame of bars as arrays, made once: columns of floats on an index of UTC times."""
 
     __slots__ = ("frame", "moments", "names", "numbers", "times")
@@ -44,7 +44,7 @@ class BarView:
 
     __slots__ = ("_end", "_frame", "_shelf", "_start")
 
-    def __init__(self, shelf: Shelf, start: int, end: int) -> None:
+    def __init__(self, shelf: BarArrays, start: int, end: int) -> None:
         self._shelf = shelf
         self._start = start
         self._end = end
@@ -53,7 +53,7 @@ class BarView:
     @classmethod
     def of(cls, frame: pd.DataFrame) -> BarView:
         """Return the view of a whole frame."""
-        view = cls(Shelf(frame), 0, len(frame))
+        view = cls(BarArrays(frame), 0, len(frame))
         view._frame = frame
         return view
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 from torra.errors import ConfigError
-from torra.evidence.scheduled_events import EVERY_CURRENCY, Event, Impact
+from torra.evidence.scheduled_events import EVERY_CURRENCY, Impact, ScheduledEvent
 
 log = logging.getLogger("torra")
 
@@ -48,10 +48,10 @@ class Unreachable(ConfigError):
     """The file could not be read; what stands in it may be good."""
 
 
-class Reading(NamedTuple):
+class EventReading(NamedTuple):
     """The events of the last good reading, oldest first, and whether the file is broken now."""
 
-    events: tuple[Event, ...]
+    events: tuple[ScheduledEvent, ...]
     broken: bool
 
 
@@ -62,10 +62,10 @@ class CalendarFile:
         self.path = path
         self._reading = threading.Lock()
         self._seen: tuple[int, int, int] | None = None
-        self._held: Reading | None = None
+        self._held: EventReading | None = None
         self._trouble = ""
 
-    def events(self) -> Reading:
+    def events(self) -> EventReading:
         """Return what was read last; waits for no disk once a reading has succeeded.
 
         Raises ConfigError while none has.
@@ -73,7 +73,7 @@ class CalendarFile:
         held = self._held
         return self.refresh() if held is None else held
 
-    def refresh(self) -> Reading:
+    def refresh(self) -> EventReading:
         """Read the file again if it has changed, or could not be read to its end.
 
         Raises ConfigError while no reading has succeeded yet.
@@ -84,10 +84,10 @@ class CalendarFile:
                 self._held = self._read(self._held, seen)
             return self._held
 
-    def _read(self, held: Reading | None, seen: tuple[int, int, int] | None) -> Reading:
+    def _read(self, held: EventReading | None, seen: tuple[int, int, int] | None) -> EventReading:
         """Return what the file says now; what is held if it cannot, or as long as it changes."""
         trouble: ConfigError | None = None
-        events: tuple[Event, ...] = ()
+        events: tuple[ScheduledEvent, ...] = ()
         try:
             events = read_events(self.path)
         except ConfigError as error:
@@ -97,11 +97,11 @@ class CalendarFile:
         if held is None:
             if trouble is not None:
                 raise trouble
-            return Reading(events, broken=False)
+            return EventReading(events, broken=False)
         if not (whole or isinstance(trouble, Unreachable)):
             return held
         self._tell(trouble)
-        return Reading(held.events if trouble else events, broken=trouble is not None)
+        return EventReading(held.events if trouble else events, broken=trouble is not None)
 
     def _tell(self, trouble: ConfigError | None) -> None:
         """Log what is wrong, once."""
@@ -110,7 +110,7 @@ class CalendarFile:
             log.warning("the calendar of events stands as it was read last: %s", trouble)
 
 
-def read_events(path: Path) -> tuple[Event, ...]:
+def read_events(path: Path) -> tuple[ScheduledEvent, ...]:
     """Return the events of a file, oldest first, each once.
 
     Raises ConfigError: Unreachable when it is not the content that is wrong.
@@ -210,7 +210,7 @@ def _from_json(path: Path, text: str) -> Iterator[_Row]:
         yield _Row(place, entry)
 
 
-def _event(row: _Row) -> Event:
+def _event(row: _Row) -> ScheduledEvent:
     values = {name: row.values[name] for name in FIELDS}
     for name, value in values.items():
         if not isinstance(value, str):
@@ -225,7 +225,7 @@ def _event(row: _Row) -> Event:
     if not (name.isprintable() and 1 <= len(name) <= MAX_NAME):
         remedy = f"write 1 to {MAX_NAME} characters that can be printed"
         raise _fault(row, "name", name, remedy)
-    return Event(_moment(row, values["time"].strip()), currency, impact, name)
+    return ScheduledEvent(_moment(row, values["time"].strip()), currency, impact, name)
 
 
 def _moment(row: _Row, text: str) -> datetime:

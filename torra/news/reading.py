@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from torra.clock import EPOCH, parse
 from torra.errors import ConfigError
-from torra.evidence.news_digest import COMPANY, Answer, NewsItem, NewsStatus, in_time
+from torra.evidence.news_digest import COMPANY, NewsAnswer, NewsItem, NewsStatus, in_time
 from torra.trading_terms import TICKER
 
 MAX_ITEMS: Final = 200
@@ -63,15 +63,15 @@ FILE_KEYS: Final = frozenset(
 )
 
 
-def figures(payload: object) -> Answer:
+def figures(payload: object) -> NewsAnswer:
     """Read Finnhub's basic financials: the finite numbers among those that we use."""
     metric = payload.get("metric") if isinstance(payload, dict) else None
     if not isinstance(metric, dict):
-        return _refusal(payload) or Answer(NewsStatus.BROKEN, detail="a reply of another shape")
+        return _refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
     read = {name: [_finite(metric.get(key)) for key in keys] for name, keys in METRICS.items()}
     finite = {name: [n for n in some if n is not None] for name, some in read.items()}
     found = {name: some[0] for name, some in finite.items() if some}
-    return Answer(NewsStatus.AVAILABLE if found else NewsStatus.EMPTY, figures=found)
+    return NewsAnswer(NewsStatus.AVAILABLE if found else NewsStatus.EMPTY, figures=found)
 
 
 def of_finnhub(row: Mapping[str, Any], topic: str) -> NewsItem | None:
@@ -113,18 +113,18 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
 
 def listed(
     payload: object, rows: object, read: Callable[[Mapping[str, Any]], NewsItem | None]
-) -> Answer:
+) -> NewsAnswer:
     """Return the answer of a reply that should hold a list."""
     if not isinstance(rows, list):
-        return _refusal(payload) or Answer(NewsStatus.BROKEN, detail="a reply of another shape")
+        return _refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
     some = rows[:MAX_ITEMS]
     found = [item for row in _rows(some) if (item := _read(row, read)) is not None]
     unique = {item.id: item for item in reversed(found)}
     dropped = len(some) - len(found)
     if some and not found:
-        return Answer(NewsStatus.BROKEN, dropped=dropped, detail="no item could be read")
+        return NewsAnswer(NewsStatus.BROKEN, dropped=dropped, detail="no item could be read")
     status = NewsStatus.AVAILABLE if found else NewsStatus.EMPTY
-    return Answer(status, tuple(reversed(unique.values())), dropped=dropped)
+    return NewsAnswer(status, tuple(reversed(unique.values())), dropped=dropped)
 
 
 def _read(
@@ -140,18 +140,20 @@ def _rows(found: object) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def _refusal(payload: object) -> Answer | None:
+def _refusal(payload: object) -> NewsAnswer | None:
     """Read an error that came as a good reply: both vendors send some with HTTP status 200."""
     if not isinstance(payload, dict):
         return None
     if "Note" in payload or "Information" in payload:
-        return Answer(NewsStatus.RATE_LIMITED, detail="a note instead of news: too many requests")
+        return NewsAnswer(
+            NewsStatus.RATE_LIMITED, detail="a note instead of news: too many requests"
+        )
     said = payload.get("Error Message", payload.get("error"))
     if said is None:
         return None
     if "limit" in str(said)[:SUMMARY].lower():
-        return Answer(NewsStatus.RATE_LIMITED, detail="an error that speaks of a limit")
-    return Answer(NewsStatus.REFUSED, detail="an error instead of news: is the key right?")
+        return NewsAnswer(NewsStatus.RATE_LIMITED, detail="an error that speaks of a limit")
+    return NewsAnswer(NewsStatus.REFUSED, detail="an error instead of news: is the key right?")
 
 
 def read_lines(raw: bytes, path: Path) -> list[NewsItem]:

@@ -6,11 +6,11 @@ a reply of 2 MB at most, and a connection that is cut at its deadline. The key i
 request as it enters the socket: no URL that anybody could log or quote ever holds it, and where a
 reply quotes it, in whatever spelling, it is struck out.
 
-`fetch` never raises. What goes wrong is an `Answer` with a status and words of ours. An item that
-cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut, and
-cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError with
-its number when the file is first read; later the last good reading stays and the status says so. A
-file is read when somebody calls `look`, which may take seconds, and at no other time.
+`fetch` never raises. What goes wrong is an `NewsAnswer` with a status and words of ours. An item
+that cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut,
+and cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError
+with its number when the file is first read; later the last good reading stays and the status says
+so. A file is read when somebody calls `look`, which may take seconds, and at no other time.
 """
 
 from __future__ import annotations
@@ -37,8 +37,16 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from torra.clock import System
 from torra.config import NewsSettings
 from torra.errors import ConfigError
-from torra.evidence.news_digest import COMPANY, FIGURES, Answer, NewsItem, NewsStatus, Subject, coin
-from torra.evidence.news_shelf import Reading
+from torra.evidence.news_digest import (
+    COMPANY,
+    FIGURES,
+    NewsAnswer,
+    NewsItem,
+    NewsStatus,
+    NewsSubject,
+    coin,
+)
+from torra.evidence.news_shelf import ShelvedNews
 from torra.news.reading import (
     MAX_ITEMS,
     figures,
@@ -160,7 +168,7 @@ class Finnhub(_Vendor):
     name = "finnhub"
     spacing = FINNHUB_SPACING_S
 
-    def topics(self, subject: Subject) -> tuple[str, ...]:
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject: categories of news, or a company."""
         if subject.asset == "stock" and subject.ticker:
             return f"{COMPANY}{subject.ticker}", f"{FIGURES}{subject.ticker}"
@@ -172,11 +180,11 @@ class Finnhub(_Vendor):
         """Return the seconds between two questions about a topic."""
         return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
 
-    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         """Ask about a topic; `now` is the desk's clock, `seconds` bounds the reading."""
         return _answered(lambda: self._ask(topic, now, seconds))
 
-    def _ask(self, topic: str, now: datetime, seconds: float) -> Answer:
+    def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         line = _Line(self._place, self._monotonic, seconds)
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
@@ -201,7 +209,7 @@ class AlphaVantage(_Vendor):
     name = "alpha_vantage"
     spacing = ALPHA_VANTAGE_SPACING_S
 
-    def topics(self, subject: Subject) -> tuple[str, ...]:
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return the one thing to ask about a subject: requests are few."""
         if subject.asset == "stock" and subject.ticker:
             return (f"{COMPANY}{subject.ticker}",)
@@ -216,11 +224,11 @@ class AlphaVantage(_Vendor):
         """Return the seconds between two questions about a topic."""
         return ALPHA_VANTAGE_SPACING_S
 
-    def fetch(self, topic: str, now: datetime, seconds: float) -> Answer:  # noqa: ARG002
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:  # noqa: ARG002
         """Ask about a topic; `seconds` bounds the reading."""
         return _answered(lambda: self._ask(topic, seconds))
 
-    def _ask(self, topic: str, seconds: float) -> Answer:
+    def _ask(self, topic: str, seconds: float) -> NewsAnswer:
         about = (
             {"topics": topic.removeprefix(THEME)}
             if topic.startswith(THEME)
@@ -255,20 +263,20 @@ class _Trouble(Exception):
         self.detail = detail
 
 
-def _answered(ask: Callable[[], Answer]) -> Answer:
+def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
     """Return what is answered; of an exception only our own words or its type go on."""
     try:
         return ask()
     except _Trouble as trouble:
-        return Answer(trouble.status, detail=trouble.detail)
+        return NewsAnswer(trouble.status, detail=trouble.detail)
     except (finnhub.FinnhubRequestException, ValueError, RecursionError):
-        return Answer(NewsStatus.BROKEN, detail="the reply is not JSON")
+        return NewsAnswer(NewsStatus.BROKEN, detail="the reply is not JSON")
     except urllib3.exceptions.DecodeError:
-        return Answer(NewsStatus.BROKEN, detail="the reply's compression cannot be read")
+        return NewsAnswer(NewsStatus.BROKEN, detail="the reply's compression cannot be read")
     except (OSError, urllib3.exceptions.HTTPError) as error:
-        return Answer(NewsStatus.UNREACHABLE, detail=f"no whole reply ({type(error).__name__})")
+        return NewsAnswer(NewsStatus.UNREACHABLE, detail=f"no whole reply ({type(error).__name__})")
     except Exception as error:  # noqa: BLE001 - a client may raise anything
-        return Answer(NewsStatus.BROKEN, detail=f"the client failed ({type(error).__name__})")
+        return NewsAnswer(NewsStatus.BROKEN, detail=f"the client failed ({type(error).__name__})")
 
 
 class _Keyed:
@@ -505,7 +513,7 @@ def read_file(path: Path) -> list[NewsItem]:
     return read_lines(raw, path)
 
 
-def _sorted(items: Iterable[NewsItem]) -> Reading:
+def _sorted(items: Iterable[NewsItem]) -> ShelvedNews:
     rows = sorted(items, key=lambda item: (item.first_seen, item.id))
     unique = tuple({item.id: item for item in rows}.values())
-    return Reading(unique, tuple(item.first_seen for item in unique))
+    return ShelvedNews(unique, tuple(item.first_seen for item in unique))

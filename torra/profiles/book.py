@@ -4,10 +4,10 @@ A save is a compare-and-set: it names the digest of the profile that it was made
 nothing when the file has another one by now. The file is written whole and renamed into place, so
 that a crash leaves the old one or the new one. Every state is kept as a numbered copy in
 profiles/.history/NAME of the home, with who made it, when and what changed; undoing makes a new
-entry. The shipped profiles are never written: saving one makes a file of its name in the home.
-What may not be done is a value with its reason (`Saved`); ConfigError is for names and files that
-cannot be used. Who may loosen a guarded setting is the caller's word; letting a running desk take
-a profile is torra.desk.adoption's part.
+entry. The shipped profiles are never written: saving one makes a file of its name in the home. What
+may not be done is a value with its reason (`SaveResult`); ConfigError is for names and files that
+cannot be used. Who may loosen a guarded setting is the caller's word; letting a running desk take a
+profile is torra.desk.adoption's part.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SettingFault:
     """What is wrong with a setting; `name` is "" for what no single setting is to blame for."""
 
     name: str
@@ -81,13 +81,13 @@ class Checked:
     """What a check found. `profile` is None when there are faults."""
 
     profile: Profile | None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SettingFault, ...] = ()
     changes: tuple[Change, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One state of a profile in its history. `changes` are Change.told, against the one before."""
 
     number: int
@@ -100,7 +100,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SaveResult:
     """What became of a save; only `saved` changed something.
 
     `changes` are the wish; for a conflict they are what somebody else changed meanwhile. `command`
@@ -114,7 +114,7 @@ class Saved:
     number: int = 0
     profile: Profile | None = None
     changes: tuple[Change, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SettingFault, ...] = ()
     warnings: tuple[str, ...] = ()
     command: str = ""
 
@@ -188,16 +188,16 @@ class ProfileBook:
             raise ConfigError(f"{path} leads out of its folder: put the file itself there")
         return path
 
-    def history(self, name: str, limit: int = SHOWN_ENTRIES) -> list[Entry]:
+    def history(self, name: str, limit: int = SHOWN_ENTRIES) -> list[HistoryEntry]:
         """Return the newest states of a profile, newest first, without broken ones."""
         numbers = sorted(self._numbers(name), reverse=True)[:limit]
         return [entry for number in numbers if (entry := self.entry(name, number))]
 
-    def entry(self, name: str, number: int) -> Entry | None:
+    def entry(self, name: str, number: int) -> HistoryEntry | None:
         """Return one state of the history; None when it is not there or broken."""
         try:
             told = json.loads(self._entry_path(name, number).read_text(encoding="utf-8"))
-            return Entry(
+            return HistoryEntry(
                 number, told["at"], told["actor"], told["action"], told["digest"],
                 tuple(told["changes"]), told["profile"],
             )  # fmt: skip
@@ -215,14 +215,16 @@ class ProfileBook:
         except ValidationError as error:
             known = {item.name for item in settings(base)} if base else set()
             found = tuple(
-                Fault(_blamed(place, known), said) for place, said in faults(Profile, error)
+                SettingFault(_blamed(place, known), said) for place, said in faults(Profile, error)
             )
             return Checked(None, found)
         changes = compare(base, canonical(profile)) if base else ()
         found, warnings = self._fits(name, profile)
         return Checked(None if found else profile, found, changes, warnings)
 
-    def _fits(self, name: str, profile: Profile) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
+    def _fits(
+        self, name: str, profile: Profile
+    ) -> tuple[tuple[SettingFault, ...], tuple[str, ...]]:
         from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
 
         found: list[str] = []
@@ -242,14 +244,14 @@ class ProfileBook:
             warnings += fixed(now, profile, users) if now else []
         known = {item.name for item in settings(canonical(profile))}
         told = dict.fromkeys(found)
-        return tuple(Fault(_named(text, known), text) for text in told), tuple(warnings)
+        return tuple(SettingFault(_named(text, known), text) for text in told), tuple(warnings)
 
     # --- changing ---------------------------------------------------------------------------------
 
     def save(
         self, name: str, propose: Propose, *, digest: str | None, may: May, actor: str,
         action: str = "save",
-    ) -> Saved:  # fmt: skip
+    ) -> SaveResult:  # fmt: skip
         """Save what is proposed, if the file still has that digest (None: whichever).
 
         Raises ConfigError for a file that cannot be written.
@@ -259,7 +261,7 @@ class ProfileBook:
             return self._conflict(now, digest)
         base = self._base(now)
         checked = self.check(name, propose(base or {}))
-        wish = Saved(
+        wish = SaveResult(
             "invalid", "; ".join(fault.text for fault in checked.faults), now.digest,
             changes=checked.changes, faults=checked.faults, warnings=checked.warnings,
         )  # fmt: skip
@@ -268,18 +270,20 @@ class ProfileBook:
         if stop := self.refusal(name, wish, may, blind=base is None):
             return stop
         if now.profile and not checked.changes:
-            return Saved("unchanged", "nothing differs from what is saved", now.digest)
+            return SaveResult("unchanged", "nothing differs from what is saved", now.digest)
         with self._exclusive():
             found = self.read(name)
             if found.digest != now.digest:
                 return self._conflict(found, now.digest)
             number = self._store(now, checked.profile, wish.changes, actor, action)
-        return Saved(
+        return SaveResult(
             "saved", "", checked.profile.digest(), now.digest, number, checked.profile,
             wish.changes, warnings=wish.warnings,
         )  # fmt: skip
 
-    def undo(self, name: str, number: int, *, digest: str | None, may: May, actor: str) -> Saved:
+    def undo(
+        self, name: str, number: int, *, digest: str | None, may: May, actor: str
+    ) -> SaveResult:
         """Save the state of an entry again, as a new entry; raises ConfigError without one."""
         known = {entry.number: entry for entry in self.history(name)}
         if number not in known:
@@ -289,7 +293,9 @@ class ProfileBook:
             name, lambda _: values, digest=digest, may=may, actor=actor, action=f"undo to {number}"
         )
 
-    def refusal(self, name: str, wish: Saved, may: May, *, blind: bool = False) -> Saved | None:
+    def refusal(
+        self, name: str, wish: SaveResult, may: May, *, blind: bool = False
+    ) -> SaveResult | None:
         """Return why somebody may not make these changes, None when they may.
 
         `blind`: nobody knows what the file held.
@@ -313,11 +319,11 @@ class ProfileBook:
             return _refused(wish, "scope", f"{', '.join(guarded)}: only an administrator may", "")
         return None
 
-    def _conflict(self, now: Loaded, digest: str) -> Saved:
+    def _conflict(self, now: Loaded, digest: str) -> SaveResult:
         """Say what somebody else changed since the state of a digest, as far as it is known."""
         old = next((item for item in self.history(now.name) if item.digest == digest), None)
         changes = compare(old.values, canonical(now.profile)) if old and now.profile else ()
-        return Saved(
+        return SaveResult(
             "conflict", f"{now.name} was changed meanwhile, to {now.digest}: load it again",
             now.digest, digest, changes=changes,
         )  # fmt: skip
@@ -407,8 +413,10 @@ def as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _refused(wish: Saved, outcome: Literal["scope", "loosens"], reason: str, command: str) -> Saved:
-    return Saved(
+def _refused(
+    wish: SaveResult, outcome: Literal["scope", "loosens"], reason: str, command: str
+) -> SaveResult:
+    return SaveResult(
         outcome, reason, wish.digest, changes=wish.changes, warnings=wish.warnings, command=command
     )
 

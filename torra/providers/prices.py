@@ -68,7 +68,7 @@ class Price(Section):
         None, ge=0, description="input written to a cache; by default 1.25 x input's"
     )
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: BilledTokens) -> float:
         """Return what this usage costs in USD."""
         cached = self.input if self.cached is None else self.cached
         written = CACHE_WRITE * self.input if self.cache_write is None else self.cache_write
@@ -92,7 +92,7 @@ class PriceFile(RootModel[dict[str, Price]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class BilledTokens:
     """Tokens of one call. The input is `plain`, `cached` (read from a cache) and `written` to one.
 
     A vendor's numbers may contradict each other: parts of the input that exceed it are cut.
@@ -104,7 +104,7 @@ class Usage:
     output: int
 
     @classmethod
-    def of(cls, total: int, cached: int, written: int, output: int) -> Usage:
+    def of(cls, total: int, cached: int, written: int, output: int) -> BilledTokens:
         """Return the usage of a call whose whole input was `total` tokens."""
         total = max(0, total)
         cached = min(max(0, cached), total)
@@ -159,7 +159,7 @@ class PriceList:
         """
         if self._free(vendor, model, local=local):
             return 0.0
-        usage = Usage.of(input_tokens, cached_tokens, cache_write_tokens, output_tokens)
+        usage = BilledTokens.of(input_tokens, cached_tokens, cache_write_tokens, output_tokens)
         return self._price(vendor, model, usage, self._now())
 
     def worst_case(
@@ -189,9 +189,9 @@ class PriceList:
         found = max(
             self._price(vendor, model, usage, moment)
             for usage in (
-                Usage(tokens, 0, 0, output),
-                Usage(0, tokens, 0, output),
-                Usage(0, 0, tokens, output),
+                BilledTokens(tokens, 0, 0, output),
+                BilledTokens(0, tokens, 0, output),
+                BilledTokens(0, 0, tokens, output),
             )
             for moment in (now, now + TOMORROW)
         )
@@ -206,7 +206,7 @@ class PriceList:
     def _listed(self, vendor: str, model: str) -> Price | None:
         return self._own.get(f"{vendor}:{model}") or self._own.get(model)
 
-    def _price(self, vendor: str, model: str, usage: Usage, moment: datetime) -> float:
+    def _price(self, vendor: str, model: str, usage: BilledTokens, moment: datetime) -> float:
         own = self._listed(vendor, model)
         if own is not None:
             return own.cost(usage)
@@ -227,7 +227,7 @@ def _table_name(vendor: str, model: str) -> str | None:
     return found if DATED.fullmatch(rest) else None
 
 
-def _by_table(vendor: str, model: str, usage: Usage, moment: datetime) -> float:
+def _by_table(vendor: str, model: str, usage: BilledTokens, moment: datetime) -> float:
     from genai_prices import Usage as Tokens  # noqa: PLC0415
     from genai_prices import calc_price  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count, percent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS, Arm
-from torra.replay.replaying import Plan
+from torra.replay.replaying import ReplayPlan
 from torra.replay.voices import is_paid
 
 PAPER: Final = (
@@ -41,12 +41,12 @@ WHOLE: Final = {
 """What a tick of an arm is called when everybody who should have spoken did."""
 
 
-def caveats(plan: Plan, seen: Sequence[ArmSeen]) -> list[str]:
+def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     """Return what stands above the figures of a replay."""
     return [conditions(plan), *_of_the_bars(plan), *_of_the_run(plan, seen), PAPER]
 
 
-def conditions(plan: Plan) -> str:
+def conditions(plan: ReplayPlan) -> str:
     """Return under which conditions a replay ran, in one sentence."""
     symbol, costs = plan.history.symbol, plan.costs
     provider = plan.profile.agents.provider
@@ -57,7 +57,7 @@ def conditions(plan: Plan) -> str:
     )
 
 
-def _of_the_bars(plan: Plan) -> Iterator[str]:
+def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:
     """Warn where half of the bars are smaller than the spread: they may be of another symbol."""
     history, spread = plan.history, plan.costs.spread
     bars = history.frames[history.timeframes[0]]
@@ -69,7 +69,7 @@ def _of_the_bars(plan: Plan) -> Iterator[str]:
         )
 
 
-def _of_the_run(plan: Plan, seen: Sequence[ArmSeen]) -> Iterator[str]:
+def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
     provider = plan.profile.agents.provider
     if is_paid(plan.profile):
         yield MEMORY

@@ -21,7 +21,7 @@ from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
-from torra.replay.replaying import FOLDER, Costs, Plan
+from torra.replay.replaying import FOLDER, ReplayPlan, TradingCosts
 from torra.replay.shards import parcels
 from torra.replay.shards.checkpoints import (
     BROKEN,
@@ -75,7 +75,7 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def begin(home: Path, plan: Plan) -> int:
+def begin(home: Path, plan: ReplayPlan) -> int:
     """Log the trials of a plan and keep what it is made of; return how many the symbol has now.
 
     Raises ConfigError, and neither logs nor writes, for a folder that belongs to another replay.
@@ -103,7 +103,7 @@ def begin(home: Path, plan: Plan) -> int:
     return logged
 
 
-def done(home: Path, plan: Plan) -> dict[str, int]:
+def done(home: Path, plan: ReplayPlan) -> dict[str, int]:
     """Return how many ticks of each arm were run already; those that are damaged tell later."""
     found = {}
     for arm in plan.arms:
@@ -113,7 +113,7 @@ def done(home: Path, plan: Plan) -> dict[str, int]:
     return found
 
 
-def keep_arms(home: Path, plan: Plan, seen: Sequence[ArmSeen]) -> None:
+def keep_arms(home: Path, plan: ReplayPlan, seen: Sequence[ArmSeen]) -> None:
     """Keep arms that were run elsewhere as if they had been run here."""
     for arm, one in zip(plan.arms, seen, strict=True):
         checkpoint = Checkpoint(home / FOLDER / plan.name, arm.name, plan.identity(arm))
@@ -123,7 +123,7 @@ def keep_arms(home: Path, plan: Plan, seen: Sequence[ArmSeen]) -> None:
             checkpoint.keep(one, state)
 
 
-def made_of(home: Path, name: str) -> Plan:
+def made_of(home: Path, name: str) -> ReplayPlan:
     """Return the plan of a replay that was run; raises ConfigError when there is none."""
     path = home / FOLDER / name / MADE_OF
     try:
@@ -140,20 +140,20 @@ def made_of(home: Path, name: str) -> Plan:
         ) from error
 
 
-def _plan(name: str, told: Any, path: Path) -> Plan:
-    return Plan(
+def _plan(name: str, told: Any, path: Path) -> ReplayPlan:
+    return ReplayPlan(
         name,
         parcels.history_of(told["history"]),
         validate(Profile, told["profile"], str(path)),
         tuple(arms.ARMS[each] for each in told["arms"]),
-        Costs(**told["costs"]),
+        TradingCosts(**told["costs"]),
         parse(told["begin"]) if told["begin"] else None,
         parse(told["end"]) if told["end"] else None,
         told["seed"],
     )
 
 
-def seen_of(home: Path, plan: Plan, arm: str) -> ArmSeen:
+def seen_of(home: Path, plan: ReplayPlan, arm: str) -> ArmSeen:
     """Return a recorded arm of a replay; raises ConfigError when it was not run to its end."""
     found = {each.name: each for each in plan.arms}
     if arm not in found:

@@ -22,12 +22,12 @@ from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import DeskSettings, Instance, load_desk, load_profile
 from torra.desk import promotion
-from torra.desk.promotion import Subject
+from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
-from torra.evaluation.recomposition import Brain, Changes, recompose
+from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.exhibits import report
 from torra.exhibits.documents import Document, allowed
 from torra.exhibits.report import MOST_SUMMARY
@@ -69,7 +69,7 @@ class Scorecard:
     `says` is one sentence; `heard` how many ticks agents were heard on.
     """
 
-    subject: Subject
+    subject: PromotionSubject
     arms: tuple[ArmSeen, ...]
     exhibits: tuple[Exhibit, ...]
     heard: int
@@ -113,7 +113,7 @@ def scored(
 
 def made(
     database: Database,
-    subject: Subject,
+    subject: PromotionSubject,
     tried: int = 1,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -147,13 +147,13 @@ def made(
     return Scorecard(subject, arms, exhibits, heard, says, document)
 
 
-def nothing_yet(subject: Subject, why: str = NO_AGENT) -> Scorecard:
+def nothing_yet(subject: PromotionSubject, why: str = NO_AGENT) -> Scorecard:
     """Return the scorecard of a profile whose agents have not been heard, and why there is none."""
     return Scorecard(subject, (), (), 0, why)
 
 
 def _why_none(
-    database: Database, subject: Subject, start: datetime | None, end: datetime | None
+    database: Database, subject: PromotionSubject, start: datetime | None, end: datetime | None
 ) -> str:
     """Return why no tick with agents was found in [start, end]."""
     every = promotion.ticks_of(database, subject)
@@ -167,7 +167,7 @@ def _why_none(
     return NO_AGENT if database.stored_ticks(names) else NO_TICK
 
 
-def document_name(subject: Subject, symbol: str | None = None) -> str:
+def document_name(subject: PromotionSubject, symbol: str | None = None) -> str:
     """Return what the file of a scorecard is called: by its profile, and the symbol if named.
 
     A name that is too long for a file is cut to its symbol, or to the word itself.
@@ -182,7 +182,7 @@ def document_name(subject: Subject, symbol: str | None = None) -> str:
 
 def arm_seen(
     database: Database,
-    subject: Subject,
+    subject: PromotionSubject,
     start: datetime | None = None,
     end: datetime | None = None,
     name: str = FINAL,
@@ -232,16 +232,16 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
     return replace(final, name=name, ticks=ticks, trades=tuple(trades))
 
 
-def arms_of(final: ArmSeen, subject: Subject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
+def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
     if not all(tick.shadow for tick in final.ticks if tick.opinions):
         return control_seen(final, l1_trades(final, subject, frames)), final
-    brain = Brain.of(subject.profile)
+    brain = BrainNumbers.of(subject.profile)
     told = recompose(final, Changes(counted=True), brain).ticks
     return control_seen(final, final.trades), ArmSeen(WOULD_BE, told, (), capital=final.capital)
 
 
-def l1_trades(final: ArmSeen, subject: Subject, frames: Frames) -> list[TradeSeen]:
+def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list[TradeSeen]:
     """Return the trades that L1 alone would have closed on the stored bars, on paper.
 
     None of an instance whose profile goes by a calendar, which bars do not tell of.
@@ -259,7 +259,7 @@ def l1_trades(final: ArmSeen, subject: Subject, frames: Frames) -> list[TradeSee
 
 
 def frames_of(
-    database: Database, subject: Subject, ticks: Sequence[TickSeen]
+    database: Database, subject: PromotionSubject, ticks: Sequence[TickSeen]
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Return the stored bars of a profile's instances by symbol and timeframe, all that there are.
 
@@ -280,7 +280,7 @@ def frames_of(
 # --- words ----------------------------------------------------------------------------------------
 
 
-def warnings(final: ArmSeen, subject: Subject) -> list[str]:
+def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
     """Return what is to be read before the figures."""
     shadow = sum(tick.shadow for tick in final.ticks)
     found = []
@@ -304,22 +304,22 @@ def warnings(final: ArmSeen, subject: Subject) -> list[str]:
     return found
 
 
-def trials_of(home: Path, subject: Subject) -> int:
+def trials_of(home: Path, subject: PromotionSubject) -> int:
     """Return how many configurations were ever tried on a profile's symbols; at least 1."""
     symbols = {instance.symbol for instance in subject.instances}
     return max(1, sum(trials.count(home, symbol) for symbol in symbols))
 
 
-def subjects(home: Path, settings: DeskSettings) -> tuple[Subject, ...]:
+def subjects(home: Path, settings: DeskSettings) -> tuple[PromotionSubject, ...]:
     """Return the profiles of a desk as the promotion rule knows them."""
     known = {item.profile: load_profile(item.profile, home) for item in settings.instances}
     return promotion.subjects_of((item, known[item.profile]) for item in settings.instances)
 
 
-def _subject(home: Path, settings: DeskSettings, symbol: str | None) -> Subject:
+def _subject(home: Path, settings: DeskSettings, symbol: str | None) -> PromotionSubject:
     if symbol is not None:
         one: Instance = settings.instance(symbol)
-        return Subject(one.profile, load_profile(one.profile, home), (one,))
+        return PromotionSubject(one.profile, load_profile(one.profile, home), (one,))
     found = subjects(home, settings)
     if len(found) == 1:
         return found[0]

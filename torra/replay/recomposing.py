@@ -22,13 +22,13 @@ from torra.clock import System, iso
 from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
-from torra.evaluation.recomposition import Brain, Changes, GateUse, recompose
+from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, recompose
 from torra.exhibits import pages, report
 from torra.exhibits.documents import Document
 from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
 from torra.replay.folders import made_of, seen_of
-from torra.replay.replaying import Plan
+from torra.replay.replaying import ReplayPlan
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import trials
 
@@ -99,7 +99,7 @@ def recomposed(
         return run(plan, recorded, changes, profile, tried=tried, on_ticks=forward)
 
 
-def _trial(plan: Plan, arm: str, changes: Changes, profile: Profile) -> str:
+def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> str:
     """Return the name of a recomposition in the log of trials."""
     settings = {
         **plan.identity(arms.ARMS[arm]),
@@ -139,7 +139,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def run(
-    plan: Plan,
+    plan: ReplayPlan,
     recorded: ArmSeen,
     changes: Changes,
     profile: Profile,
@@ -151,8 +151,8 @@ def run(
 
     `tried` is how many configurations were ever tried on the symbol, this one among them.
     """
-    changes = dataclasses.replace(changes, brain=Brain.of(profile))
-    found = recompose(recorded, changes, Brain.of(plan.profile))
+    changes = dataclasses.replace(changes, brain=BrainNumbers.of(profile))
+    found = recompose(recorded, changes, BrainNumbers.of(plan.profile))
     course = Course.of(plan.history, begin=plan.begin, end=plan.end)
     words = {
         (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend, part)
@@ -229,7 +229,7 @@ def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
     return f"{recorded.name}, {changed}, {beside}; {label}."[: report.MOST_SUMMARY]
 
 
-def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: Plan) -> list[float]:
+def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> list[float]:
     """Return what the agents leave of the rules' multiplier on each tick; all, with no gate."""
     if changes.gate == "off":
         return [1.0] * len(ticks)

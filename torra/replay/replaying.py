@@ -38,7 +38,7 @@ SEED: Final = 20_260_101
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class TradingCosts:
     """What trading costs: spread and slippage in price units, commission a lot, there and back.
 
     Raises ValueError for what is no finite number, or below zero.
@@ -54,7 +54,7 @@ class Costs:
                 raise ValueError(f"{name} {value!r}: costs are finite and not negative")
 
     @classmethod
-    def read(cls, text: str, spec: SymbolSpec) -> Costs:
+    def read(cls, text: str, spec: SymbolSpec) -> TradingCosts:
         """Read "spread,commission,slippage"; an empty part is the profile's. Raises ConfigError."""
         parts = [part.strip() for part in text.split(",")] if text else []
         usual = (spec.spread, 0.0, spec.slippage)
@@ -77,7 +77,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReplayPlan:
     """What is replayed, all of it: two plans that are equal have equal results.
 
     The profile's trading conditions of the symbol become those of `costs`.
@@ -87,7 +87,7 @@ class Plan:
     history: History
     profile: Profile
     arms: tuple[Arm, ...]
-    costs: Costs
+    costs: TradingCosts
     begin: datetime | None = None
     end: datetime | None = None
     seed: int = SEED
@@ -134,7 +134,7 @@ class Plan:
 
 
 def run(
-    plan: Plan,
+    plan: ReplayPlan,
     voice: Callable[[Arm], Voice],
     *,
     folder: Path | None = None,
@@ -164,7 +164,7 @@ def run(
     return list(seen.values())
 
 
-def placebo_voice(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
+def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
     """Return who speaks in a placebo arm."""
     source = arms.reference(plan.arms)
     if arm.placebo is None or source is None:
@@ -177,7 +177,7 @@ def placebo_voice(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
 
 
 def run_on(
-    plan: Plan,
+    plan: ReplayPlan,
     executor: Executor,
     *,
     keep: Path | None = None,
@@ -211,7 +211,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"arm": parcels.packed_arm(seen)}
 
 
-def spec_of(plan: Plan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
+def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
     """Return what a worker needs to run an arm, as JSON values."""
     source = arms.reference(plan.arms)
     words: list[Any] = []

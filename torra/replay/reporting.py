@@ -32,7 +32,7 @@ from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
 from torra.replay.recomposing import Progress
-from torra.replay.replaying import FOLDER, SEED, Costs, Plan, run, run_on
+from torra.replay.replaying import FOLDER, SEED, ReplayPlan, TradingCosts, run, run_on
 from torra.replay.runner import REAL, Course, Voice, run_arm
 from torra.replay.shards import cluster, shards
 from torra.replay.shards.history import History, cut, load, moment
@@ -42,10 +42,10 @@ SAMPLE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedReplay:
     """A replay that has ended: its arms, what they show, and the document of it."""
 
-    plan: Plan
+    plan: ReplayPlan
     arms: tuple[ArmSeen, ...]
     exhibits: tuple[Exhibit, ...]
     document: Document
@@ -84,7 +84,7 @@ def replayed(
     address: str | None = None,
     name: str | None = None,
     teach: bool = False,
-) -> Finished:
+) -> FinishedReplay:
     """Run a replay and write its document; raises ConfigError naming what to mend."""
     most = _sum(max_cost)
     plan = planned(
@@ -122,7 +122,7 @@ def replayed(
     report.write(home, document, overwrite=True)
     if teach:
         _teach(home, plan, seen[0], say)
-    return Finished(plan, tuple(seen), exhibits, document)
+    return FinishedReplay(plan, tuple(seen), exhibits, document)
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def planned(
     costs: str,
     seed: int | None,
     name: str | None,
-) -> Plan:
+) -> ReplayPlan:
     """Return the plan of a replay; raises ConfigError naming what to mend."""
     names = tuple(part.strip().upper() for part in timeframes.split(",") if part.strip())
     first, last = moment("--from", begin), moment("--to", end)
@@ -154,9 +154,9 @@ def planned(
     if all(len(frame) < WARM_UP for frame in history.frames.values()):
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
     settings = profile_of(home, symbol, profile, provider)
-    spent = Costs.read(costs, settings.symbol(symbol))
+    spent = TradingCosts.read(costs, settings.symbol(symbol))
     drawn = SEED if seed is None else seed
-    plan = Plan("", history, _weighed(settings, history), found, spent, first, last, drawn)
+    plan = ReplayPlan("", history, _weighed(settings, history), found, spent, first, last, drawn)
     return dataclasses.replace(plan, name=_name(plan, name))
 
 
@@ -188,7 +188,7 @@ def _sum(usd: float | None) -> float | None:
     return usd
 
 
-def _name(plan: Plan, named: str | None) -> str:
+def _name(plan: ReplayPlan, named: str | None) -> str:
     if named is not None:
         if named.casefold().startswith(live.CALLED):
             raise ConfigError(
@@ -206,7 +206,9 @@ def _name(plan: Plan, named: str | None) -> str:
 # --- before and elsewhere -------------------------------------------------------------------------
 
 
-def estimate(plan: Plan, paid: bool, say: Callable[[str], None], done: Mapping[str, int]) -> int:
+def estimate(
+    plan: ReplayPlan, paid: bool, say: Callable[[str], None], done: Mapping[str, int]
+) -> int:
     """Say how much there is to do and how long it will take; return the ticks of an arm.
 
     `done` is how many ticks of an arm an earlier run has done: they take no time now. The speed
@@ -245,7 +247,7 @@ def _inside(course: Course) -> tuple[TickKey, ...]:
 
 
 def _here(
-    home: Path, plan: Plan, most: float | None, say: Callable[[str], None], progress: Progress
+    home: Path, plan: ReplayPlan, most: float | None, say: Callable[[str], None], progress: Progress
 ) -> tuple[list[ArmSeen], int]:
     """Run the arms in this process; return them and how many trials are logged.
 
@@ -264,7 +266,7 @@ def _here(
 
 
 def _elsewhere(
-    home: Path, plan: Plan, workers: int, address: str | None, say: Callable[[str], None]
+    home: Path, plan: ReplayPlan, workers: int, address: str | None, say: Callable[[str], None]
 ) -> tuple[list[ArmSeen], int]:
     """Run the arms in worker processes or on a cluster, and keep them as if they ran here."""
     if plan.profile.agents.provider != "rules":
@@ -284,7 +286,7 @@ def _elsewhere(
     return seen, logged
 
 
-def _teach(home: Path, plan: Plan, control: ArmSeen, say: Callable[[str], None]) -> None:
+def _teach(home: Path, plan: ReplayPlan, control: ArmSeen, say: Callable[[str], None]) -> None:
     """Keep L1's win rates in the desk's database, where the risk checks look for them.
 
     They are kept for every instance of the desk that trades the symbol.
@@ -317,7 +319,7 @@ def _won(arm: ArmSeen, timeframe: str, side: str) -> tuple[int, int]:
 # --- after ----------------------------------------------------------------------------------------
 
 
-def judged(plan: Plan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, ...]:
+def judged(plan: ReplayPlan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, ...]:
     """Return what the arms of a replay show."""
     symbol = plan.history.symbol
     return scorecard.exhibits(
@@ -340,7 +342,7 @@ def summary(exhibits: Sequence[Exhibit]) -> str:
     )
 
 
-def period(plan: Plan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
+def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
     """Return the first open and the last close that was run."""
     ticks = [tick for arm in seen for tick in (arm.ticks[:1] + arm.ticks[-1:])]
     if not ticks:

@@ -232,10 +232,10 @@ def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
         edges=edges,
     )
     took = (REAL.monotonic() - began) * 1000.0
-    if outcome.seen is None:
+    if outcome.result is None:
         run.skipped[outcome.reason or outcome.state] += 1
     else:
-        run.ticks.append(run.shared.tick(tick_seen(outcome.seen, took)))
+        run.ticks.append(run.shared.tick(tick_seen(outcome.result, took)))
     _note_a_halt(run, day)
     run.trades += [trade_seen(row) for row in run.store.take_trades()]
 

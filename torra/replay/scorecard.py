@@ -34,10 +34,10 @@ from torra.evaluation.information import (
 )
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
-from torra.evaluation.outcomes import Costs, Outcomes, outcomes
+from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import random_entries_exhibit
-from torra.evaluation.recomposition import Brain
+from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.entries import Beside, beside_random
@@ -63,7 +63,7 @@ LAST: Final = ("criteria", "states", "power")
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class ScoredMarket:
     """The bars that the arms saw, by symbol and timeframe, and what a trade costs there."""
 
     frames: Mapping[str, Mapping[str, pd.DataFrame]]
@@ -79,11 +79,13 @@ class Market:
         }
         return outcomes(ticks, flat, {symbol: self.costs(symbol) for symbol in self.frames})
 
-    def costs(self, symbol: str) -> Costs:
+    def costs(self, symbol: str) -> RoundTripCosts:
         """Return what a round trip costs, in units of the price."""
         spec = self.profile.symbol(symbol)
         value = spec.tick_value / spec.tick_size
-        return Costs(spec.spread + 2 * spec.slippage, self.commission / value if value else 0.0)
+        return RoundTripCosts(
+            spec.spread + 2 * spec.slippage, self.commission / value if value else 0.0
+        )
 
     def openings(self, arm: ArmSeen) -> tuple[VetoedOpening, ...]:
         """Return the openings that an arm's gate took away, with what they would have come to."""
@@ -113,7 +115,7 @@ def exhibits(
     timeframe, `trials` how many configurations were ever tried on them, `seed` that of all
     resampling. `measured` has what the arms cannot tell of the success criteria.
     """
-    market = Market(frames, profile, commission)
+    market = ScoredMarket(frames, profile, commission)
     told = _with_outage(measured or Measured(), arms)
     compared = compare(arms, market, trials=trials, seed=seed, measured=told)
     beside = random_beside(compared.arms, market, seed)
@@ -129,7 +131,7 @@ def exhibits(
 
 def compare(
     arms: Sequence[ArmSeen],
-    market: Market,
+    market: ScoredMarket,
     *,
     trials: int = 1,
     seed: int = 0,
@@ -162,7 +164,7 @@ def _whose(names: Sequence[str]) -> str:
     return next((name for name in SOURCES if name in names), "")
 
 
-def random_beside(arms: Sequence[ArmSeen], market: Market, seed: int) -> list[Beside]:
+def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> list[Beside]:
     """Return every arm that is nobody's placebo beside random entries."""
     return [
         beside_random(arm, market.frames, market.profile, _rng(seed, f"{arm.name} entries"))
@@ -182,11 +184,11 @@ def heard(arm: ArmSeen) -> bool:
     return any(one.answered for tick in arm.ticks for one in tick.opinions)
 
 
-def _agents(arms: Sequence[ArmSeen], market: Market, seed: int) -> Iterator[Exhibit]:
+def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterator[Exhibit]:
     """Yield what can be said of the agents one by one."""
     arm = reference(arms)
     if arm is not None:
-        known, brain = market.outcomes(arm.ticks), Brain.of(market.profile)
+        known, brain = market.outcomes(arm.ticks), BrainNumbers.of(market.profile)
         rng = _rng(seed, arm.name)
         yield information_exhibit(coefficients(arm.ticks, known, rng=rng))
         yield groups_exhibit(by_group(arm.ticks, known, lambda tick: tick.regime), "regime")
@@ -200,7 +202,7 @@ def _agents(arms: Sequence[ArmSeen], market: Market, seed: int) -> Iterator[Exhi
         yield restraint_exhibit(arm.ticks, market.profile.gate)
     named = {each.name: each for each in arms}
     if PIVOTAL in named and BUDGET in named:
-        found = pivotal_effect(named[BUDGET], named[PIVOTAL], Brain.of(market.profile))
+        found = pivotal_effect(named[BUDGET], named[PIVOTAL], BrainNumbers.of(market.profile))
         yield pivotal_exhibit(found)
 
 

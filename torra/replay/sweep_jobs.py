@@ -25,7 +25,7 @@ from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
 from torra.replay.l1.sweep import refuse_calendar
-from torra.replay.replaying import FOLDER, Plan
+from torra.replay.replaying import FOLDER, ReplayPlan
 from torra.replay.shards import cluster, parcels, shards, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
@@ -33,7 +33,7 @@ from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedSweep:
     """A sweep of one symbol that has ended: its document, and every configuration with it."""
 
     document: Document
@@ -63,7 +63,7 @@ def swept(
     address: str | None = None,
     name: str | None = None,
     **asked: Any,
-) -> list[Finished]:
+) -> list[FinishedSweep]:
     """Sweep symbols and write their documents; raises ConfigError naming what to mend.
 
     `bars` are files, SYMBOL=FILE where there are several symbols, or "store"; `asked` is the rest
@@ -89,7 +89,7 @@ def swept(
     for told in _run(home, jobs, workers, address, say):
         document = Document.model_validate(told["document"])
         report.write(home, document, overwrite=True)
-        finished.append(Finished(document, told["found"]))
+        finished.append(FinishedSweep(document, told["found"]))
     return finished
 
 
@@ -129,7 +129,11 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _job(
-    home: Path, plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int], named: str | None
+    home: Path,
+    plan: ReplayPlan,
+    cells: Sequence[Cell],
+    walk: tuple[int, int, int],
+    named: str | None,
 ) -> Job:
     """Log the trials of a sweep and return what a worker needs for it."""
     name = named or _name(plan, cells, walk)
@@ -188,12 +192,12 @@ def _text(cell: Cell) -> str:
     return cell.profile.model_dump_json()
 
 
-def _name(plan: Plan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
+def _name(plan: ReplayPlan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
     told = json.dumps([plan.name, [cell.name for cell in cells], walk])
     return f"{plan.history.symbol.lower()}-sweep-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
 
-def _trials(plan: Plan, cells: Sequence[Cell]) -> list[str]:
+def _trials(plan: ReplayPlan, cells: Sequence[Cell]) -> list[str]:
     """Return the name of each configuration in the log of trials."""
     identity = {**plan.identity(plan.arms[0]), "program": ""}
     symbol, digest = plan.history.symbol, plan.history.digest

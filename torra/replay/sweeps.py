@@ -28,7 +28,7 @@ from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
 from torra.evaluation.exhibits import Cell as Shown
-from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
 from torra.evaluation.intervals import Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
@@ -310,7 +310,7 @@ def _says(tried: Sequence[_Tried], order: Sequence[_Tried], means: Sequence[Mean
     )
 
 
-def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:
+def _plots(tried: Sequence[_Tried]) -> tuple[ExhibitPlot, ...]:
     """Return R a trade over the threshold, a line for every combination of weights."""
     lines: dict[str, list[tuple[float, float | None]]] = {}
     for one in tried:
@@ -323,8 +323,10 @@ def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:
         lines.setdefault(name, []).append((threshold, mean))
     if len(lines) > SHOWN or any(len(points) < 2 for points in lines.values()):
         return ()
-    drawn_lines = tuple(Line(name, tuple(sorted(points))) for name, points in lines.items())
-    return (Plot("R a trade by threshold", "line", drawn_lines, "threshold", "R a trade, net"),)
+    drawn_lines = tuple(ExhibitLine(name, tuple(sorted(points))) for name, points in lines.items())
+    return (
+        ExhibitPlot("R a trade by threshold", "line", drawn_lines, "threshold", "R a trade, net"),
+    )
 
 
 def _deflated(best: _Tried | None, tried: Sequence[_Tried], trials: int) -> Exhibit:

@@ -32,7 +32,7 @@ from torra.replay.runner import Voice
 from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
 from torra.tick.debate import Payer
-from torra.tick.spending import EVER, HOUR, UNASKED, Account, Purse, Rung
+from torra.tick.spending import EVER, HOUR, UNASKED, Purse, Rung, SpendingAccount
 
 LONGEST: Final = 32
 """Characters of a name in the ledger, as of a profile's."""
@@ -78,7 +78,7 @@ def opened(
         stack.callback(database.close)
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
-        models.heed()
+        models.apply_blocks()
         account = models.account(profile.agents, ledger_name(name))
         voice = models.provider(profile.agents)
         payer = Allowance(account, max_cost) if account else None
@@ -138,7 +138,7 @@ def _speaker(submit: Submit, name: str, payer: Payer | None) -> Callable[[Arm], 
 class Allowance:
     """The account of a replay (torra.tick.debate.Payer): one sum for all of it."""
 
-    def __init__(self, account: Account, most: float) -> None:
+    def __init__(self, account: SpendingAccount, most: float) -> None:
         """Let `account` spend `most` USD in all; that is its ceiling, an hour has none."""
         self._account = replace(account, most=most)
         self._most = most

@@ -20,7 +20,7 @@ from typing import Any
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import TickKey
-from torra.store.positions import Books
+from torra.store.positions import PositionStore
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
@@ -37,7 +37,7 @@ Composites = dict[str, tuple[datetime, dict[str, float]]]
 """By timeframe: close time and composites by chain of a stream's newest tick."""
 
 
-class Brain(Books):
+class Brain(PositionStore):
     """The brain over a store."""
 
     # --- what a store gives ---------------------------------------------------------------------

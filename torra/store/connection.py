@@ -75,7 +75,7 @@ class TickKey(NamedTuple):
         return f"{self.instance}|{self.timeframe}|{stamp(self.bar_time)}"
 
 
-class Line:
+class FairLock:
     """A lock that serves threads in the order in which they came.
 
     SQLite lets waiting writers guess when to try again, so that under load one of them can wait
@@ -134,7 +134,7 @@ class Store:
         self._busy_seconds = busy_seconds
         self._local = threading.local()
         self._lock = threading.Condition()
-        self._line = Line()
+        self._line = FairLock()
         self._open: dict[threading.Thread, _Held] = {}
         self._closed = False
         self._identity: tuple[int, int] | None = None

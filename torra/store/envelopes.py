@@ -61,7 +61,7 @@ FIELDS: Final = 16
 """Fields of a mapping that are kept however much must go."""
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """What is appended to a stream; `payload` is JSON text."""
 
     event: str
@@ -92,9 +92,9 @@ def failure(code: Any, message: Any, recoverable: Any = True) -> Shaped:
     return Shaped("error", {"phase": "decision", **words}, terminal=True)
 
 
-def written(event: Shaped) -> Event:
+def written(event: Shaped) -> StreamEvent:
     """Return an event with its payload as text."""
-    return Event(event.event, fitted(event.payload), event.terminal)
+    return StreamEvent(event.event, fitted(event.payload), event.terminal)
 
 
 def envelope(

@@ -153,7 +153,7 @@ class SymbolDatabases:
             self._told.put(None)
             thread.join(GUEST_BUSY_SECONDS)
 
-    def hear(self, change: Mapping[str, Any]) -> None:
+    def on_change(self, change: Mapping[str, Any]) -> None:
         """Note a change that the desk tells (torra.desk.event_stream); returns at once."""
         if change["what"] == "tick" and change["instance"] in self._files:
             self._told.put("|".join(change[name] for name in ("instance", "timeframe", "bar_time")))

@@ -253,7 +253,7 @@ class JournalStore(Store):
             torra_key, role, round_, attempt,
         )  # fmt: skip
 
-    def debate_of(self, torra_key: str) -> Debate | None:
+    def debate_of(self, torra_key: str) -> StoredDebate | None:
         """Return what a tick asked whom; None for a tick that is not there."""
         spoken = self._row(
             "SELECT agent_deliberation FROM sentiment WHERE torra_key = ?", torra_key
@@ -262,7 +262,7 @@ class JournalStore(Store):
             return None
         told = json.loads(spoken["agent_deliberation"] or "{}")
         rows = self._rows("SELECT * FROM calls WHERE torra_key = ?", torra_key)
-        return Debate(
+        return StoredDebate(
             calls={(row["role"], row["round"], row["attempt"]): row for row in rows},
             asked=frozenset(
                 (call["role_id"], call["round"], call["attempt"]) for call in told.get("calls", ())
@@ -369,7 +369,7 @@ class JournalStore(Store):
         }
 
 
-class Debate(NamedTuple):
+class StoredDebate(NamedTuple):
     """What was asked on one tick.
 
     `calls` are the stored rows by (role, round, attempt), `asked` the same triples of every request
@@ -411,7 +411,7 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
 
     Any thread may ask. The rows are those that were there when a tick was first asked for.
     """
-    kept: dict[str, Debate | None] = {}
+    kept: dict[str, StoredDebate | None] = {}
     lock = threading.Lock()
 
     def recall(request: Request) -> Mapping[str, Any] | None:

@@ -37,7 +37,7 @@ from torra.verdict.sentiment_rules import (
     CHAINS,
     MARKOV_HISTORY,
     RECENT_TRADES,
-    Moves,
+    MarkovMoves,
     OpenPosition,
     Saved,
 )
@@ -64,7 +64,7 @@ class _Chains:
     """The newest ticks of one stream, oldest first, and their moves counted as they came."""
 
     rows: list[Chain] = field(default_factory=list)
-    moves: Moves | None = None
+    moves: MarkovMoves | None = None
 
 
 class MemoryStore(MemorySignals, Brain):
@@ -223,7 +223,7 @@ class MemoryStore(MemorySignals, Brain):
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
         if stream.moves is None or stream.moves.settings != profile.markov:
-            stream.moves = Moves(timeframe, profile.markov, MARKOV_HISTORY)
+            stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:
                 stream.moves.add(row.close_time, row.consensus)
         newest = rows[-min(lookback, MARKOV_HISTORY) :]

@@ -20,7 +20,7 @@ from typing import Any, Final
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import stamp
-from torra.store.positions import HOUR, Books, paper_order
+from torra.store.positions import HOUR, PositionStore, paper_order
 from torra.store.signals import LEARNED, WRITTEN, columns, ending
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
@@ -48,7 +48,7 @@ Stream = tuple[str, str]
 """Instance and timeframe, or instance and side."""
 
 
-class MemorySignals(Books):
+class MemorySignals(PositionStore):
     """Signals, latches and the paper cursor of every instance. Any thread may use it, in turn."""
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:

@@ -1,9 +1,9 @@
 """What the signals of a desk amount to: positions, exposure, the orders on paper.
 
-A position is not a thing of its own: it is an opening that is not finished. `Books` reads it, and
-everything else that a tick asks of its account, from a few look-ups that a store of signals gives
-(torra.store.signals, torra.store.memory), so that the same signals mean the same in every store.
-Nothing is written here; a store that fails raises what it raises.
+A position is not a thing of its own: it is an opening that is not finished. `PositionStore` reads
+it, and everything else that a tick asks of its account, from a few look-ups that a store of signals
+gives (torra.store.signals, torra.store.memory), so that the same signals mean the same in every
+store. Nothing is written here; a store that fails raises what it raises.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ON_PAPER: Final = ("sid", "kind", "side", "lots", "entry", "stop", "target", "af
 """Columns of a signal that a paper order takes as they are."""
 
 
-class Books(ABC):
+class PositionStore(ABC):
     """Positions of every instance, read from its signals."""
 
     # --- what a store of signals gives ----------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import Any, Final
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import Store, stamp, to_json
-from torra.store.positions import Books, paper_order
+from torra.store.positions import PositionStore, paper_order
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
 from torra.verdict.trade_outcome import judge
@@ -82,7 +82,7 @@ CLOSED_OPENING: Final = "kind = 'open' AND state = 'CLOSED'"
 """A closed trade, in the words of the index signals_closed."""
 
 
-class SignalStore(Store, Books):
+class SignalStore(Store, PositionStore):
     """Signals and positions of every instance."""
 
     # --- the outbox -----------------------------------------------------------------------------
@@ -184,17 +184,17 @@ class SignalStore(Store, Books):
             sid,
         )
 
-    def strangers(self, ways: Mapping[str, str]) -> list[dict[str, Any]]:
+    def foreign_signals(self, routes: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return unfinished signals that went, or will go, another way than their instance's now.
 
-        `ways` maps each instance of the desk to its way. Those on paper of an instance that is
+        `routes` maps each instance of the desk to its way. Those on paper of an instance that is
         gone harm nobody and are left out.
         """
         rows = [
             *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
             *self._live((*UNDER_WAY, "WAITING"), None, "close"),
         ]
-        return [row for row in rows if ways.get(row["instance"], "paper") != row["bridge"]]
+        return [row for row in rows if routes.get(row["instance"], "paper") != row["bridge"]]
 
     # --- positions and trades -------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from torra.store.connection import Store
-from torra.store.envelopes import DESK_STREAM, Event
+from torra.store.envelopes import DESK_STREAM, StreamEvent
 
 DESK_EVENTS: Final = 1000
 """Newest events of the stream `desk` that are kept."""
@@ -54,7 +54,7 @@ class EventStore(Store):
             stream_id, kind, torra_key, owner, fine(self._now()),
         )  # fmt: skip
 
-    def append_events(self, stream_id: str, owner: str, events: Iterable[Event]) -> int:
+    def append_events(self, stream_id: str, owner: str, events: Iterable[StreamEvent]) -> int:
         """Append events of a stream's owner; return the number of the newest event.
 
         Returns 0 and writes nothing when there is no such stream, it has ended, or it belongs to
@@ -66,7 +66,7 @@ class EventStore(Store):
                 return 0
             return self._append(stream_id, events)
 
-    def _append(self, stream_id: str, events: Iterable[Event]) -> int:
+    def _append(self, stream_id: str, events: Iterable[StreamEvent]) -> int:
         newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
         seq, at = int(self._rows(newest, stream_id)[0]["seq"]), fine(self._now())
         rows: list[tuple[object, ...]] = []
@@ -118,7 +118,7 @@ class EventStore(Store):
         )  # fmt: skip
         return [row["stream_id"] for row in rows]
 
-    def end_orphans(self, owner: str, last: Event, limit: int = LOST_AT_ONCE) -> int:
+    def end_orphans(self, owner: str, last: StreamEvent, limit: int = LOST_AT_ONCE) -> int:
         """End streams that others left open with `last`, a terminal event; return how many."""
         with self.transaction():
             left = self.orphans(owner, limit)

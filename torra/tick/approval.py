@@ -176,7 +176,7 @@ def approve(
                 bar_time=parse(row["bar_time"]),
                 created=now,
                 expires=now + life,
-                bridge=instance.way,
+                bridge=instance.route,
             )
             for draft in action.drafts
         )

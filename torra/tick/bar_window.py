@@ -25,7 +25,7 @@ from torra.config import Instance
 from torra.errors import DataUnavailable
 from torra.feeds import door
 from torra.feeds.protocol import Feed
-from torra.market.bar_view import BarView, Shelf
+from torra.market.bar_view import BarArrays, BarView
 
 PRICES: Final = ("open", "high", "low", "close")
 """The columns that the paper bridge reads."""
@@ -159,7 +159,7 @@ class _Stream:
             raise DataUnavailable("too_short", "no bars")
         end = frame.index[-1].to_pydatetime() + duration(timeframe)
         checked = door.check(frame, timeframe, as_of=end)
-        self.shelf = Shelf(checked)
+        self.shelf = BarArrays(checked)
         scored = technical_calculator.score_frame(checked)
         self.columns = list(scored.columns)
         self.values = scored.to_numpy(dtype=float)

@@ -41,7 +41,7 @@ from torra.config import Profile
 from torra.tick import chart_scorer
 from torra.tick.keeper import Keeper
 from torra.tick.late_answers import LateAnswers
-from torra.tick.record import Sight, Thought
+from torra.tick.record import TickDebate, TickInputs
 from torra.tick.spending import Rung
 from torra.verdict import call_policy
 
@@ -71,7 +71,7 @@ class TickPurse(Protocol):
 
 
 class Payer(Protocol):
-    """Who pays for ticks, and on which desk they run (torra.tick.spending.Account)."""
+    """Who pays for ticks, and on which desk they run (torra.tick.spending.SpendingAccount)."""
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
         """Return what the next tick is run with."""
@@ -95,30 +95,30 @@ Debater = Callable[[DebateContext, DebateSettings], Deliberation]
 
 
 @dataclass(frozen=True, slots=True)
-class Voices:
+class Answerers:
     """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
 
     `picture` gives the chart that a replay shows again, in place of a new one; a `debater` holds
-    the whole debate; `promoted` says whether agents with influence to earn have earned it; `told`
-    whether anybody takes the tick's record, with the notes of its scores.
+    the whole debate; `promoted` says whether agents with influence to earn have earned it;
+    `recorded` whether anybody takes the tick's record, with the notes of its scores.
     """
 
     submit: Submit | None
     account: Payer | None
-    notify: Callable[[str, dict[str, Any]], None] | None = None
+    on_event: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
-    told: bool = True
+    recorded: bool = True
 
     def about(
         self, key: TickKey, *, shadow: bool = False
     ) -> Callable[[str, dict[str, Any]], None] | None:
         """Return who hears of a debate: every event says of which tick it is, and if it counts."""
-        notify = self.notify
-        if notify is None:
+        on_event = self.on_event
+        if on_event is None:
             return None
-        return lambda kind, told: notify(kind, {**told, "torra_key": key.text, "shadow": shadow})
+        return lambda kind, told: on_event(kind, {**told, "torra_key": key.text, "shadow": shadow})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,74 +131,78 @@ class _Plan:
 
 
 def debate(
-    sight: Sight,
+    inputs: TickInputs,
     key: TickKey,
     profile: Profile,
-    voices: Voices,
+    answerers: Answerers,
     *,
     database: Keeper,
     clock: Clock,
     deadline: float,
-) -> Thought:
+) -> TickDebate:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
-    plan = _plan(sight, key, profile, voices, database)
-    shadow = _in_shadow(plan.config.agents, voices)
-    asked = voices.debater is not None or (plan.silent is None and voices.submit is not None)
-    context = _context(sight, profile, sight.bundle.notes if asked or voices.told else EMPTY)
+    plan = _plan(inputs, key, profile, answerers, database)
+    shadow = _in_shadow(plan.config.agents, answerers)
+    asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
+    context = _context(
+        inputs, profile, inputs.bundle.notes if asked or answerers.recorded else EMPTY
+    )
     late: LateAnswers | None = None
-    if voices.debater is not None:
-        spoken = voices.debater(context, plan.config)
-    elif plan.silent is not None or voices.submit is None:
+    if answerers.debater is not None:
+        spoken = answerers.debater(context, plan.config)
+    elif plan.silent is not None or answerers.submit is None:
         source = plan.silent or SourceType.L1_ONLY
         spoken = agent_framework.undebated(context, plan.config, source, plan.flags)
     else:
         left = deadline - clock.monotonic()
-        if voices.picture is None:
-            picture, seen = _picture(sight, profile, plan.config.agents, left, clock)
+        if answerers.picture is None:
+            picture, seen = _picture(inputs, profile, plan.config.agents, left, clock)
         else:
-            picture, seen = voices.picture(), ()
+            picture, seen = answerers.picture(), ()
         context = replace(context, picture=picture)
-        late = LateAnswers(voices.submit, clock.monotonic)
-        if not is_immediate(voices.submit):  # what answers at once brings nothing later
-            voices = replace(voices, submit=late.submit)
-        spoken = _deliberate(context, key, plan.config, voices, clock, deadline, shadow=shadow)
+        late = LateAnswers(answerers.submit, clock.monotonic)
+        if not is_immediate(answerers.submit):  # what answers at once brings nothing later
+            answerers = replace(answerers, submit=late.submit)
+        spoken = _deliberate(context, key, plan.config, answerers, clock, deadline, shadow=shadow)
         spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
     alone: Deliberation | None = None
     if shadow:
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
         alone = agent_framework.undebated(context, plan.config, spoken.source_type)
     counted = alone or spoken
-    return Thought(
+    return TickDebate(
         spoken,
-        gated=agent_framework.blend(sight.l1, counted.scores),
-        ungated=agent_framework.blend(sight.l1, counted.ungated),
+        gated=agent_framework.blend(inputs.l1, counted.scores),
+        ungated=agent_framework.blend(inputs.l1, counted.ungated),
         picture=context.picture,
         late=late,
         standing_in=alone,
     )
 
 
-def _in_shadow(settings: AgentSettings, voices: Voices) -> bool:
+def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
     """Return whether the agents of this tick only look on."""
     if settings.influence == "earned":
-        return not voices.promoted()
+        return not answerers.promoted()
     return settings.influence == "shadow"
 
 
-def _plan(sight: Sight, key: TickKey, profile: Profile, voices: Voices, database: Keeper) -> _Plan:
+def _plan(
+    inputs: TickInputs, key: TickKey, profile: Profile, answerers: Answerers, database: Keeper
+) -> _Plan:
     config = profile.debate()
-    if voices.debater is not None:
+    if answerers.debater is not None:
         return _Plan(config)
-    if voices.submit is None:
+    if answerers.submit is None:
         return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
     flags: tuple[str, ...] = ()
-    if config.agents.call_policy == "pivotal" and not _pivotal(sight, key, profile, database):
+    if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
         if not call_policy.sampled(key.text, config.agents.pivotal_sample):
             return _Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
-    if voices.account is None:
+    if answerers.account is None:
         return _Plan(config, flags)
-    rung = voices.account.rung(config.agents, AGENTS)
+    rung = answerers.account.rung(config.agents, AGENTS)
     if not rung.asked:
         return _Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
     if rung.settings != config.agents:
@@ -206,30 +210,30 @@ def _plan(sight: Sight, key: TickKey, profile: Profile, voices: Voices, database
     return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
 
 
-def _pivotal(sight: Sight, key: TickKey, profile: Profile, database: Keeper) -> bool:
+def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: Keeper) -> bool:
     l1, final = database.foresee(
         key,
-        sight.as_of,
-        l1=sight.l1,
-        ath=sight.ath_score,
+        inputs.as_of,
+        l1=inputs.l1,
+        ath=inputs.ath_score,
         profile=profile,
-        timeframes=sight.instance.timeframes,
+        timeframes=inputs.instance.timeframes,
     )
     return call_policy.pivotal(l1, final, profile.sentiment_weights, profile.thresholds)
 
 
-def _context(sight: Sight, profile: Profile, notes: Mapping[str, str]) -> DebateContext:
+def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> DebateContext:
     return DebateContext(
-        symbol=sight.instance.symbol,
-        timeframe=sight.timeframe,
-        bar_time=iso(sight.bar_time),
-        as_of=iso(sight.as_of),
-        scores=sight.l1,
+        symbol=inputs.instance.symbol,
+        timeframe=inputs.timeframe,
+        bar_time=iso(inputs.bar_time),
+        as_of=iso(inputs.as_of),
+        scores=inputs.l1,
         notes=notes,
-        features=sight.bundle.features,
-        memory=sight.memory,
+        features=inputs.bundle.features,
+        memory=inputs.memory,
         nonce=token(),
-        asset=profile.symbol(sight.instance.symbol).asset,
+        asset=profile.symbol(inputs.instance.symbol).asset,
     )
 
 
@@ -237,16 +241,16 @@ def _deliberate(
     context: DebateContext,
     key: TickKey,
     config: DebateSettings,
-    voices: Voices,
+    answerers: Answerers,
     clock: Clock,
     deadline: float,
     *,
     shadow: bool,
 ) -> Deliberation:
-    submit = voices.submit
+    submit = answerers.submit
     if submit is None:
         raise ValueError("nobody is there to be asked")
-    purse = voices.account and voices.account.purse(
+    purse = answerers.account and answerers.account.purse(
         key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
     )
     paid = purse.submit if purse else submit
@@ -261,31 +265,31 @@ def _deliberate(
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
         fallback=chart_scorer.score_chart,
-        on_event=voices.about(key, shadow=shadow),
+        on_event=answerers.about(key, shadow=shadow),
     )
     return purse.settled(spoken) if purse else spoken
 
 
 def _picture(
-    sight: Sight, profile: Profile, agents: AgentSettings, left: float, clock: Clock
+    inputs: TickInputs, profile: Profile, agents: AgentSettings, left: float, clock: Clock
 ) -> tuple[bytes | None, tuple[str, ...]]:
     """Return the chart for the roles that ask for one, and a flag when it could not be had."""
     roles = (*(seat.role for seat in seated(agents, AGENTS)), SCORER)
     if agents.picture == "off" or not any(role.picture for role in roles):
         return None, ()
-    symbol, timeframe = sight.instance.symbol, sight.timeframe
+    symbol, timeframe = inputs.instance.symbol, inputs.timeframe
     try:
         if agents.picture == "file":
             found = chart_file.read_picture(
                 agents.picture_file,
                 symbol=symbol,
                 timeframe=timeframe,
-                close_time=sight.as_of,
+                close_time=inputs.as_of,
                 now=clock.real_now(),
             )
             return found.data, (found.flag,) if found.flag else ()
         drawn = chart_renderer.render(
-            sight.bars,
+            inputs.bars,
             symbol=symbol,
             timeframe=timeframe,
             digits=profile.symbol(symbol).digits,

@@ -20,7 +20,7 @@ from torra.evidence.news_digest import NewsItem
 from torra.verdict.risk_engine import Position, TradingState
 
 
-class Keeper(signal_bridge.Store, Protocol):
+class Keeper(signal_bridge.OutboxStore, Protocol):
     """A store that ticks are kept in."""
 
     def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[Any]:

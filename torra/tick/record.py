@@ -27,7 +27,7 @@ from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.scheduled_events import Event, EventView
+from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.market.bar_view import BarView
 from torra.tick.late_answers import LateAnswers
 from torra.verdict.risk_engine import Action
@@ -40,7 +40,7 @@ CALL_TEXTS: Final = ("system", "user", "reply")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class TickInputs:
     """Everything that the tick saw: bars, L1, evidence and memory.
 
     `now` is when, on the desk's clock; `before` how the instance stood (JournalStore.standing) and
@@ -85,7 +85,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class TickDebate:
     """The debate's record, the two blends that the brain needs, the chart that was shown.
 
     `late` watches the calls that nobody waits for any more. `standing_in` is the record of a desk
@@ -107,8 +107,8 @@ class Thought:
 
 def build(
     *,
-    sight: Sight,
-    thought: Thought,
+    inputs: TickInputs,
+    debated: TickDebate,
     saved: Saved,
     action: Action,
     signals: Sequence[Mapping[str, Any]],
@@ -122,36 +122,36 @@ def build(
     `desk` is what the whole desk meant to the decision, and when that was: trading state, exposure.
     """
     return {
-        **_identity(sight),
-        **_scores(sight, thought),
+        **_identity(inputs),
+        **_scores(inputs, debated),
         **_brain(saved, profile),
-        **_gate(thought),
+        **_gate(debated),
         "action": action.name,
         "reason": action.reason,
         "denied": [str(reason) for reason in action.denied],
         "signal": _opening(signals),
         "signals": [dict(signal) for signal in signals],
-        "source_type": str(thought.deliberation.source_type),
-        "calls": len(thought.deliberation.calls),
-        "cost_usd": thought.deliberation.cost_usd,
+        "source_type": str(debated.deliberation.source_type),
+        "calls": len(debated.deliberation.calls),
+        "cost_usd": debated.deliberation.cost_usd,
         "elapsed_ms": round(elapsed_ms, 3),
         "provider": provider,
-        "picture": hashlib.sha256(thought.picture).hexdigest() if thought.picture else None,
+        "picture": hashlib.sha256(debated.picture).hexdigest() if debated.picture else None,
         "profile": profile.digest(),
         "execution": profile.execution,
-        "now": iso(sight.now),
-        "before": dict(sight.before),
+        "now": iso(inputs.now),
+        "before": dict(inputs.before),
         "desk": dict(desk),
         "versions": versions(),
-        "bars": describe(sight.view, sight.revision),
+        "bars": describe(inputs.view, inputs.revision),
         "features": [
             {"id": item.id, "value": item.value, "unit": item.unit}
-            for item in sight.bundle.features.values()
+            for item in inputs.bundle.features.values()
         ],
-        "memory": dict(sight.memory),
-        "regime": {"name": sight.bundle.regime.name, "reads": dict(sight.bundle.regime.reads)},
-        "news": None if sight.news is None else told_news(sight.news),
-        "events": None if sight.events is None else told_events(sight.events),
+        "memory": dict(inputs.memory),
+        "regime": {"name": inputs.bundle.regime.name, "reads": dict(inputs.bundle.regime.reads)},
+        "news": None if inputs.news is None else told_news(inputs.news),
+        "events": None if inputs.events is None else told_events(inputs.events),
         "skipped": None,
     }
 
@@ -220,31 +220,33 @@ def events_then(told: Mapping[str, Any]) -> EventView:
         since_last=told["since_last"],
         ahead=told.get("ahead"),
         behind=told.get("behind"),
-        events=tuple(Event(**{**event, "time": parse(event["time"])}) for event in told["events"]),
+        events=tuple(
+            ScheduledEvent(**{**event, "time": parse(event["time"])}) for event in told["events"]
+        ),
     )
 
 
-def _identity(sight: Sight) -> dict[str, Any]:
+def _identity(inputs: TickInputs) -> dict[str, Any]:
     return {
-        "instance": sight.instance.id,
-        "symbol": sight.instance.symbol,
-        "timeframe": sight.timeframe,
-        "bar_time": iso(sight.bar_time),
-        "as_of": iso(sight.as_of),
-        "close": sight.close,
-        "atr": sight.atr,
-        "ath": sight.ath_score,
-        "ath_price": sight.ath,
+        "instance": inputs.instance.id,
+        "symbol": inputs.instance.symbol,
+        "timeframe": inputs.timeframe,
+        "bar_time": iso(inputs.bar_time),
+        "as_of": iso(inputs.as_of),
+        "close": inputs.close,
+        "atr": inputs.atr,
+        "ath": inputs.ath_score,
+        "ath_price": inputs.ath,
     }
 
 
-def _scores(sight: Sight, thought: Thought) -> dict[str, Any]:
-    explained = sight.bundle.explained
-    gated = {vector: thought.gated[vector]["score"] for vector in VECTORS}
-    ungated = {vector: thought.ungated[vector]["score"] for vector in VECTORS}
+def _scores(inputs: TickInputs, debated: TickDebate) -> dict[str, Any]:
+    explained = inputs.bundle.explained
+    gated = {vector: debated.gated[vector]["score"] for vector in VECTORS}
+    ungated = {vector: debated.ungated[vector]["score"] for vector in VECTORS}
     return {
-        "l1": dict(sight.l1),
-        "notes": dict(sight.bundle.notes),
+        "l1": dict(inputs.l1),
+        "notes": dict(inputs.bundle.notes),
         "components": {
             vector: [
                 {"name": part.name, "value": part.value, "weight": part.weight}
@@ -252,12 +254,12 @@ def _scores(sight: Sight, thought: Thought) -> dict[str, Any]:
             ]
             for vector in VECTORS
         },
-        "agents": {vector: thought.deliberation.scores[vector]["score"] for vector in VECTORS},
-        "scores": dict(thought.gated),
+        "agents": {vector: debated.deliberation.scores[vector]["score"] for vector in VECTORS},
+        "scores": dict(debated.gated),
         "ungated": ungated,
         "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
         "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
-        "adjustments": dict(thought.deliberation.adjustments),
+        "adjustments": dict(debated.deliberation.adjustments),
     }
 
 
@@ -277,8 +279,8 @@ def _brain(saved: Saved, profile: Profile) -> dict[str, Any]:
     }
 
 
-def _gate(thought: Thought) -> dict[str, Any]:
-    ruling, rule = thought.counted.ruling, thought.counted.rule_ruling
+def _gate(debated: TickDebate) -> dict[str, Any]:
+    ruling, rule = debated.counted.ruling, debated.counted.rule_ruling
     return {
         "gate": {
             "multiplier": ruling.multiplier,

@@ -60,7 +60,7 @@ from agents.debate.deliberation import Deliberation
 from agents.registry import SCORER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
-from torra.failpoints import reach
+from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
 
@@ -206,7 +206,7 @@ class Purse:
         paid = [row for row in rows if row.booking.usd > 0]
         if paid and not self._book(paid, former):
             return False
-        reach("reserved")
+        failpoint("reserved")
         with self._lock:
             self._rows |= {row.slot: row for row in rows}
         return True
@@ -229,7 +229,7 @@ class Purse:
             self._end(row, self._failed(error))
             raise
         row.future = future
-        reach("asked")
+        failpoint("asked")
         future.add_done_callback(partial(self._answered, row))
         return future
 
@@ -249,7 +249,7 @@ class Purse:
         except Exception:
             log.exception("ledger: %s stays at its worst case", self._key.text)
             flags.append("ledger_unsettled")
-        reach("settled")
+        failpoint("settled")
         calls = tuple(
             replace(call, cost_usd=booked[slot].usd) if slot in booked else call
             for call in deliberation.calls
@@ -503,7 +503,7 @@ def _choose(
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SpendingAccount:
     """What the ticks of one profile share: the ledger, the prices and the ladder.
 
     `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.

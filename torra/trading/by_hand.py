@@ -345,7 +345,7 @@ def market_now(
     """
     figures: dict[str, Any] = {}
     for row in database.bridges():
-        if row["name"] == instance.way:
+        if row["name"] == instance.route:
             facts = json.loads(row["facts"])
             named = ("free_margin", "leverage")
             figures = {name: facts[name] for name in named if facts.get(name)}

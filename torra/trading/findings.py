@@ -131,7 +131,7 @@ class Missing(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Finding):
+class SeenAgain(Finding):
     """What was missing is there again."""
 
     misses: int = 0

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
-from torra.bridges.protocol import OFFSET_TOLERANCE, Books, BrokerDeal, BrokerPosition
+from torra.bridges.protocol import OFFSET_TOLERANCE, BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import parse
 from torra.trading.findings import (
     LOOKS,
@@ -37,7 +37,7 @@ from torra.trading.findings import (
     Missing,
     NotSent,
     PartlyClosed,
-    Seen,
+    SeenAgain,
     learned,
 )
 from torra.verdict.risk_engine import OPENS
@@ -75,7 +75,7 @@ ENDED: Final = (*UNEXECUTED, "CLOSED")
 
 
 def reconcile(
-    rows: Sequence[Row], books: Books, *, now: datetime, magics: Mapping[str, int]
+    rows: Sequence[Row], books: BrokerBooks, *, now: datetime, magics: Mapping[str, int]
 ) -> tuple[Finding, ...]:
     """Return what the books prove about the signals of one bridge, openings before closes.
 
@@ -108,7 +108,7 @@ class _Trace(NamedTuple):
 class _Index:
     """The books by position number and by what positions are called."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: BrokerBooks) -> None:
         self.at, self.since = books.at, books.since
         self.positions = {item.ticket: item for item in books.positions}
         self.ins: dict[str, list[BrokerDeal]] = defaultdict(list)
@@ -233,7 +233,7 @@ class _Desk:
 
     def _open(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
         if row["misses"]:
-            yield Seen(row["sid"])
+            yield SeenAgain(row["sid"])
         held, number = _held_lots(row), position.ticket
         if position.lots < held - LOTS:
             outs = self._index.outs.get(number, [])
@@ -370,7 +370,7 @@ class _Desk:
                 yield _external(position, ours[position.magic])
 
 
-def _traces(books: Books) -> Iterator[_Trace]:
+def _traces(books: BrokerBooks) -> Iterator[_Trace]:
     for item in books.positions:
         yield _Trace(item.opened_at, item.ticket, item.magic, _plain(item.comment))
     for deal in books.deals:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from instance_database import Database
-from torra.bridges.protocol import Books
+from torra.bridges.protocol import BrokerBooks
 from torra.trading.findings import (
     Closed,
     CloseDone,
@@ -40,7 +40,7 @@ FOUND: Final = "found at the broker"
 
 
 def settle(
-    database: Database, magics: Mapping[str, int], books: Books, *, now: datetime
+    database: Database, magics: Mapping[str, int], books: BrokerBooks, *, now: datetime
 ) -> Sequence[Finding]:
     """Compare the books of a bridge with its signals and book the findings; return them.
 

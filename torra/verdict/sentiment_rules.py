@@ -1,6 +1,6 @@
 """The brain's arithmetic: composite, consensus, verdict, Markov view, memory context.
 
-All of it is pure: no clock, no disk; only `Moves` remembers, and just what it is given.
+All of it is pure: no clock, no disk; only `MarkovMoves` remembers, and just what it is given.
 `instance_database.save_sentiment` stores what these functions return, and a host without a database
 can call them as well. Every score is rounded to 1e-8 after an exactly rounded sum (`math.fsum`), so
 each step is monotone: raising one vector never lowers a composite, a consensus or a verdict, not
@@ -319,12 +319,12 @@ def markov(
     A step of anything but one bar is a gap: it counts as no transition and ends the run.
     Probabilities are those of the next state, with `settings.smoothing` added to every count.
     """
-    moves = Moves(timeframe, settings)
+    moves = MarkovMoves(timeframe, settings)
     moves.extend(history)
     return moves.view()
 
 
-class Moves:
+class MarkovMoves:
     """Where one stream's consensus went, counted tick by tick.
 
     Adding a tick costs the same however long the history is; with a `limit` only the newest so many

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Final
 
 from torra.bridges.dwx.deals import LOTS_SLACK, Opening, linked, position_of
-from torra.bridges.dwx.files import Account, DealRow, DwxFolder, Message, OrderRow
+from torra.bridges.dwx.files import DealRow, DwxAccount, DwxFolder, Message, OrderRow
 from torra.bridges.dwx.outcome import (
-    Seen,
+    DwxView,
     filled,
     late_outcome,
     opening_of,
@@ -41,12 +41,12 @@ from torra.bridges.dwx.outcome import (
 )
 from torra.bridges.dwx.questions import PAUSE, TURN_SECONDS, Questions
 from torra.bridges.guards import REASONS, Ask, View, first_objection
-from torra.bridges.order_journal import Entry, OrderJournal, halt_in
+from torra.bridges.order_journal import OrderEntry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     ALIVE_SECONDS,
     LOOK_SECONDS,
     STOOD_STILL,
-    Books,
+    BrokerBooks,
     BrokerDeal,
     Health,
     Order,
@@ -145,9 +145,9 @@ class Dwx:
             self._take_turn()
             account, began = self._known_account(), self._clock.now()
             if found := self._already_there(order, account):
-                self._keep(Entry(order, report=found))
+                self._keep(OrderEntry(order, report=found))
             elif reason := self._objection(order, account):
-                self._keep(Entry(order, report=self._refusal(order, reason)))
+                self._keep(OrderEntry(order, report=self._refusal(order, reason)))
             else:
                 self._send(order, account, began)
 
@@ -190,7 +190,7 @@ class Dwx:
             deny, detail = self._obstacle()
             return Health(deny, detail, self._facts())
 
-    def books(self) -> Books | None:
+    def books(self) -> BrokerBooks | None:
         """Return every position and the deals of the last days; asks for them and waits a little.
 
         None while the Expert Advisor does not answer, or for another account.
@@ -274,7 +274,7 @@ class Dwx:
         if deny:
             raise BridgeUnavailable(detail)
 
-    def _known_account(self) -> Account:
+    def _known_account(self) -> DwxAccount:
         account = self._folder.account.read()
         if account is None:
             raise BridgeUnavailable(self._silence())
@@ -295,7 +295,7 @@ class Dwx:
                 raise BridgeUnavailable(f"{waits}; DWX Connect gets one order at a time")
             self._clock.sleep(PAUSE)
 
-    def _already_there(self, order: Order, account: Account) -> Report | None:
+    def _already_there(self, order: Order, account: DwxAccount) -> Report | None:
         """Return the report of an opening that the account shows though no journal knows it."""
         if order.kind != "open":
             return None
@@ -303,7 +303,7 @@ class Dwx:
         held = [row for row in rows if row.magic == order.magic]
         return filled(order, held, self._seen(), adopted=True) if held else None
 
-    def _objection(self, order: Order, account: Account) -> str:
+    def _objection(self, order: Order, account: DwxAccount) -> str:
         """Return the reason of the first guard that objects, with what DWX lets one know."""
         named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
@@ -333,7 +333,7 @@ class Dwx:
         lasts = self._clock.now() < order.expires
         return lasts and order.broker_symbol not in self._questions.refused
 
-    def _view(self, order: Order, account: Account, prices: tuple[float, float] | None) -> View:
+    def _view(self, order: Order, account: DwxAccount, prices: tuple[float, float] | None) -> View:
         bid, ask = prices or (0.0, 0.0)
         position = position_meant(order, account)
         known = order.broker_symbol not in self._questions.refused
@@ -358,7 +358,7 @@ class Dwx:
             found_lots=position.lots if position else 0.0,
         )
 
-    def _send(self, order: Order, account: Account, began: datetime) -> None:
+    def _send(self, order: Order, account: DwxAccount, began: datetime) -> None:
         """Remember the order, then hand it over; between the two it counts as handed over."""
         position = position_meant(order, account)
         text = self._folder.next_command(*_command(order, position))
@@ -369,7 +369,7 @@ class Dwx:
             "held": ",".join(row.ticket for row in account.rows if row.magic == order.magic),
         }
         messages = dict(self._folder.messages.read() or {})
-        entry = Entry(order, intent=self._clock.now(), notes=notes)
+        entry = OrderEntry(order, intent=self._clock.now(), notes=notes)
         self._keep(entry)
         self._watches[order.sid] = _Watch(messages)
         try:
@@ -386,7 +386,7 @@ class Dwx:
             raise BridgeUnavailable(STOOD_STILL)
         self._folder.publish(text)
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: OrderEntry) -> None:
         try:
             self._journal.put(entry)
         except OSError as error:
@@ -409,7 +409,7 @@ class Dwx:
                     self._journal.report(report)
                     self._watches.pop(entry.order.sid, None)
 
-    def _wait(self, entry: Entry, watch: _Watch) -> Report | None:
+    def _wait(self, entry: OrderEntry, watch: _Watch) -> Report | None:
         """Return how an order ended that the account does not show; None while it may yet."""
         if self._still_waits(entry):
             return None
@@ -424,7 +424,7 @@ class Dwx:
             self._asked = now
         return None
 
-    def _still_waits(self, entry: Entry) -> bool:
+    def _still_waits(self, entry: OrderEntry) -> bool:
         """Return whether the command has not been taken; one that expired is taken away."""
         text = entry.notes["command"]
         left = entry.order.expires - self._clock.now()
@@ -433,13 +433,13 @@ class Dwx:
         unreadable = "" if left > -timedelta(seconds=CONFIRM_SECONDS) else text
         return self._folder.waiting() in (text, unreadable)
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> DwxView:
         account = self._folder.account.read()
         if account is not None and account.number != self._account:
             account = None
-        return Seen(account, self._folder.trades.read() or (), self._server, self._clock.now())
+        return DwxView(account, self._folder.trades.read() or (), self._server, self._clock.now())
 
-    def _refused(self, entry: Entry, watch: _Watch) -> Report | None:
+    def _refused(self, entry: OrderEntry, watch: _Watch) -> Report | None:
         """Return the refusal that the Expert Advisor's own words prove; None without one."""
         if watch.messages is None:
             return None
@@ -455,7 +455,7 @@ class Dwx:
 
     # --- books ------------------------------------------------------------------------------------
 
-    def _books(self, rows: Sequence[DealRow], account: Account) -> Books | None:
+    def _books(self, rows: Sequence[DealRow], account: DwxAccount) -> BrokerBooks | None:
         openings = [
             opening_of(entry)
             for entry in self._journal.entries
@@ -469,7 +469,7 @@ class Dwx:
             return None
         for opening in openings:
             self._note_closed(opening, deals)
-        return Books(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
+        return BrokerBooks(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
 
     def _note_closed(self, opening: Opening, deals: Sequence[BrokerDeal]) -> None:
         """Remember what closed a position: later, other deals may seem to fit as well."""

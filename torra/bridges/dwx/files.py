@@ -31,7 +31,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
-from torra.failpoints import reach
+from torra.failpoints import failpoint
 from torra.time_limit import TimeLimit, of_folder
 from torra.whole_files import sync_folder
 
@@ -98,7 +98,7 @@ class OrderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class DwxAccount:
     """What DWX_Orders.txt says of the account, and every position and pending order in it."""
 
     number: int
@@ -186,7 +186,7 @@ class DwxFolder:
         self._limit = limit = limit or of_folder(folder)
         self._number_file = state / NUMBER
         self._clock = clock
-        self.account: LastGood[Account] = LastGood(folder / ORDERS, parse_account, limit)
+        self.account: LastGood[DwxAccount] = LastGood(folder / ORDERS, parse_account, limit)
         self.messages: LastGood[dict[str, Message]] = LastGood(
             folder / MESSAGES, parse_messages, limit
         )
@@ -249,7 +249,7 @@ class DwxFolder:
         temporary = self._folder / f"torra_{os.getpid()}.tmp"
         try:
             self._limit.run(partial(_write_in_parts, temporary, body))
-            reach("tmp_done")
+            failpoint("tmp_done")
         except OSError as error:
             self._discard(temporary)
             raise BridgeUnavailable(f"cannot write into {self._folder}: {error}") from error
@@ -259,7 +259,7 @@ class DwxFolder:
             self._judge(error, text)
         finally:
             self._discard(temporary)
-        reach("renamed")
+        failpoint("renamed")
 
     def withdraw(self, text: str) -> bool:
         """Remove a command that still waits. That is no proof that it was not read before."""
@@ -327,10 +327,10 @@ def place(temporary: Path, target: Path) -> None:
         os.link(temporary, target)
 
 
-def parse_account(told: Any) -> Account:
+def parse_account(told: Any) -> DwxAccount:
     """Return what DWX_Orders.txt says; raises on anything that is missing or of another kind."""
     info, orders = told["account_info"], told["orders"]
-    return Account(
+    return DwxAccount(
         number=int(info["number"]),
         currency=str(info["currency"]),
         balance=_number(info["balance"]),
@@ -427,7 +427,7 @@ def _text(raw: bytes) -> str:
 def _write_in_parts(path: Path, body: bytes) -> None:
     with path.open("wb") as file:
         file.write(body[: len(body) // 2])
-        reach("tmp_half")
+        failpoint("tmp_half")
         file.write(body[len(body) // 2 :])
         file.flush()
         os.fsync(file.fileno())

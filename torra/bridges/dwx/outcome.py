@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from torra.bridges.dwx.deals import LOTS_SLACK, Opening, moment_of, opened_by
-from torra.bridges.dwx.files import Account, DealRow, Message, OrderRow
-from torra.bridges.order_journal import Entry
+from torra.bridges.dwx.files import DealRow, DwxAccount, Message, OrderRow
+from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import Order, Report
 from torra.market.broker_clock import ServerClock
 
@@ -36,10 +36,10 @@ JUST_BEFORE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DwxView:
     """What the Expert Advisor shows at a moment; `account` is None when it is not known."""
 
-    account: Account | None
+    account: DwxAccount | None
     deals: Sequence[DealRow]
     server: ServerClock
     now: datetime
@@ -52,7 +52,7 @@ class Seen:
             return None
 
 
-def outcome(entry: Entry, seen: Seen) -> Report | None:
+def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
     """Return the report of an order whose execution is proven, else None."""
     if entry.order.kind == "close":
         deals = _closing_deals(entry, seen)
@@ -67,7 +67,7 @@ def outcome(entry: Entry, seen: Seen) -> Report | None:
     return filled(entry.order, found, seen, adopted=entry.loaded) if found else None
 
 
-def late_outcome(entry: Entry, seen: Seen) -> Report:
+def late_outcome(entry: OrderEntry, seen: DwxView) -> Report:
     """Return the report of an order whose execution nobody has proven in time.
 
     A close whose position is smaller, or gone, is done all the same; its price is 0, not known.
@@ -78,13 +78,13 @@ def late_outcome(entry: Entry, seen: Seen) -> Report:
     return Report(entry.order.sid, "UNKNOWN", seen.now)
 
 
-def refusal(entry: Entry, messages: Iterable[Message]) -> str:
+def refusal(entry: OrderEntry, messages: Iterable[Message]) -> str:
     """Return the reason, one of a guard's, that messages since the order prove; "" for none."""
     reasons = (_reason(entry, message) for message in messages)
     return next(filter(None, reasons), "")
 
 
-def opening_of(entry: Entry) -> Opening:
+def opening_of(entry: OrderEntry) -> Opening:
     """Return the position that an entry has opened or is to open, as far as it is known."""
     report = entry.report
     return Opening(
@@ -99,7 +99,7 @@ def opening_of(entry: Entry) -> Opening:
     )
 
 
-def position_meant(order: Order, account: Account) -> OrderRow | None:
+def position_meant(order: Order, account: DwxAccount) -> OrderRow | None:
     """Return the position that a close means: by its number, else by its opening's id."""
     rows = account.positions
     if order.ticket:
@@ -109,7 +109,7 @@ def position_meant(order: Order, account: Account) -> OrderRow | None:
 
 
 def filled(
-    order: Order, rows: Sequence[OrderRow | DealRow], seen: Seen, *, adopted: bool
+    order: Order, rows: Sequence[OrderRow | DealRow], seen: DwxView, *, adopted: bool
 ) -> Report:
     """Return the report of an opening that became these positions, or these deals."""
     first = rows[0]
@@ -129,11 +129,11 @@ def filled(
     )
 
 
-def _fits(row: OrderRow | DealRow, opening: Opening, seen: Seen) -> bool:
+def _fits(row: OrderRow | DealRow, opening: Opening, seen: DwxView) -> bool:
     return opened_by(row, opening, seen.moment(row))
 
 
-def _closing_deals(entry: Entry, seen: Seen) -> list[DealRow]:
+def _closing_deals(entry: OrderEntry, seen: DwxView) -> list[DealRow]:
     """Return the deals that may be a close's own: of its symbol, side, lots and time."""
     order, since = entry.order, (entry.intent or seen.now) - JUST_BEFORE
     fits = [
@@ -146,7 +146,7 @@ def _closing_deals(entry: Entry, seen: Seen) -> list[DealRow]:
     return [row for row in fits if (seen.moment(row) or seen.now) >= since]
 
 
-def _closed_lots(entry: Entry, seen: Seen) -> float:
+def _closed_lots(entry: OrderEntry, seen: DwxView) -> float:
     """Return by how much the position of a close is smaller than before it."""
     if seen.account is None:
         return 0.0
@@ -155,7 +155,7 @@ def _closed_lots(entry: Entry, seen: Seen) -> float:
     return float(entry.notes["lots"]) - left
 
 
-def _closed(entry: Entry, seen: Seen, deal: DealRow | None, lots: float) -> Report:
+def _closed(entry: OrderEntry, seen: DwxView, deal: DealRow | None, lots: float) -> Report:
     at = seen.moment(deal) if deal else None
     return Report(
         entry.order.sid,
@@ -169,7 +169,7 @@ def _closed(entry: Entry, seen: Seen, deal: DealRow | None, lots: float) -> Repo
     )
 
 
-def _reason(entry: Entry, message: Message) -> str:
+def _reason(entry: OrderEntry, message: Message) -> str:
     """Return the guard's reason that one message stands for; "" for none."""
     forbidden = "autotrading_off" if message.text.endswith(TRADING_FORBIDDEN) else ""
     if entry.order.kind == "open":

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from torra.bridges.guards import first_objection
-from torra.bridges.mt5.lookup import LOTS_SLACK, Account
+from torra.bridges.mt5.lookup import LOTS_SLACK, Mt5Account
 from torra.bridges.mt5.request import (
     HEDGING,
     REAL_ACCOUNT,
-    Market,
+    OrderMarket,
     ask_of,
     facts_of,
     request_of,
@@ -40,12 +40,12 @@ from torra.bridges.mt5.request import (
     view_of,
 )
 from torra.bridges.mt5.retcodes import CHECKED, WORDS, Meaning, meaning
-from torra.bridges.mt5.terminal import Answer, Terminal
-from torra.bridges.order_journal import Entry, OrderJournal, halt_in
+from torra.bridges.mt5.terminal import Terminal, TerminalAnswer
+from torra.bridges.order_journal import OrderEntry, OrderJournal, halt_in
 from torra.bridges.protocol import (
     LOOK_SECONDS,
     STOOD_STILL,
-    Books,
+    BrokerBooks,
     Health,
     Order,
     Recall,
@@ -117,7 +117,7 @@ class Watched(Terminal):
         self.step()
         return self._slept
 
-    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> TerminalAnswer:
         """Call a function of the package, as the terminal does."""
         try:
             return self._terminal.ask(name, *args, **kwargs)
@@ -154,7 +154,7 @@ class Mt5Direct:
         self._symbols = tuple(dict.fromkeys(symbols))
         self._clock = clock
         self._terminal = Watched(terminal, clock)
-        self._account = Account(self._terminal, ServerClock.parse(channel.server_clock))
+        self._account = Mt5Account(self._terminal, ServerClock.parse(channel.server_clock))
         self._journal = OrderJournal(state / JOURNAL, clock.now())
         self._watches: dict[str, _Watch] = {}
         self._lock = threading.RLock()
@@ -177,7 +177,7 @@ class Mt5Direct:
                 raise BridgeUnavailable(health.detail)
             market = self._market(order)
             ticket = str(market.position.ticket) if market.position else ""
-            entry = Entry(order, notes={"ticket": ticket})
+            entry = OrderEntry(order, notes={"ticket": ticket})
             found = self._account.find(entry, self._clock.now())
             if found is not None:
                 self._keep(replace(entry, intent=self._clock.now(), report=found))
@@ -232,7 +232,7 @@ class Mt5Direct:
                 return Health(DenyReason.BRIDGE_DEAD, str(error))
             return Health(deny, detail, facts_of(terminal, account))
 
-    def books(self) -> Books | None:
+    def books(self) -> BrokerBooks | None:
         """Return every position and the deals of the last days; None when they are not known."""
         with self._lock:
             now = self._clock.now()
@@ -241,7 +241,7 @@ class Mt5Direct:
                 return None
             try:
                 deals = self._account.deals(since, now)
-                return Books(self._account.positions(), deals, now, since)
+                return BrokerBooks(self._account.positions(), deals, now, since)
             except (BridgeUnavailable, ValueError):  # ValueError: a time the server never shows
                 return None
 
@@ -325,7 +325,7 @@ class Mt5Direct:
 
     # --- before an order --------------------------------------------------------------------------
 
-    def _market(self, order: Order) -> Market:
+    def _market(self, order: Order) -> OrderMarket:
         """Ask for all that the guards want to know; raises BridgeUnavailable."""
         account = self._terminal.demand("account_info")
         symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
@@ -336,7 +336,7 @@ class Mt5Direct:
         opening = self._journal.get(order.closes)
         learned = opening.report.position if opening and opening.report else ""
         hedging = account.margin_mode == HEDGING
-        return Market(
+        return OrderMarket(
             terminal=self._terminal.demand("terminal_info"),
             account=account,
             symbol=symbol,
@@ -348,14 +348,14 @@ class Mt5Direct:
             ),
         )
 
-    def _objection(self, order: Order, market: Market) -> str:
+    def _objection(self, order: Order, market: OrderMarket) -> str:
         halt = halt_in(self._halts) is not None
         view = view_of(order, market, self._channel, self._clock.now(), halt)
         return first_objection(ask_of(order, self._channel.account), view)
 
     # --- sending ----------------------------------------------------------------------------------
 
-    def _send(self, entry: Entry, market: Market) -> None:
+    def _send(self, entry: OrderEntry, market: OrderMarket) -> None:
         """Check, write the intent down, send; after that nothing is left to the caller."""
         order = entry.order
         request = request_of(order, market)
@@ -385,13 +385,13 @@ class Mt5Direct:
                 return
             request = again
 
-    def _try(self, request: dict[str, Any]) -> Answer:
+    def _try(self, request: dict[str, Any]) -> TerminalAnswer:
         try:
             return self._terminal.ask("order_send", request)
         except BridgeUnavailable as error:
-            return Answer(None, words=str(error))
+            return TerminalAnswer(None, words=str(error))
 
-    def _again(self, entry: Entry, retcode: int) -> dict[str, Any] | None:
+    def _again(self, entry: OrderEntry, retcode: int) -> dict[str, Any] | None:
         """Return the request at the new price; None when the order ends here instead."""
         try:
             market = self._market(entry.order)
@@ -405,7 +405,7 @@ class Mt5Direct:
             return None
         return request_of(entry.order, market)
 
-    def _judge(self, entry: Entry, answer: Answer, said: Meaning) -> None:
+    def _judge(self, entry: OrderEntry, answer: TerminalAnswer, said: Meaning) -> None:
         """Book what the server said; what says nothing stays open for `poll`."""
         result = answer.value
         if said in ("final", "transient"):
@@ -422,7 +422,7 @@ class Mt5Direct:
             now = self._clock.now()
             self._journal.report(Report(entry.order.sid, "PLACED", now, ticket=notes["order"]))
 
-    def _executed(self, entry: Entry, result: Any, said: Meaning) -> Report:
+    def _executed(self, entry: OrderEntry, result: Any, said: Meaning) -> Report:
         """Return the report of an order that the server calls executed.
 
         An opening's position has the number of its order, unless its deal says otherwise.
@@ -449,7 +449,7 @@ class Mt5Direct:
         status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
         return Report(order.sid, status, self._clock.now(), reason, retcode)
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: OrderEntry) -> None:
         try:
             self._journal.put(entry)
         except OSError as error:
@@ -457,7 +457,7 @@ class Mt5Direct:
 
     # --- afterwards -------------------------------------------------------------------------------
 
-    def _look(self, entry: Entry, watch: _Watch) -> None:
+    def _look(self, entry: OrderEntry, watch: _Watch) -> None:
         """Look once more for an order whose end is not known, while the terminal is connected."""
         now = self._clock.monotonic()
         since = 0.0 if watch.seen is None else now - watch.seen
@@ -477,7 +477,7 @@ class Mt5Direct:
             self._journal.report(found)
             self._watches[entry.order.sid] = _Watch()
 
-    def _given_up(self, entry: Entry) -> Report:
+    def _given_up(self, entry: OrderEntry) -> Report:
         """Return the report of an order that has not shown in time."""
         order, now = entry.order, self._clock.now()
         if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):

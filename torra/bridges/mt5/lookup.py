@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from torra.bridges.mt5.terminal import Terminal
-from torra.bridges.order_journal import Entry
+from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
@@ -52,13 +52,13 @@ REASONS: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Mt5Account:
     """The account as the package shows it, with the clock of its server."""
 
     terminal: Terminal
     server: ServerClock
 
-    def find(self, entry: Entry, now: datetime) -> Report | None:
+    def find(self, entry: OrderEntry, now: datetime) -> Report | None:
         """Return what became of an order, None when nothing of it is to be seen."""
         order = entry.order
         positions = self.terminal.demand("positions_get", symbol=order.broker_symbol)
@@ -124,7 +124,7 @@ class Account:
         found = self.terminal.demand(name, *self._range(order.created, now))
         return [item for item in found if item.symbol == order.broker_symbol]
 
-    def _executed(self, entry: Entry, deals: Sequence[Any], now: datetime) -> Report:
+    def _executed(self, entry: OrderEntry, deals: Sequence[Any], now: datetime) -> Report:
         lots = round(sum(item.volume for item in deals), 8)
         value = sum(item.volume * item.price for item in deals)
         return _report(
@@ -138,7 +138,7 @@ class Account:
             volume=lots,
         )
 
-    def _held(self, entry: Entry, position: Any, now: datetime) -> Report:
+    def _held(self, entry: OrderEntry, position: Any, now: datetime) -> Report:
         whole = position.volume >= entry.order.lots - LOTS_SLACK
         return _report(
             entry,
@@ -189,7 +189,7 @@ class Account:
 class _Known:
     """How one order is told from all others."""
 
-    entry: Entry
+    entry: OrderEntry
     server: ServerClock
 
     def order(self, item: Any) -> bool:
@@ -244,7 +244,7 @@ class _Known:
 
 
 def _report(
-    entry: Entry,
+    entry: OrderEntry,
     status: Status,
     at: datetime,
     *,

@@ -44,7 +44,7 @@ SYMBOL_MODES: Final[tuple[SymbolMode, ...]] = (
 )
 
 
-class Market(NamedTuple):
+class OrderMarket(NamedTuple):
     """What the package tells before an order; None: the symbol, its quote, the position is not."""
 
     terminal: Any
@@ -72,7 +72,7 @@ def ask_of(order: Order, account: int) -> Ask:
     )
 
 
-def view_of(order: Order, market: Market, channel: Channel, now: datetime, halt: bool) -> View:
+def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, halt: bool) -> View:
     """Return the market as the guards see it; an unknown symbol is one that is not traded."""
     terminal, account, symbol, tick, position, held = market
     return View(
@@ -94,7 +94,7 @@ def view_of(order: Order, market: Market, channel: Channel, now: datetime, halt:
     )
 
 
-def request_of(order: Order, market: Market) -> dict[str, Any]:
+def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
     """Return the request of an order that the guards have passed: symbol and quote are there.
 
     A request with a position closes it; without one the same request would open another.

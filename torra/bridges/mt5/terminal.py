@@ -39,7 +39,7 @@ NO_ANSWER: Final = -1
 log = logging.getLogger("torra")
 
 
-class Answer(NamedTuple):
+class TerminalAnswer(NamedTuple):
     """What a call gave; `value` None: nothing, for the reason that `code` and `words` tell."""
 
     value: Any
@@ -71,17 +71,19 @@ class Terminal:
         self._path = path
         self._seconds = seconds
         self._connected = False
-        self._late: tuple[str, Future[Answer]] | None = None
-        self._jobs: queue.SimpleQueue[tuple[Future[Answer], Callable[[], Answer]] | None]
+        self._late: tuple[str, Future[TerminalAnswer]] | None = None
+        self._jobs: queue.SimpleQueue[
+            tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None
+        ]
         self._jobs = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def ask(self, name: str, *args: Any, **kwargs: Any) -> Answer:
+    def ask(self, name: str, *args: Any, **kwargs: Any) -> TerminalAnswer:
         """Call a function of the package; raises BridgeUnavailable when it does not return."""
         with self._lock:
             self._demand_worker()
-            future: Future[Answer] = Future()
+            future: Future[TerminalAnswer] = Future()
             self._jobs.put((future, lambda: self._call(name, args, kwargs)))
             try:
                 return future.result(self._seconds)
@@ -132,28 +134,30 @@ class Terminal:
     def _blocked(self, name: str) -> str:
         return f"MetaTrader 5 has not returned from {name}: is a window of it waiting for somebody?"
 
-    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TerminalAnswer:
         try:
             if not self._connected:
                 self._connected = bool(self._package.initialize(*filter(None, [self._path])))
             value = getattr(self._package, name)(*args, **kwargs) if self._connected else None
             if value is not None:
-                return Answer(value)
+                return TerminalAnswer(value)
             code, words = self._package.last_error()
         except Exception as error:
             log.exception("MetaTrader5.%s", name)
-            return Answer(None, NO_ANSWER, f"{type(error).__name__}: {error}")
+            return TerminalAnswer(None, NO_ANSWER, f"{type(error).__name__}: {error}")
         if code in LOST:
             self._connected = False
-        return Answer(None, int(code), str(words))
+        return TerminalAnswer(None, int(code), str(words))
 
-    def _shut_down(self) -> Answer:
+    def _shut_down(self) -> TerminalAnswer:
         self._connected = False
         self._package.shutdown()
-        return Answer(True)
+        return TerminalAnswer(True)
 
 
-def _work(jobs: queue.SimpleQueue[tuple[Future[Answer], Callable[[], Answer]] | None]) -> None:
+def _work(
+    jobs: queue.SimpleQueue[tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None],
+) -> None:
     """Do what comes, one call after the other, until None comes."""
     while (job := jobs.get()) is not None:
         future, call = job

@@ -21,7 +21,7 @@ REAL: Final = "real"
 """Trade mode of an account with real money; demo and contest accounts hold none."""
 
 
-class State(Protocol):
+class AdvisorState(Protocol):
     """What every state file says of itself: a counter and epoch seconds UTC."""
 
     @property
@@ -35,7 +35,7 @@ class State(Protocol):
         ...
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=AdvisorState)
 
 
 class Latest(Generic[S]):

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from torra.bridges.guards import PROTOCOL
-from torra.bridges.protocol import Books, Health, Order, Recall, Report, SymbolTerms
-from torra.bridges.torra.advisor_health import Latest, Objection, State, objections
+from torra.bridges.protocol import BrokerBooks, Health, Order, Recall, Report, SymbolTerms
+from torra.bridges.torra.advisor_health import AdvisorState, Latest, Objection, objections
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.drop_folder import (
     NAME,
@@ -70,7 +70,7 @@ COMMON_FILES: Final = "MetaQuotes/Terminal/Common/Files"
 
 
 R = TypeVar("R")
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=AdvisorState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class TorraFiles:
 
     # --- books ------------------------------------------------------------------------------------
 
-    def books(self) -> Books | None:
+    def books(self) -> BrokerBooks | None:
         """Return positions and deals; None when either is missing, old or another account's."""
         positions, deals = self._look(self._positions), self._look(self._deals)
         if positions is None or deals is None:
@@ -343,7 +343,7 @@ class TorraFiles:
         if not (self._fresh(positions.gmt) and self._fresh(deals.gmt)):
             return None
         at = moment(min(positions.gmt, deals.gmt))
-        return Books(positions.rows, deals.rows, at, moment(deals.since))
+        return BrokerBooks(positions.rows, deals.rows, at, moment(deals.since))
 
     def terms(self) -> Mapping[str, SymbolTerms]:
         """Return what the broker trades; without quotes when the list is older than FRESH."""

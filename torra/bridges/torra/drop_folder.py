@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 
 from torra.clock import System, token
 from torra.errors import BridgeUnavailable
-from torra.failpoints import reach
+from torra.failpoints import failpoint
 from torra.home import HALT
 
 T = TypeVar("T")
@@ -263,7 +263,7 @@ class DropFolder:
             except (OSError, BridgeUnavailable):
                 self._forget(temporary)
                 raise
-            reach("renamed")
+            failpoint("renamed")
             self.sync_inbox()
 
     def sync_inbox(self) -> None:
@@ -348,7 +348,7 @@ class DropFolder:
         target = self.root / "arch" / taken.removesuffix(SETTLING)
         with self._explained():
             self._patience()(lambda: self._disk.replace(self.root / "ack" / taken, target))
-        reach("archived")
+        failpoint("archived")
 
     def legible(self, name: str) -> None:
         """Note that an answer could be read."""
@@ -446,12 +446,12 @@ class DropFolder:
         handle = patience(lambda: self._disk.create(path))
         try:
             self._pour(handle, data[: len(data) // 2])
-            reach("tmp_half")
+            failpoint("tmp_half")
             self._pour(handle, data[len(data) // 2 :])
             self._disk.sync(handle)
         finally:
             self._disk.close(handle)
-        reach("tmp_done")
+        failpoint("tmp_done")
 
     def _pour(self, handle: int, data: bytes) -> None:
         while data:

@@ -182,7 +182,7 @@ def _told_ms(ms: float) -> str:
 # --- scores ---
 
 
-class Scale(NamedTuple):
+class ScoreRange(NamedTuple):
     """The range of scores that a chart shows."""
 
     low: float
@@ -321,7 +321,7 @@ def _chart(steps: list[Row], more: list[float], *, zero: bool = False) -> Row:
     values += [*more, 0.0] if zero else more
     low, high = min(values), max(values)
     pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
-    scale = Scale(low - pad, high + pad)
+    scale = ScoreRange(low - pad, high + pad)
     return {
         "scale": scale,
         "width": CHART_WIDTH,
@@ -330,7 +330,7 @@ def _chart(steps: list[Row], more: list[float], *, zero: bool = False) -> Row:
     }
 
 
-def _row(step: Row, place: int, scale: Scale) -> Row:
+def _row(step: Row, place: int, scale: ScoreRange) -> Row:
     start, end, kind = step["start"], step["end"], step["kind"]
     moved = end - start if kind == "voiced" else end
     a, b = sorted((scale.x(start), scale.x(end)))

@@ -55,7 +55,7 @@ RUNGS: Final = {
 
 Cells = dict[str, Row]
 
-_PASTS: WeakKeyDictionary[Database, cost_report.Past] = WeakKeyDictionary()
+_PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary()
 
 
 def costs() -> str:
@@ -89,7 +89,7 @@ def document(behind: Backing) -> Row:
         behind.desk.clock.real_now(),
         environment=behind.environment,
         settings=partial(_profile, behind),
-        past=_PASTS.setdefault(behind.database, cost_report.Past()),
+        past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
     )
     changes = [behind.database.verdict_changes(item.id) for item in instances]
     return told | {
@@ -104,8 +104,8 @@ def document(behind: Backing) -> Row:
 def _profile(behind: Backing, name: str) -> Profile | None:
     """Return a profile as the desk has it, or as its file says; None for one that is broken."""
     for item in behind.settings.instances:
-        if item.profile == name and item.id in behind.desk.stations:
-            found: Profile = behind.desk.stations[item.id].profile
+        if item.profile == name and item.id in behind.desk.setups:
+            found: Profile = behind.desk.setups[item.id].profile
             return found
     try:
         return cost_report.profile_of(name, behind.home)

@@ -27,8 +27,8 @@ from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import Told, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
-from torra.desk.promotion import Subject, subjects_of
-from torra.desk.self_check import Finding, glance
+from torra.desk.promotion import PromotionSubject, subjects_of
+from torra.desk.self_check import CheckResult, glance
 from torra.exhibits import text as figures
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class Checkup:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._findings: tuple[datetime, list[Finding]] | None = None
+        self._findings: tuple[datetime, list[CheckResult]] | None = None
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
 
-    def findings(self, behind: Backing, now: datetime) -> list[Finding]:
+    def findings(self, behind: Backing, now: datetime) -> list[CheckResult]:
         """Return what was found within CHECKED_FOR, or look again."""
         with self._lock:
             held = self._findings
@@ -180,10 +180,10 @@ def look() -> tuple[Row, Signs, Row]:
     return desk, found, checked
 
 
-def _subjects(behind: Backing) -> tuple[Subject, ...]:
+def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
     """Return the profiles that run here."""
-    stations = behind.desk.stations.values()
-    return subjects_of((station.instance, station.profile) for station in stations)
+    setups = behind.desk.setups.values()
+    return subjects_of((setup.instance, setup.profile) for setup in setups)
 
 
 def _sound(checked: Mapping[str, Any]) -> Sign:

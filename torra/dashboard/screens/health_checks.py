@@ -29,8 +29,8 @@ from torra.dashboard.cells import sources
 from torra.dashboard.record.stored import NOT_COUNTED, Row, mapping
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import version
-from torra.desk.promotion import EARNED, Subject, next_look, standing_of
-from torra.desk.self_check import Finding
+from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
+from torra.desk.self_check import CheckResult
 from torra.errors import ConfigError
 from torra.exhibits import text as figures
 from torra.home import BACKUP_FOLDER
@@ -124,7 +124,7 @@ def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
         yield Sign(f"alarm {row['kind']}", "alert", told, remedy)
 
 
-def agents(database: Database, subjects: Iterable[Subject]) -> Iterator[Sign]:
+def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Sign]:
     """Tell of the profiles whose agents do not simply count: in shadow, or with a say to earn."""
     for subject in subjects:
         influence = subject.profile.agents.influence
@@ -196,12 +196,12 @@ def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
     noted = {row["name"] for row in rows}
     for row in rows:
         yield _bridge(row, now)
-    ways = {item.way: item for item in behind.settings.instances}
-    for way, item in ways.items():
-        if way != "paper" and not noted & {way, item.channel, f"{item.bridge}:{item.channel}"}:
+    routes = {item.route: item for item in behind.settings.instances}
+    for route, item in routes.items():
+        if route != "paper" and not noted & {route, item.channel, f"{item.bridge}:{item.channel}"}:
             remedy = "start the desk and the Expert Advisor (docs/mt5.md)"
-            yield Sign(way, "unknown", "nothing was heard of it yet", remedy)
-    if "paper" in ways:
+            yield Sign(route, "unknown", "nothing was heard of it yet", remedy)
+    if "paper" in routes:
         yield Sign("paper", "ok", "fills are made here, on paper: no order leaves this machine")
 
 
@@ -250,7 +250,7 @@ def providers(behind: Backing) -> Iterator[Sign]:
 
 
 def _vendors_of(behind: Backing) -> set[str]:
-    found = (station.profile.agents.vendors() for station in behind.desk.stations.values())
+    found = (setup.profile.agents.vendors() for setup in behind.desk.setups.values())
     return {vendor for vendors in found for vendor in vendors}
 
 
@@ -309,14 +309,14 @@ def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
         mend = "torra doctor names what to mend" if level == "warn" else ""
         yield Sign(f"news {state.source} {state.topic}", level, told, mend, facts)
     instances = overview["instances"]
-    wanted = any(station.profile.agents.include_news for station in behind.desk.stations.values())
+    wanted = any(setup.profile.agents.include_news for setup in behind.desk.setups.values())
     if told := sources.news_warning(instances):
         yield Sign("news", "warn", told, "torra doctor names what to mend")
     elif not wanted:
         yield Sign("news", "note", "no profile reads headlines (agents.include_news)")
     elif not states:
         yield Sign("news", "unknown", "this process collects none: a desk that runs tells more")
-    calendars = {s.profile.events.calendar for s in behind.desk.stations.values()} - {""}
+    calendars = {s.profile.events.calendar for s in behind.desk.setups.values()} - {""}
     if told := sources.calendar_warning(instances):
         yield Sign("calendar", "warn", told, "put a whole and newer file in its place")
     elif calendars:
@@ -413,7 +413,7 @@ def versions(noted: Iterable[Row]) -> Iterator[Sign]:
     yield Sign("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
 
 
-def checklist(findings: Iterable[Finding]) -> Iterator[Sign]:
+def checklist(findings: Iterable[CheckResult]) -> Iterator[Sign]:
     """Tell what `torra doctor` finds, without what it reads the whole database for."""
     levels = {"ok": "ok", "warning": "warn", "error": "alert"}
     there = []

@@ -20,15 +20,15 @@ from torra.dashboard.record.stored import Row
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.exhibits import pages
 from torra.exhibits import text as figures
-from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, Shelf
+from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
-_SHELVES: dict[Path, Shelf] = {}
+_SHELVES: dict[Path, ReplayShelf] = {}
 
 
-def shelf() -> Shelf:
+def shelf() -> ReplayShelf:
     """Return the shelf of the home that answers this request."""
     home = backing().home
-    return _SHELVES.setdefault(home, Shelf(home))
+    return _SHELVES.setdefault(home, ReplayShelf(home))
 
 
 def replays() -> str:

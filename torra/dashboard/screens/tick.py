@@ -94,9 +94,9 @@ def limits(record: Mapping[str, Any]) -> Row:
     if told or behind is None or not isinstance(digest, str):
         return told
     instance = str(record.get("instance"))
-    station = behind.desk.stations.get(instance)
-    if station is not None and station.profile.digest() == digest:
-        return _limits(station.profile.agents.model_dump())
+    setup = behind.desk.setups.get(instance)
+    if setup is not None and setup.profile.digest() == digest:
+        return _limits(setup.profile.agents.model_dump())
     known = _profile(behind, instance, digest, record.get("execution"))
     return _limits(mapping(known.get("agents")))
 

@@ -72,7 +72,7 @@ def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datet
     """
     told = _Telling(seats, now)
     for event in events:
-        told.hear(event)
+        told.take(event)
     return told.picture()
 
 
@@ -90,7 +90,7 @@ class _Telling:
         self._seq = 0
         self._end: Row | None = None
 
-    def hear(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
         payload, kind = mapping(event.get("payload")), str(event.get("event"))
         self._seq = max(self._seq, int(figures.number(event.get("seq")) or 0))

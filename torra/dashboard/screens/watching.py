@@ -54,9 +54,9 @@ def watching() -> str:
 
 def asks_rules_only(behind: Backing | None) -> bool:
     """Return whether no profile of the desk asks a model: its debates are over in a blink."""
-    stations = behind.desk.stations.values() if behind is not None else ()
-    asked = {vendor for station in stations for vendor in station.profile.agents.vendors()}
-    return bool(stations) and asked <= {rules.NAME}
+    setups = behind.desk.setups.values() if behind is not None else ()
+    asked = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
+    return bool(setups) and asked <= {rules.NAME}
 
 
 def watch(stream_id: str) -> str:
@@ -177,8 +177,8 @@ def _end(row: Mapping[str, Any], behind: Backing) -> Row:
 def _seats(behind: Backing, row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the agents of the instance's desk in asking order, as its profile seats them now."""
     instance = str(row["torra_key"]).partition("|")[0]
-    station = behind.desk.stations.get(instance)
-    return tuple(station.profile.agents.desk()) if station is not None else ()
+    setup = behind.desk.setups.get(instance)
+    return tuple(setup.profile.agents.desk()) if setup is not None else ()
 
 
 def _now(behind: Backing) -> datetime:

@@ -52,10 +52,10 @@ class Adopted:
 
 def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change, ...]:
     """Return what a profile changes against the one that an instance runs with."""
-    station = known.desk.stations.get(instance)
-    if station is None or profile is None or station.profile.digest() == profile.digest():
+    setup = known.desk.setups.get(instance)
+    if setup is None or profile is None or setup.profile.digest() == profile.digest():
         return ()
-    return compare(canonical(station.profile), canonical(profile))
+    return compare(canonical(setup.profile), canonical(profile))
 
 
 def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopted:

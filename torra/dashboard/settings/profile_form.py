@@ -14,7 +14,7 @@ from agent_config import VENDORS
 from agents.registry import SCORER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import text as figures
-from torra.profiles.book import Checked, Fault
+from torra.profiles.book import Checked, SettingFault
 from torra.profiles.fields import (
     ABSENT,
     TITLES,
@@ -74,7 +74,7 @@ def proposal(given: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
 
 
 def sections(
-    values: Mapping[str, Any], usual: Mapping[str, Any], faults: Sequence[Fault] = ()
+    values: Mapping[str, Any], usual: Mapping[str, Any], faults: Sequence[SettingFault] = ()
 ) -> list[dict[str, Any]]:
     """Return the sections of the form with their rows; `usual` are the values that are saved."""
     here, saved = flat(values), flat(usual)

@@ -32,11 +32,11 @@ from torra.exhibits import text as figures
 from torra.home import PRICES
 from torra.profiles.book import (
     Checked,
-    Entry,
+    HistoryEntry,
     Loaded,
     May,
     ProfileBook,
-    Saved,
+    SaveResult,
     desk_rows,
 )
 from torra.profiles.fields import DEFAULT, canonical
@@ -117,8 +117,8 @@ def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
 
 def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
     """Return what an instance runs with, since when, and what the file changes against it."""
-    station = known.desk.stations.get(instance)
-    running = station.profile.digest() if station else None
+    setup = known.desk.setups.get(instance)
+    running = setup.profile.digest() if setup else None
     applied = known.database.applied_profile(instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
     return {
@@ -135,7 +135,7 @@ def _profile_page(
     *,
     values: Mapping[str, Any] | None = None,
     checked: Checked | None = None,
-    saved: Saved | None = None,
+    saved: SaveResult | None = None,
     trial: Mapping[str, Any] | None = None,
 ) -> str:
     """Render a profile; `values` are what was entered, else what is saved."""
@@ -177,7 +177,7 @@ def _page(template: str, **context: Any) -> str:
     )
 
 
-def _entry_told(entry: Entry) -> dict[str, Any]:
+def _entry_told(entry: HistoryEntry) -> dict[str, Any]:
     return {
         "number": entry.number,
         "at": entry.at,
@@ -207,7 +207,7 @@ def profile_check(name: str) -> ResponseReturnValue:
 def profile_save(name: str) -> ResponseReturnValue:
     """Save changed settings and let the desk take them; needs the digest they were made from."""
     loaded = _loaded(name)
-    held: list[Saved] = []
+    held: list[SaveResult] = []
 
     def run() -> Told:
         said = given()
@@ -230,7 +230,7 @@ def profile_save(name: str) -> ResponseReturnValue:
 def profile_undo(name: str) -> ResponseReturnValue:
     """Put an earlier state of a profile back, as a new one."""
     loaded = _loaded(name)
-    held: list[Saved] = []
+    held: list[SaveResult] = []
 
     def run() -> Told:
         said = given()
@@ -321,8 +321,8 @@ def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mappi
     Raises ConfigError where nothing is known: then nobody has set a ceiling.
     """
     found: list[Mapping[str, Any]] = []
-    if station := known.desk.stations.get(instance):
-        found.append(canonical(station.profile))
+    if setup := known.desk.setups.get(instance):
+        found.append(canonical(setup.profile))
     if loaded.profile:
         found.append(canonical(loaded.profile))
     else:
@@ -396,7 +396,7 @@ def _back(name: str) -> str:
 
 def _check_told(name: str, checked: Checked) -> dict[str, Any]:
     """Return a check for the page, with what this visitor may do about it."""
-    wish = Saved("invalid", "", "", changes=checked.changes)
+    wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     return {
         **profile_form.checked_shown(checked),
@@ -406,7 +406,7 @@ def _check_told(name: str, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _saved_told(saved: Saved) -> dict[str, Any]:
+def _saved_told(saved: SaveResult) -> dict[str, Any]:
     return {
         "outcome": saved.outcome,
         "reason": figures.clean(saved.reason, 600),
@@ -421,7 +421,7 @@ def _saved_told(saved: Saved) -> dict[str, Any]:
     }
 
 
-def _told(name: str, saved: Saved) -> Told:
+def _told(name: str, saved: SaveResult) -> Told:
     """Say what became of a save; what was saved goes to the desk."""
     more = {key: value for key, value in _saved_told(saved).items() if key != "reason"}
     before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
@@ -438,12 +438,14 @@ def _told(name: str, saved: Saved) -> Told:
     )  # fmt: skip
 
 
-def _with_command(saved: Saved) -> str:
+def _with_command(saved: SaveResult) -> str:
     said = figures.clean(saved.reason, 600)
     return f"{said}: {figures.clean(saved.command, 2000)}" if saved.command else said
 
 
-def _answered(reply: ResponseReturnValue, held: list[Saved], loaded: Loaded) -> ResponseReturnValue:
+def _answered(
+    reply: ResponseReturnValue, held: list[SaveResult], loaded: Loaded
+) -> ResponseReturnValue:
     """Give a refusal its code; a form without scripts gets back what was entered."""
     if not held or held[0].outcome not in CODES:
         return reply

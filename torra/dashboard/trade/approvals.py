@@ -128,7 +128,7 @@ def _queue(desk: Mapping[str, Any]) -> Row:
     ended = _folded([*over, *database.decided_proposals(DECIDED_READ)], now)[:DECIDED_SHOWN]
     queue = [proposals.listed(row, now, _digits(row)) for row in waiting]
     decided = [{**_ended(run[0]), "folded": _more(run[1:])} for run in ended]
-    profiles = [station.profile for station in backing().desk.stations.values()]
+    profiles = [setup.profile for setup in backing().desk.setups.values()]
     return {
         "cells": screens.strip(desk)
         | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},

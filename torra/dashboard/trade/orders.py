@@ -62,10 +62,10 @@ def person() -> Person:
 
 def profile_of(instance: Instance) -> Profile:
     """Return the profile that the running desk uses; raises ConfigError where there is none."""
-    station = backing().desk.stations.get(instance.id)
-    if station is None:
+    setup = backing().desk.setups.get(instance.id)
+    if setup is None:
         raise ConfigError(f"the desk has no instance {instance.id} any more")
-    profile: Profile = station.profile
+    profile: Profile = setup.profile
     return profile
 
 

@@ -66,7 +66,7 @@ def signals() -> str:
         instances=[item.id for item in backing().settings.instances],
         marks=trade_rows.STATES,
         meanings=trade_rows.STATE_MEANINGS,
-        ways=sorted({item.way for item in backing().settings.instances}),
+        routes=sorted({item.route for item in backing().settings.instances}),
     )
 
 
@@ -178,7 +178,7 @@ def _standing(desk: Mapping[str, Any]) -> Row:
     bridges = database.bridges()
     for place, row in enumerate(bridges):
         cells |= trade_rows.bridge_cells(row, place, known.desk.clock.real_now())
-    used = {item.way for item in known.settings.instances}
+    used = {item.route for item in known.settings.instances}
     alarms = database.alarms()
     ended = [row for row in database.alarms(standing=False, limit=50) if row["ended_at"]]
     return {
@@ -226,10 +226,10 @@ def _price(instance: Instance | None, now: datetime) -> tuple[float | None, floa
 def _terms(name: str) -> tuple[Instance | None, SymbolSpec | None]:
     known = backing()
     instance = next((item for item in known.settings.instances if item.id == name), None)
-    station = known.desk.stations.get(name)
-    if instance is None or station is None:
+    setup = known.desk.setups.get(name)
+    if instance is None or setup is None:
         return instance, None
-    return instance, trade_rows.spec_of(station.profile, instance.symbol)
+    return instance, trade_rows.spec_of(setup.profile, instance.symbol)
 
 
 def _digits(row: Mapping[str, Any]) -> int:

@@ -106,7 +106,7 @@ class RunningDesk(Protocol):
         ...
 
     @property
-    def stations(self) -> Mapping[str, Any]:
+    def setups(self) -> Mapping[str, Any]:
         """By instance, each with its instance and its profile."""
         ...
 
@@ -131,7 +131,7 @@ class DatabaseView:
         return self._desk.clock  # a desk that takes over goes on with another clock
 
     def _profile(self, one: Instance) -> Profile:
-        found: Profile = self._desk.stations[one.id].profile  # it may be changed while it runs
+        found: Profile = self._desk.setups[one.id].profile  # it may be changed while it runs
         return found
 
     def desk(self) -> Row:

@@ -27,7 +27,7 @@ PROFILE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LookedAt:
     """An instance as a looking desk knows it."""
 
     instance: Instance
@@ -65,11 +65,13 @@ class LookingDesk:
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
 
     @property
-    def stations(self) -> Mapping[str, Any]:
+    def setups(self) -> Mapping[str, Any]:
         """By instance, each with the profile that was applied last."""
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:
-            found = {item.id: Sight(item, self._profile(item)) for item in self._settings.instances}
+            found = {
+                item.id: LookedAt(item, self._profile(item)) for item in self._settings.instances
+            }
             self._read = (now, found)
         return self._read[1]
 

@@ -48,7 +48,7 @@ SHORT: Final = {
 
 
 @dataclass(frozen=True)
-class State:
+class PageState:
     """What the pages of one app know."""
 
     desk_view: DeskView
@@ -60,9 +60,9 @@ class State:
     """Whether the pages are served to other machines: a banner says so."""
 
 
-def state() -> State:
+def state() -> PageState:
     """Return the state of the app that answers this request."""
-    found: State = current_app.extensions[EXTENSION]
+    found: PageState = current_app.extensions[EXTENSION]
     return found
 
 

@@ -56,7 +56,7 @@ LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Danger:
     """One danger seen: its factor, in words, and the features that it was seen in."""
 
     reason: GateReason
@@ -84,16 +84,16 @@ def gate(request: Request) -> dict[str, Any]:
     }
 
 
-def _volatility(request: Request) -> Iterator[Finding]:
+def _volatility(request: Request) -> Iterator[Danger]:
     name = "technical.volatility_percentile"
     value = number(request.features.get(name))
     if value is not None:
         factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
         words = f"volatility at percentile {value:.0f} of its past"
-        yield Finding(GateReason.HIGH_VOLATILITY, factor, words, (name,))
+        yield Danger(GateReason.HIGH_VOLATILITY, factor, words, (name,))
 
 
-def _dispute(request: Request) -> Iterator[Finding]:
+def _dispute(request: Request) -> Iterator[Danger]:
     """Look for analysts and debate that pull apart; that bull and bear differ is their office."""
     pulls = [pull for vector in VECTORS if (pull := _pull(request, vector)) is not None]
     if not pulls:
@@ -103,7 +103,7 @@ def _dispute(request: Request) -> Iterator[Finding]:
     if disputed > 0.0:
         words = f"analysts and researchers contradict each other on {disputed:.0%} of the scores"
     factor = 1.0 - (1.0 - DISPUTED_FACTOR) * disputed
-    yield Finding(GateReason.DISAGREEMENT, factor, words)
+    yield Danger(GateReason.DISAGREEMENT, factor, words)
 
 
 def _pull(request: Request, vector: str) -> float | None:
@@ -126,7 +126,7 @@ def _said(request: Request, vector: str, *, researchers: bool) -> list[float]:
     ]
 
 
-def _weakness(request: Request) -> Iterator[Finding]:
+def _weakness(request: Request) -> Iterator[Danger]:
     """Look for a desk that does not believe itself.
 
     Of the researchers the surer one counts: by office, one of the two has no case.
@@ -142,43 +142,43 @@ def _weakness(request: Request) -> Iterator[Finding]:
     words = (
         f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, trust {mean:.2f}"
     )
-    yield Finding(GateReason.WEAK_CASE, factor, words)
+    yield Danger(GateReason.WEAK_CASE, factor, words)
 
 
-def _lateness(request: Request) -> Iterator[Finding]:
+def _lateness(request: Request) -> Iterator[Danger]:
     names = ("market.day_of_week", "market.session")
     day, session = (word(request.features.get(name)) for name in names)
     if day and session:
         factor = LATE.get(("", session), LATE.get((day, session), 1.0))
         words = f"{day}, session {session.replace('_', ' ').lower()}"
-        yield Finding(GateReason.SESSION_END, factor, words, names)
+        yield Danger(GateReason.SESSION_END, factor, words, names)
 
 
-def _oddity(request: Request) -> Iterator[Finding]:
+def _oddity(request: Request) -> Iterator[Danger]:
     """Look for what is odd about the newest bar; a bar without a flag says nothing."""
     name = "market.triage"
     flags = (word(request.features.get(name)) or "").split()
     factors = [ODD[flag] for flag in flags if flag in ODD]
     if factors:
         told = ", ".join(flag.replace("_", " ") for flag in flags if flag in ODD)
-        yield Finding(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
+        yield Danger(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
 
 
-def _event(request: Request) -> Iterator[Finding]:
+def _event(request: Request) -> Iterator[Danger]:
     """Look for a scheduled event that comes within hours."""
     name = "events.to_next_min"
     minutes = number(request.features.get(name))
     if minutes is not None and 0.0 <= minutes < EVENT_MINUTES[1]:
         factor = EVENT_FACTOR + (1.0 - EVENT_FACTOR) * ramp(minutes, *EVENT_MINUTES)
         words = f"a scheduled event in {minutes:.0f} minutes"
-        yield Finding(GateReason.SCHEDULED_EVENT, factor, words, (name,))
+        yield Danger(GateReason.SCHEDULED_EVENT, factor, words, (name,))
 
 
 def _opinions(request: Request) -> list[AgentReport]:
     return [r for r in request.reports if not r.abstained and r.agent_id != request.role.id]
 
 
-CAUTIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (
+CAUTIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (
     _volatility,
     _dispute,
     _weakness,
@@ -186,5 +186,5 @@ CAUTIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (
 )
 """The dangers that there is always something to say about."""
 
-OCCASIONS: Final[tuple[Callable[[Request], Iterator[Finding]], ...]] = (_oddity, _event)
+OCCASIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (_oddity, _event)
 """The dangers that are only mentioned when they are there."""

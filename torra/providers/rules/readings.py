@@ -40,7 +40,7 @@ HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Regime:
+class TrendStrength:
     """How much of a trend there is, 0 (range) to 1, and the ADX that says so.
 
     `named` is the market's regime as the evidence names it, "" when it does not.
@@ -86,7 +86,7 @@ class Reader:
     sparse: bool = False
     words: bool = False
 
-    def read(self, features: Mapping[str, Feature], regime: Regime) -> Reading | None:
+    def read(self, features: Mapping[str, Feature], regime: TrendStrength) -> Reading | None:
         """Return what this row says, or None when it has nothing to go on."""
         weight = self.range + (self.trend - self.range) * regime.trend
         if weight == 0.0:
@@ -157,17 +157,17 @@ def _without_numbers(turn: str) -> str:
     return NUMBERS.sub("", turn)
 
 
-def regime(features: Mapping[str, Feature]) -> Regime:
+def regime(features: Mapping[str, Feature]) -> TrendStrength:
     """Read the regime; half a trend when there is no ADX."""
     adx, named = number(features.get(ADX)), word(features.get(NAMED)) or ""
     if adx is None:
-        return Regime(0.5, None, named)
-    return Regime(ramp(adx, RANGE_ADX, TREND_ADX), adx, named)
+        return TrendStrength(0.5, None, named)
+    return TrendStrength(ramp(adx, RANGE_ADX, TREND_ADX), adx, named)
 
 
 def readings(
     features: Mapping[str, Feature],
-    now: Regime,
+    now: TrendStrength,
     vectors: Iterable[str],
     readers: Iterable[Reader] | None = None,
 ) -> dict[str, list[Reading]]:
@@ -185,7 +185,9 @@ def readings(
     return found
 
 
-def common_readings(features: Mapping[str, Feature], now: Regime) -> dict[str, list[Reading]]:
+def common_readings(
+    features: Mapping[str, Feature], now: TrendStrength
+) -> dict[str, list[Reading]]:
     """Return what `READERS` read of every vector: of the same features, once.
 
     Bull and bear are shown the same, one after the other. What is returned is not to be changed.

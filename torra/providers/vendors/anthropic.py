@@ -21,8 +21,8 @@ from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
 from torra.providers.vendors.vendor import (
-    Reply,
     Usage,
+    VendorReply,
     count,
     described,
     exchange,
@@ -65,7 +65,7 @@ class AnthropicAdapter:
             open_telemetry=False,
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
         """Ask once; raises Fault, or what the SDK raises."""
         sent = body(model, request, capability(VENDOR, model))
         create = self._client.messages.with_raw_response.create
@@ -100,12 +100,12 @@ def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
     }
 
 
-def read(answer: Mapping[str, Any]) -> Reply:
+def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply of a message: its text blocks, why it ended, what it used."""
     blocks = items(answer.get("content"))
     said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
     stop = text(answer.get("stop_reason"))
-    return Reply(said, STOPS.get(stop, stop), _usage(answer.get("usage")))
+    return VendorReply(said, STOPS.get(stop, stop), _usage(answer.get("usage")))
 
 
 def _usage(usage: object) -> Usage | None:

@@ -18,8 +18,8 @@ from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
 from torra.providers.vendors.vendor import (
-    Reply,
     Usage,
+    VendorReply,
     count,
     described,
     exchange,
@@ -59,7 +59,7 @@ class GoogleAdapter:
             ),
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
         """Ask once; raises Fault, or what the SDK raises."""
         can = capability(VENDOR, model)
         generate = self._client.aio.models.generate_content
@@ -101,17 +101,17 @@ def config(request: Request, can: Capability) -> types.GenerateContentConfig:
     )
 
 
-def read(answer: Mapping[str, Any]) -> Reply:
+def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply: the words of the first candidate without its thoughts."""
     usage = _usage(answer.get("usageMetadata"))
     candidate = next(iter(items(answer.get("candidates"))), None)
     if candidate is None:
         blocked = mapping(answer.get("promptFeedback")).get("blockReason")
-        return Reply("", "filter" if blocked else "empty", usage)
+        return VendorReply("", "filter" if blocked else "empty", usage)
     parts = items(mapping(candidate.get("content")).get("parts"))
     said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
     stop = text(candidate.get("finishReason"))
-    return Reply(said, STOPS.get(stop, stop.lower()), usage)
+    return VendorReply(said, STOPS.get(stop, stop.lower()), usage)
 
 
 def _usage(usage: object) -> Usage | None:

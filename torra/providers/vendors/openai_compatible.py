@@ -23,8 +23,8 @@ from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
 from torra.providers.vendors.vendor import (
-    Reply,
     Usage,
+    VendorReply,
     count,
     described,
     exchange,
@@ -70,7 +70,7 @@ class OpenAIAdapter:
             http_client=http,
         )
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
         """Ask once, in as many forms as it takes; raises Fault, or what the SDK raises."""
         can = capability(VENDOR, model)
         if self._official:
@@ -94,7 +94,7 @@ class OpenAIAdapter:
         self._kept[model] = self._kept.get(model, 0) + 1
         return 0 if self._kept[model] % FORM_KEPT == 0 else self._worked.get(model, 0)
 
-    async def _send(self, sent: dict[str, Any], form: Form, wire: Wire) -> Reply:
+    async def _send(self, sent: dict[str, Any], form: Form, wire: Wire) -> VendorReply:
         create = self._client.chat.completions.with_raw_response.create
         return read(await exchange(create(**sent), wire), form)
 
@@ -128,18 +128,20 @@ def plain_body(model: str, request: Request, can: Capability, form: Form) -> dic
     }
 
 
-def read(answer: Mapping[str, Any], form: Form = "json_schema") -> Reply:
+def read(answer: Mapping[str, Any], form: Form = "json_schema") -> VendorReply:
     """Return the reply of a completion: the words of the first choice."""
     usage = _usage(answer.get("usage"))
     choice = next(iter(items(answer.get("choices"))), None)
     if choice is None:
-        return Reply("", "empty", usage)
+        return VendorReply("", "empty", usage)
     message = mapping(choice.get("message"))
     if refusal := text(message.get("refusal")):
-        return Reply(refusal, "refusal", usage)
+        return VendorReply(refusal, "refusal", usage)
     stop = text(choice.get("finish_reason")) or "stop"
     said = text(message.get("content"))
-    return Reply(said if form == "json_schema" else unfenced(said), STOPS.get(stop, stop), usage)
+    return VendorReply(
+        said if form == "json_schema" else unfenced(said), STOPS.get(stop, stop), usage
+    )
 
 
 def unfenced(said: str) -> str:

@@ -19,13 +19,13 @@ from typing import Final, Protocol
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import Completion, ModelUnavailable, Request
 from torra.providers.vendors.switchboard import Switchboard
-from torra.providers.vendors.vendor import Fault
+from torra.providers.vendors.vendor import VendorFault
 
 TICKS_KEPT: Final = 8
 """Ticks of which it is remembered who was down: late answers of an older tick still come."""
 
 
-class Answers(Protocol):
+class AnsweringProvider(Protocol):
     """A provider as far as routing needs one."""
 
     def submit(self, request: Request) -> Future[Completion]:
@@ -56,7 +56,7 @@ class RoutedProvider:
         self,
         settings: AgentSettings,
         switchboard: Switchboard,
-        others: Mapping[str, Answers] | None = None,
+        others: Mapping[str, AnsweringProvider] | None = None,
     ) -> None:
         self.name: str = settings.provider
         self._settings = settings
@@ -94,7 +94,7 @@ class RoutedProvider:
         tick.waiting.append(waiting)
         try:
             reply = await self._switchboard.ask(vendor, model, request, until)
-        except Fault as fault:
+        except VendorFault as fault:
             if fault.down:
                 tick.down.add(vendor)
                 if self._worth_asking(choices, tick):

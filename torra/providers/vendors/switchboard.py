@@ -24,7 +24,7 @@ from torra.clock import System
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import Address, address
 from torra.providers.vendors.event_loop import EventLoop, Job, within
-from torra.providers.vendors.vendor import Adapter, Fault, Reply, Usage, fault
+from torra.providers.vendors.vendor import Adapter, Usage, VendorFault, VendorReply, fault
 from torra.providers.vendors.wire import CURRENT, Wire
 
 if TYPE_CHECKING:
@@ -117,17 +117,17 @@ class Switchboard:
         """Run a job on the loop; it is to end within `limit_s` from now. Never raises."""
         return self._loop.submit(job, limit_s)
 
-    async def ask(self, vendor: str, model: str, request: Request, until: float) -> Reply:
+    async def ask(self, vendor: str, model: str, request: Request, until: float) -> VendorReply:
         """Ask a vendor once, on the loop and by `until` in its time; raises Fault."""
         try:
             wire = Wire(self.address(vendor), until)
         except ConfigError:
-            raise Fault("error", "no address or key", again=None, billed=False) from None
+            raise VendorFault("error", "no address or key", again=None, billed=False) from None
         try:
             return await within(until, self._asked(vendor, model, request, wire))
         except TimeoutError:
             detail = {"new": "not sent in time", "connecting": "no connection in time"}
-            raise Fault(
+            raise VendorFault(
                 "timeout",
                 detail.get(wire.stage, "no answer in time"),
                 again=None,
@@ -178,7 +178,7 @@ class Switchboard:
         """Cancel what runs and close every connection; waits a few seconds at most."""
         self._loop.close(self._hang_up)
 
-    async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> Reply:
+    async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> VendorReply:
         await asyncio.sleep(max(0.0, request.delay_s))
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
@@ -195,7 +195,7 @@ class Switchboard:
 
     def _refuse_blocked(self, vendor: str) -> None:
         if reason := self.blocked().get(vendor):
-            raise Fault("blocked", reason, again=None, billed=False, down=True)
+            raise VendorFault("blocked", reason, again=None, billed=False, down=True)
 
     async def _adapter(self, vendor: str) -> Adapter:
         self.warm((vendor,))
@@ -205,7 +205,7 @@ class Switchboard:
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             self._forget(vendor, building)
             detail = f"the client could not be built: {type(error).__name__}"
-            raise Fault("error", detail, again=None, billed=False, down=True) from None
+            raise VendorFault("error", detail, again=None, billed=False, down=True) from None
 
     def _forget(self, vendor: str, failed: Future[Adapter]) -> None:
         """Let the next request build the client anew."""
@@ -256,7 +256,7 @@ class Switchboard:
 def _refuse_late(until: float) -> None:
     """Refuse a request for whose answer nobody waits any more."""
     if asyncio.get_running_loop().time() >= until:
-        raise Fault("timeout", "not sent in time", again=None, billed=False)
+        raise VendorFault("timeout", "not sent in time", again=None, billed=False)
 
 
 def _open(vendor: str, place: Address, http: httpx2.AsyncClient) -> Adapter:

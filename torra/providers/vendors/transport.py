@@ -47,7 +47,7 @@ def open_client(inner: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncC
     """Return the shared client; `inner` stands in for the sockets in tests."""
     transport = inner or httpx2.AsyncHTTPTransport(trust_env=False, limits=LIMITS)
     return httpx2.AsyncClient(
-        transport=Guard(transport), trust_env=False, follow_redirects=False, timeout=None
+        transport=WireGuard(transport), trust_env=False, follow_redirects=False, timeout=None
     )
 
 
@@ -60,7 +60,7 @@ def hush() -> None:
             logger.setLevel(logging.WARNING)
 
 
-class Guard(httpx2.AsyncBaseTransport):
+class WireGuard(httpx2.AsyncBaseTransport):
     """Sends what may be sent, and reads what came back onto the wire."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:

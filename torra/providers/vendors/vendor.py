@@ -2,8 +2,8 @@
 
 An adapter asks through the vendor's SDK and reads the reply from the body itself, field by field:
 an SDK that finds a field it does not like raises and lets the usage go, and usage is money. A
-failure is a `Fault`: a `ModelUnavailable` that also knows whether the vendor is down for the tick
-and whether it need not be asked for an hour. Its texts are ours; a vendor's may quote a key.
+failure is a `VendorFault`: a `ModelUnavailable` that also knows whether the vendor is down for the
+tick and whether it need not be asked for an hour. Its texts are ours; a vendor's may quote a key.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class VendorReply:
     """What a vendor answered.
 
     `stop` is end, length, refusal, filter or the vendor's own word; `usage` is None when the server
@@ -72,7 +72,7 @@ class Reply:
 class Adapter(Protocol):
     """One vendor behind its SDK."""
 
-    async def ask(self, model: str, request: Request, wire: Wire) -> Reply:
+    async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
         """Ask once and return the reply; raises Fault."""
         ...
 
@@ -81,7 +81,7 @@ class Adapter(Protocol):
         ...
 
 
-class Fault(ModelUnavailable):
+class VendorFault(ModelUnavailable):
     """A vendor gave no answer.
 
     `down`: turn to another one for this tick. `blocks`: why the vendor is not to be asked for an
@@ -117,7 +117,7 @@ async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
             raise
     body = parsed(wire.body)
     if body is None:
-        raise Fault("garbage", "the reply is no JSON object", again=RETRY_S, billed=True)
+        raise VendorFault("garbage", "the reply is no JSON object", again=RETRY_S, billed=True)
     return body
 
 
@@ -130,31 +130,31 @@ def parsed(body: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def fault(wire: Wire, error: Exception, adapter: Adapter) -> Fault:
+def fault(wire: Wire, error: Exception, adapter: Adapter) -> VendorFault:
     """Return what a failed request means, from what is on the wire."""
-    if isinstance(error, Fault):
+    if isinstance(error, VendorFault):
         return error
     if wire.status is not None and not 200 <= wire.status < 300:
         return _refusal(wire.status, wire, adapter)
     if wire.failure:
         return _broken(wire.failure)
     if wire.good:
-        return Fault("garbage", type(error).__name__, again=RETRY_S, billed=True)
-    return Fault("error", type(error).__name__, again=None, billed=wire.billed)
+        return VendorFault("garbage", type(error).__name__, again=RETRY_S, billed=True)
+    return VendorFault("error", type(error).__name__, again=None, billed=wire.billed)
 
 
-def _broken(failure: str) -> Fault:
+def _broken(failure: str) -> VendorFault:
     if failure == "connect":
-        return Fault("error", "no connection", again=RECONNECT_S, billed=False, down=True)
+        return VendorFault("error", "no connection", again=RECONNECT_S, billed=False, down=True)
     if failure == "long":
-        return Fault("garbage", "the reply is too long", again=None, billed=True)
+        return VendorFault("garbage", "the reply is too long", again=None, billed=True)
     if failure == "misdirected":
-        return Fault("error", "not sent: not the vendor's address", again=None, billed=False)
+        return VendorFault("error", "not sent: not the vendor's address", again=None, billed=False)
     detail = "the reply cannot be read" if failure == "encoding" else "the connection broke"
-    return Fault("error", detail, again=RETRY_S, billed=True)
+    return VendorFault("error", detail, again=RETRY_S, billed=True)
 
 
-def _refusal(status: int, wire: Wire, adapter: Adapter) -> Fault:
+def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
     """Return what a status of failure means.
 
     A server or a proxy that breaks off may have begun, and what was made may be billed.
@@ -163,11 +163,11 @@ def _refusal(status: int, wire: Wire, adapter: Adapter) -> Fault:
     blocks = REFUSED.get(status, "") or adapter.exhausted(status, body)
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     if blocks:
-        return Fault("error", blocks, again=None, billed=broken, down=True, blocks=blocks)
+        return VendorFault("error", blocks, again=None, billed=broken, down=True, blocks=blocks)
     if broken or status in NOT_BEGUN:
         again = retry_after(wire.headers, body)
-        return Fault("error", str(status), again=again, billed=broken, down=True)
-    return Fault("error", str(status), again=None, billed=False, down=status == GONE)
+        return VendorFault("error", str(status), again=again, billed=broken, down=True)
+    return VendorFault("error", str(status), again=None, billed=False, down=status == GONE)
 
 
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:

@@ -23,7 +23,7 @@ from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import TradeSeen
 from torra.market.exact_sums import Array
-from torra.replay.l1.trades import Course, Market, Plans, account_of, gate_flags
+from torra.replay.l1.trades import L1Course, PaperMarket, Plans, account_of, gate_flags
 from torra.replay.l1.verdicts import (
     Flags,
     Running,
@@ -89,7 +89,7 @@ class Ground:
             raise ConfigError(f"{instance.id}: fewer than {WARM_UP} bars of every timeframe")
         self.ticks = running(self.streams, begin, end)
         shortest = (one for one in self.streams if one.timeframe == instance.shortest)
-        self.market = Market(self.ticks, next(shortest, None))
+        self.market = PaperMarket(self.ticks, next(shortest, None))
         self._composites: dict[str, Array] = {}
         self._consensus: dict[str, Array] = {}
         self._gates: dict[str, tuple[Flags, Flags]] = {}
@@ -109,7 +109,7 @@ class Ground:
         refuse_calendar(profile)
         composite, agreed = self._weighed(profile)
         verdict = verdicts(agreed, profile.thresholds)
-        course = Course(verdict, *self._flags(profile))
+        course = L1Course(verdict, *self._flags(profile))
         made = account_of(self.market, course, self.instance, profile, self._plans_of(profile))
         return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
 

@@ -63,7 +63,7 @@ FIRST_LOOK: Final = 32
 """Bars that are looked ahead at first; each further look takes four times as many."""
 
 
-class Market:
+class PaperMarket:
     """The bars that the paper bridge lives through, and when: the same for every configuration.
 
     `shortest` is the stream of the shortest timeframe, None where the history has none of it; then
@@ -115,7 +115,7 @@ class Market:
 
 
 @dataclass(frozen=True)
-class Course:
+class L1Course:
     """What one configuration says of every tick: its verdict, the gate's veto, high volatility."""
 
     verdict: NDArray[np.int8]
@@ -150,7 +150,7 @@ class Course:
         return some[at] if at < len(some) else len(self.verdict)
 
 
-def gate_flags(market: Market, gate: GateSettings, spread: float) -> tuple[Flags, Flags]:
+def gate_flags(market: PaperMarket, gate: GateSettings, spread: float) -> tuple[Flags, Flags]:
     """Return where the gate's rules veto openings, and where they find volatility high.
 
     As agents.risk_gate.rules on the rounded features of a tick that runs at its close.
@@ -176,7 +176,7 @@ def multiplier_of(gate: GateSettings, *, volatile: bool, streak: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class L1Trades:
     """What a configuration made: its trades in order, and how often its desk halted itself."""
 
     trades: tuple[TradeSeen, ...]
@@ -190,8 +190,8 @@ none, None where a check must look: the same for all with the same trading condi
 
 
 def account_of(
-    market: Market, course: Course, instance: Instance, profile: Profile, plans: Plans
-) -> Account:
+    market: PaperMarket, course: L1Course, instance: Instance, profile: Profile, plans: Plans
+) -> L1Trades:
     """Return the trades of a configuration; none where its `execution` lets nothing out.
 
     `plans` are kept from configurations with the same `risk` and symbol. Raises ConfigError for a
@@ -200,7 +200,7 @@ def account_of(
     desk = _Desk(market, course, instance, profile, plans)
     if profile.execution == "auto" and len(market.close):
         desk.run()
-    return Account(tuple(desk.trades), desk.halts)
+    return L1Trades(tuple(desk.trades), desk.halts)
 
 
 def left_open(
@@ -253,8 +253,8 @@ class _Desk:
 
     def __init__(
         self,
-        market: Market,
-        course: Course,
+        market: PaperMarket,
+        course: L1Course,
         instance: Instance,
         profile: Profile,
         plans: Plans,

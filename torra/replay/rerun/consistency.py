@@ -39,7 +39,7 @@ from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.shards.seen import tick_seen
 from torra.tick.record import describe
 from torra.tick.spending import tick_worst_case
-from torra_trader import Seen
+from torra_trader import TickResult
 
 RUNS: Final = 5
 TICKS: Final = 20
@@ -57,7 +57,7 @@ UNASKED_FLAGS: Final = ("budget", "ladder:")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConsistencyPlan:
     """What is asked, and what it may cost: `calls` at most without retries, `worst_usd` a run."""
 
     home: Path
@@ -131,7 +131,7 @@ def plan(
     provider: str | None = None,
     max_cost: float | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Plan:
+) -> ConsistencyPlan:
     """Return what is going to be asked; raises ConfigError naming what to mend.
 
     A vendor is not asked without a `max_cost`.
@@ -140,7 +140,7 @@ def plan(
     instance = one_tick.instance_of(home, symbol, name, from_file=bars is not None)
     found = _asked(one_tick.profile_of(home, instance, profile, mode, provider))
     known = dict(os.environ) if environment is None else environment
-    made = Plan(
+    made = ConsistencyPlan(
         home,
         instance,
         name,
@@ -161,7 +161,7 @@ def plan(
 
 
 def repeat(
-    plan: Plan,
+    plan: ConsistencyPlan,
     *,
     on_run: Callable[[float], None] = lambda _: None,
     run: Callable[..., Mapping[str, Any]] = one_tick.run,
@@ -217,7 +217,10 @@ class _Asking:
     """The runs so far, and what they have cost."""
 
     def __init__(
-        self, plan: Plan, on_run: Callable[[float], None], run: Callable[..., Mapping[str, Any]]
+        self,
+        plan: ConsistencyPlan,
+        on_run: Callable[[float], None],
+        run: Callable[..., Mapping[str, Any]],
     ) -> None:
         self.plan = plan
         self.contexts: list[tuple[TickSeen, ...]] = []
@@ -235,12 +238,12 @@ class _Asking:
             if self._too_dear():
                 break
             seen = self._once(moment)
-            moment = seen.sight.as_of
+            moment = seen.inputs.as_of
             tick = tick_seen(seen, seen.elapsed_ms)
             self.calls += tick.calls
             self.cost += tick.cost_usd
             self._on_run(self.cost)
-            if any(flag.startswith(UNASKED_FLAGS) for flag in seen.thought.deliberation.flags):
+            if any(flag.startswith(UNASKED_FLAGS) for flag in seen.debated.deliberation.flags):
                 self.stopped = "the profile's hour has no money left for its whole desk"
                 break
             context, first = fingerprint(seen), context or fingerprint(seen)
@@ -272,8 +275,8 @@ class _Asking:
         )
         return True
 
-    def _once(self, moment: datetime | None) -> Seen:
-        plan, heard = self.plan, list[Seen]()
+    def _once(self, moment: datetime | None) -> TickResult:
+        plan, heard = self.plan, list[TickResult]()
         self._run(
             plan.home,
             plan.instance.id,
@@ -282,17 +285,17 @@ class _Asking:
             bars=plan.bars,
             profile=plan.named,
             settings=plan.profile,
-            hear=heard.append,
+            on_result=heard.append,
         )
         return heard[0]
 
 
-def fingerprint(seen: Seen) -> str:
+def fingerprint(seen: TickResult) -> str:
     """Return everything that agents were shown, as text that is equal only bit for bit."""
-    sight = seen.sight
-    features = [(item.id, item.value) for item in sight.bundle.features.values()]
-    bars = describe(sight.bars)["hash"]
-    return repr((iso(sight.as_of), bars, sight.ath, features, dict(sight.memory)))
+    inputs = seen.inputs
+    features = [(item.id, item.value) for item in inputs.bundle.features.values()]
+    bars = describe(inputs.bars)["hash"]
+    return repr((iso(inputs.as_of), bars, inputs.ath, features, dict(inputs.memory)))
 
 
 def _asked(profile: Profile) -> Profile:

@@ -35,9 +35,9 @@ from torra.evidence.news_digest import NewsView
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
 from torra.providers.recorded import History, RecordedProvider
-from torra.replay.rerun.replay_store import Past
+from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.connection import to_json
-from torra.store.journal import Debate, journal_history
+from torra.store.journal import StoredDebate, journal_history
 from torra.tick.bar_window import as_bars, last_row
 from torra.tick.debate import SHADOW
 from torra.tick.record import describe, events_then, news_then
@@ -108,7 +108,7 @@ def replay(
     was refused then is refused again.
     """
     keys = source.journalled(instance.id, limit)
-    past = Past.at(into.path)
+    past = JournalDatabase.at(into.path)
     try:
         begun = False
         for text in keys:
@@ -145,7 +145,7 @@ def profile_then(source: Database, instance: str, record: Mapping[str, Any], at:
 
 def _again(
     source: Database,
-    past: Past,
+    past: JournalDatabase,
     instance: Instance,
     record: Mapping[str, Any],
     profile: Profile,
@@ -209,7 +209,7 @@ def _events_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], Ev
 class ThenPayer:
     """Who pays in a replay (torra.tick.debate.Payer): the desk and the refusals of then."""
 
-    def __init__(self, told: Debate) -> None:
+    def __init__(self, told: StoredDebate) -> None:
         self._told = told
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
@@ -237,7 +237,7 @@ class ThenPayer:
 class ThenPurse:
     """The purse of a replay (torra.tick.debate.TickPurse): it refuses what was refused then."""
 
-    def __init__(self, told: Debate, submit: Submit) -> None:
+    def __init__(self, told: StoredDebate, submit: Submit) -> None:
         self._told = told
         self._submit = submit
 
@@ -313,7 +313,7 @@ class Then:
     def __init__(
         self,
         source: Database,
-        past: Past,
+        past: JournalDatabase,
         instance: Instance,
         record: Mapping[str, Any],
         bars: pd.DataFrame,

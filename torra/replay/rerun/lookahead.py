@@ -100,7 +100,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LookaheadSubject:
     """What is probed: bars by timeframe, the settings of its ticks, and the code that scores."""
 
     instance: Instance
@@ -111,7 +111,7 @@ class Subject:
     aggregate: Aggregate = history.aggregate
 
     @classmethod
-    def of(cls, bars: History, profile: Profile) -> Subject:
+    def of(cls, bars: History, profile: Profile) -> LookaheadSubject:
         """Return a history as a subject; raises ConfigError when it is too short to be probed."""
         long = {
             name: frame
@@ -134,7 +134,7 @@ class Subject:
 
 
 def probe(
-    subject: Subject,
+    subject: LookaheadSubject,
     *,
     points: int = POINTS,
     seed: int = SEED,
@@ -169,7 +169,7 @@ def probe(
 class _World:
     """One future: its bars, scored once, and the ticks that are run on it."""
 
-    def __init__(self, subject: Subject, frames: Mapping[str, pd.DataFrame]) -> None:
+    def __init__(self, subject: LookaheadSubject, frames: Mapping[str, pd.DataFrame]) -> None:
         self.subject = subject
         self.frames = frames
         self.scores = {name: self._scored(name) for name, frame in frames.items() if len(frame)}
@@ -254,7 +254,7 @@ def _base(names: Sequence[str], name: str) -> str:
     return max((n for n in names if duration(n) < duration(name)), key=duration, default="")
 
 
-def _moments(subject: Subject, points: int, rng: Generator) -> list[datetime]:
+def _moments(subject: LookaheadSubject, points: int, rng: Generator) -> list[datetime]:
     """Draw closes of the shortest timeframe that have scores before and bars after them."""
     shortest = subject.instance.shortest
     frame = subject.frames[shortest]
@@ -267,7 +267,7 @@ def _moments(subject: Subject, points: int, rng: Generator) -> list[datetime]:
 # --- what is compared -----------------------------------------------------------------------------
 
 
-def _windows(subject: Subject, whole: _World, as_of: datetime, found: Findings) -> None:
+def _windows(subject: LookaheadSubject, whole: _World, as_of: datetime, found: Findings) -> None:
     """Hold the row of the newest bars alone against that of the whole history."""
     length = technical_calculator.HISTORY
     for name, frame in subject.frames.items():
@@ -279,7 +279,12 @@ def _windows(subject: Subject, whole: _World, as_of: datetime, found: Findings) 
 
 
 def _bars(
-    subject: Subject, whole: _World, other: _World, as_of: datetime, kind: str, found: Findings
+    subject: LookaheadSubject,
+    whole: _World,
+    other: _World,
+    as_of: datetime,
+    kind: str,
+    found: Findings,
 ) -> None:
     for name in subject.derived:
         ends = [closed(world.frames[name], name, as_of) for world in (whole, other)]

@@ -27,7 +27,7 @@ NUMBERS: Final = ("seq", "id")
 """Columns of signals and their steps that are numbered anew."""
 
 
-class Past(Database):
+class JournalDatabase(Database):
     """The database of a replay. `enter` names the tick that runs next."""
 
     _told: Mapping[str, Any]
@@ -35,9 +35,9 @@ class Past(Database):
     _event: int
 
     @classmethod
-    def at(cls, path: Path) -> Past:
+    def at(cls, path: Path) -> JournalDatabase:
         """Open the database of a replay, and make it if need be; errors are those of `open`."""
-        return cast(Past, cls.open(path, now=System().real_now))
+        return cast(JournalDatabase, cls.open(path, now=System().real_now))
 
     def enter(self, record: Mapping[str, Any], clock: Simulated, source: Database) -> None:
         """Go to the moment of a tick: `clock` shows when it looked, and later when it decided."""

@@ -35,8 +35,8 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.tick.bar_window import LiveWindow
-from torra.tick.spending import Account, Purse, Rung
-from torra_trader import Edges, Seen, run_tick
+from torra.tick.spending import Purse, Rung, SpendingAccount
+from torra_trader import Edges, TickResult, run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
@@ -59,12 +59,12 @@ def run(
     mode: str | None = None,
     provider: str | None = None,
     settings: Profile | None = None,
-    hear: Callable[[Seen], None] | None = None,
+    on_result: Callable[[TickResult], None] | None = None,
 ) -> Mapping[str, Any]:
     """Return the record of one tick; raises ConfigError or DataUnavailable.
 
     `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
-    `hear` is told what the tick came to as values.
+    `on_result` is told what the tick came to as values.
     """
     instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
     settings = settings or profile_of(home, instance, profile, mode, provider)
@@ -83,13 +83,22 @@ def run(
         books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
-        models.heed()
+        models.apply_blocks()
         account = _Payer(home, models, settings, instance.profile, books)
-        paying = cast(Account, account) if paid(settings) else None
+        paying = cast(SpendingAccount, account) if paid(settings) else None
         # It only reads: nothing is collected for a trial.
         outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
         return _tick(
-            instance, timeframe, moment, settings, feed, database, models, paying, outlook, hear
+            instance,
+            timeframe,
+            moment,
+            settings,
+            feed,
+            database,
+            models,
+            paying,
+            outlook,
+            on_result,
         )
 
 
@@ -107,7 +116,7 @@ class _Payer:
         self._profile = profile
         self._name = name
         self._stack = stack
-        self._opened: Account | None = None
+        self._opened: SpendingAccount | None = None
 
     def rung(self, *args: Any, **named: Any) -> Rung:
         return self._account().rung(*args, **named)
@@ -115,7 +124,7 @@ class _Payer:
     def purse(self, *args: Any, **named: Any) -> Purse:
         return self._account().purse(*args, **named)
 
-    def _account(self) -> Account:
+    def _account(self) -> SpendingAccount:
         if self._opened is None:
             books = open_home(self._home)
             self._stack.callback(books.close)
@@ -163,9 +172,9 @@ def _tick(
     feed: Feed,
     database: Database,
     models: wiring.Models,
-    account: Account | None,
+    account: SpendingAccount | None,
     outlook: Outlook,
-    hear: Callable[[Seen], None] | None = None,
+    on_result: Callable[[TickResult], None] | None = None,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     database.rewind(instance.id, as_of, timeframe)
@@ -201,8 +210,8 @@ def _tick(
     )
     if outcome.record is None:
         raise DataUnavailable(outcome.reason, outcome.detail)
-    if hear is not None and outcome.seen is not None:
-        hear(outcome.seen)
+    if on_result is not None and outcome.result is not None:
+        on_result(outcome.result)
     stored = database.tick(outcome.key) or {}
     said = stored.get("deliberation") or {}
     panel = said.get("panel") or {}

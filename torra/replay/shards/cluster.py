@@ -52,14 +52,14 @@ START_HERE: Final = "dask scheduler --host 127.0.0.1 and dask worker tcp://127.0
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SchedulerAddress:
     """Where a scheduler is: `secure` over TLS, else on this machine."""
 
     url: str
     secure: bool
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> SchedulerAddress:
     """Return the address that `--cluster` names; raises ConfigError with the reason and a remedy.
 
     Taken are 127.0.0.1, [::1] and localhost, with or without tcp:// and a port, and tls://HOST:PORT.
@@ -78,7 +78,7 @@ def parse_address(text: str) -> Address:
     if parts.scheme == "tls":
         if port is None:
             raise ConfigError(f"--cluster {text}: name the port, as in tls://{host}:{PORT}")
-        return Address(f"tls://{_bracketed(host)}:{port}", secure=True)
+        return SchedulerAddress(f"tls://{_bracketed(host)}:{port}", secure=True)
     if not is_loopback(host):
         raise ConfigError(
             f"--cluster {text}: Dask's plain transport asks nobody who they are, so that anyone "
@@ -87,7 +87,7 @@ def parse_address(text: str) -> Address:
             f"tls://{host}:{port or PORT}"
         )
     here = "127.0.0.1" if host == "localhost" else host
-    return Address(f"tcp://{_bracketed(here)}:{port or PORT}", secure=False)
+    return SchedulerAddress(f"tcp://{_bracketed(here)}:{port or PORT}", secure=False)
 
 
 def is_loopback(host: str) -> bool:
@@ -138,7 +138,7 @@ class ClusterExecutor(Executor):
     elsewhere: Final = True
     """Workers may have been started from another program: each job says which it belongs to."""
 
-    def __init__(self, client: Any, address: Address, patience: float) -> None:
+    def __init__(self, client: Any, address: SchedulerAddress, patience: float) -> None:
         self._client = client
         self._address = address
         self._patience = patience
@@ -222,7 +222,7 @@ class ClusterExecutor(Executor):
         return found
 
 
-def _connect(address: Address, files: Mapping[str, str]) -> Any:
+def _connect(address: SchedulerAddress, files: Mapping[str, str]) -> Any:
     """Return a client of a scheduler that has a worker; raises ConfigError."""
     try:
         distributed: Any = import_module("distributed")

@@ -24,27 +24,27 @@ from torra.evaluation.observations import (
     four,
 )
 from torra.tick.debate import SHADOW
-from torra_trader import Seen
+from torra_trader import TickResult
 
 
-def tick_seen(seen: Seen, elapsed_ms: float) -> TickSeen:
+def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
     """Return what was observed of a finished tick, which took `elapsed_ms` of real time."""
-    sight, thought, saved = seen.sight, seen.thought, seen.saved
-    said, counted = thought.deliberation, thought.counted
+    inputs, debated, saved = seen.inputs, seen.debated, seen.saved
+    said, counted = debated.deliberation, debated.counted
     ruling, rule = counted.ruling, counted.rule_ruling
     return TickSeen(
-        instance=sight.instance.id,
-        symbol=sight.instance.symbol,
-        timeframe=sight.timeframe,
-        bar_time=sight.bar_time,
-        close_time=sight.as_of,
-        close=sight.close,
-        atr=sight.atr,
-        ath=sight.ath_score,
-        l1=four(sight.l1),
+        instance=inputs.instance.id,
+        symbol=inputs.instance.symbol,
+        timeframe=inputs.timeframe,
+        bar_time=inputs.bar_time,
+        close_time=inputs.as_of,
+        close=inputs.close,
+        atr=inputs.atr,
+        ath=inputs.ath_score,
+        l1=four(inputs.l1),
         debate=four(said.debate),
         adjustments=four(said.adjustments),
-        scores=four({vector: thought.gated[vector]["score"] for vector in VECTORS}),
+        scores=four({vector: debated.gated[vector]["score"] for vector in VECTORS}),
         l1_consensus=saved.l1_consensus,
         consensus=saved.consensus,
         l1_verdict=saved.l1_verdict,
@@ -59,9 +59,9 @@ def tick_seen(seen: Seen, elapsed_ms: float) -> TickSeen:
         conviction=counted.conviction_for(saved.verdict),
         calls=len(said.calls),
         cost_usd=said.cost_usd,
-        regime=sight.bundle.regime.name,
-        session=str(sight.memory.get("session") or ""),
-        state=str(sight.memory.get("current_markov_state") or ""),
+        regime=inputs.bundle.regime.name,
+        session=str(inputs.memory.get("session") or ""),
+        state=str(inputs.memory.get("current_markov_state") or ""),
         shadow=SHADOW in said.flags,
         opinions=opinions(said),
         elapsed_ms=elapsed_ms,

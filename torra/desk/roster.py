@@ -1,8 +1,8 @@
 """The instances that a desk works on, each with everything that its ticks need.
 
-`Station` is one instance with its feed, provider and profile; `Roster` is all of them, with what an
-adoption of other profiles may change and the locks that it holds meanwhile. The desk owns its
-roster; torra.desk.adoption changes it. Nothing here opens, runs or decides anything.
+`InstanceSetup` is one instance with its feed, provider and profile; `Roster` is all of them, with
+what an adoption of other profiles may change and the locks that it holds meanwhile. The desk owns
+its roster; torra.desk.adoption changes it. Nothing here opens, runs or decides anything.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torra.evidence.news_digest import NewsView
 from torra.evidence.scheduled_events import EventView
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
-from torra.tick.spending import Account
+from torra.tick.spending import SpendingAccount
 
 
 @dataclass(frozen=True, slots=True)
-class Station:
+class InstanceSetup:
     """One instance with everything that its ticks need."""
 
     instance: Instance
@@ -32,43 +32,43 @@ class Station:
     feed: Feed
     provider: Provider
     lock: threading.Lock
-    account: Account | None = None
+    account: SpendingAccount | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refit:
-    """What a desk opens for a station with another profile, and whom it tells afterwards.
+    """What a desk opens for a setup with another profile, and whom it tells afterwards.
 
     `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
     profile by its name as a start would, `watch` what looks after the headlines and events of all
     profiles; both raise ConfigError. A desk without `read` goes by what was applied last.
     """
 
-    fit: Callable[[Station, Profile], Station]
-    tell: Callable[[Station], None] = lambda _: None
+    fit: Callable[[InstanceSetup, Profile], InstanceSetup]
+    tell: Callable[[InstanceSetup], None] = lambda _: None
     read: Callable[[str], Profile] | None = None
     watch: Callable[[Iterable[Profile]], Outlook] | None = None
 
 
 @dataclass(slots=True)
 class Roster:
-    """The stations of a desk by the names of their instances, and how they may change.
+    """The setups of a desk by the names of their instances, and how they may change.
 
-    `stations` is replaced as a whole, under `swapping`, and never changed in place: whoever holds
-    the mapping keeps one moment of it. `wished` are stations that wait for a running tick to end.
+    `setups` is replaced as a whole, under `swapping`, and never changed in place: whoever holds
+    the mapping keeps one moment of it. `wished` are setups that wait for a running tick to end.
     `adopting` lets one adoption or take-over through at a time. `active` says whether the desk
     holds the lease, `monotonic` is the desk's clock, in seconds.
     """
 
     database: Database
-    stations: Mapping[str, Station]
+    setups: Mapping[str, InstanceSetup]
     active: Callable[[], bool]
     monotonic: Callable[[], float]
     refit: Refit | None = None
     outlook: Outlook | None = None
-    wished: dict[str, Station] = field(default_factory=dict)
+    wished: dict[str, InstanceSetup] = field(default_factory=dict)
     adopting: threading.Lock = field(default_factory=threading.Lock)
     swapping: Any = field(default_factory=threading.RLock)
     """Re-entrant: putting a wish in its place commits like any other swap."""
