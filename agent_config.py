@@ -1,31 +1,116 @@
 """The desk's settings: which agents sit at it, their models, their budget and their time.
 
-A mode is a row of `MODES`, so a later desk is one more row. The pydantic models are the `agents`
-and `gate` sections of a profile and the only place where their default values stand. The module
-imports nothing of Torra: it lifts out with the agents.
+A mode is a row of `MODES`, the only place that knows modes apart: a new desk is a new row. The
+pydantic models are the `agents` and `gate` sections of a profile and the only place where their
+default values stand. The module imports nothing of Torra: it lifts out with the agents.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-MODES: Final[dict[str, tuple[str, ...]]] = {
-    "budget": ("technical", "bull_researcher", "bear_researcher", "risk_gate"),
-    "full": (
-        "technical",
-        "sentiment",
-        "news",
-        "key_levels",
-        "momentum",
-        "bull_researcher",
-        "bear_researcher",
-        "risk_gate",
-    ),
-}
 GATE_ID: Final = "risk_gate"
 """The gate sits at every desk, whatever a profile names."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """Agents that are asked at once: those of these `kinds` (agents.contracts.Kind).
+
+    `share` is the part, 0 to 1, of the time that remains which the stage may use. `sees` are the
+    kinds whose reports its agents read. A stage that `debates` is asked once in each of a profile's
+    `debate_rounds`; its agents read one another's last case, and it is left out below the quorum.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    share: float
+    sees: tuple[str, ...] = ()
+    debates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One desk: a row of `MODES`.
+
+    `seats` are its agents in asking order; `stages` who is asked when, the gate in the last one.
+    `below` is the mode that is run instead while the hour's money is short, "" for none: then
+    nobody is asked. `complete` is the source type (agents.contracts.SourceType) of a tick on which
+    every seat answered or abstained. `says` describes the desk on pages and in reports, `rung` what
+    is asked on its rung of the ladder. `second_look` says whether `second_look: auto` has doubtful
+    reports looked at again. `evidence` narrows what a seat may see: id prefixes by agent, of those
+    that its role lists; an agent that is not named sees all of them.
+    """
+
+    seats: tuple[str, ...]
+    stages: tuple[StagePlan, ...]
+    below: str
+    complete: str
+    says: str
+    rung: str
+    second_look: bool = False
+    evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def opening(self) -> tuple[StagePlan, ...]:
+        """The stages before the gate's."""
+        return self.stages[:-1]
+
+    @property
+    def closing(self) -> StagePlan:
+        """The last stage: the gate, and whoever is asked beside it."""
+        return self.stages[-1]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of the remaining time of each stage, by its name."""
+        return {stage.name: stage.share for stage in self.stages}
+
+
+THREE_STAGES: Final = (
+    StagePlan("analysts", ("analyst",), 0.45),
+    StagePlan("research", ("researcher",), 0.50, sees=("analyst",), debates=True),
+    StagePlan("gate", ("gate",), 0.60, sees=("analyst", "researcher")),
+)
+
+MODES: Final[dict[str, Mode]] = {
+    "budget": Mode(
+        seats=("technical", "bull_researcher", "bear_researcher", GATE_ID),
+        stages=THREE_STAGES,
+        below="",
+        complete="AGENT_BUDGET",
+        says="one analyst, bull and bear, the gate",
+        rung="the small desk is asked",
+    ),
+    "full": Mode(
+        seats=(
+            "technical",
+            "sentiment",
+            "news",
+            "key_levels",
+            "momentum",
+            "bull_researcher",
+            "bear_researcher",
+            GATE_ID,
+        ),
+        stages=THREE_STAGES,
+        below="budget",
+        complete="AGENT_FULL",
+        says="every analyst, bull and bear, the gate",
+        rung="the whole desk is asked",
+        second_look=True,
+    ),
+}
+"""The desks, the cheapest first. Nothing else in the program compares a mode or keys on one."""
+
+if TYPE_CHECKING:
+    ModeName = str
+else:  # a profile may name every row, and no other
+    ModeName = Literal[tuple(MODES)]
 
 MAX_AGENTS: Final = 8
 MAX_REQUESTS: Final = 14
@@ -47,9 +132,6 @@ OPPOSITION_COST: Final = 0.60
 
 SIDE_FROM: Final = 0.02
 """Mean score of a view from which it takes a side; nearer to 0 it is neutral."""
-
-STAGE_SHARE: Final = {"analysts": 0.45, "research": 0.50, "gate": 0.60}
-"""Share of the time that remains which a stage may use."""
 
 FALLBACK_SHARE: Final = 0.20
 """Share of the whole that is kept for the fallback while nobody has answered."""
@@ -83,6 +165,13 @@ def route(name: str, provider: str) -> tuple[str, str]:
     """
     vendor, colon, model = name.partition(":")
     return (vendor, model) if colon and vendor in VENDORS else (provider, name)
+
+
+def row_of(seats: Iterable[str]) -> Mode:
+    """Return the row that seats exactly these agents, the first row for a desk that none seats."""
+    sat = frozenset(seats)
+    rows = MODES.values()
+    return next((row for row in rows if frozenset(row.seats) == sat), next(iter(rows)))
 
 
 class Section(BaseModel):
@@ -134,9 +223,7 @@ class GateSettings(Section):
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
-    mode: Literal["budget", "full"] = Field(
-        "budget", description="which desk of agents (docs/agents.md)"
-    )
+    mode: ModeName = Field("budget", description="which desk of agents (docs/agents.md)")
     active_agents: tuple[str, ...] = Field(
         (),
         strict=False,
@@ -220,8 +307,28 @@ class AgentSettings(Section):
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
-        chosen = self.active_agents or MODES[self.mode]
+        chosen = self.active_agents or MODES[self.mode].seats
         return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
+
+    def row(self) -> Mode:
+        """Return the row of this desk's mode; agents that a profile names walk its stages too."""
+        return MODES[self.mode]
+
+    def looks_again(self) -> bool:
+        """Tell whether a doubtful report is to be looked at a second time."""
+        auto = self.row().second_look and not self.active_agents
+        return self.second_look == "always" or (self.second_look == "auto" and auto)
+
+    def ladder(self) -> Iterator[AgentSettings]:
+        """Yield these settings and those of the desks below, the dearest first.
+
+        Agents that a profile names have no desk below them.
+        """
+        yield self
+        below = "" if self.active_agents else self.row().below
+        while below:
+            yield self.model_copy(update={"mode": below})
+            below = MODES[below].below
 
     def model(self, role_id: str, tier: str) -> str:
         """Return what an agent of a tier (quick or deep) asks: "model" or "vendor:model"."""

@@ -2,6 +2,9 @@
 
     analysts (at once) -> bull || bear, 1 to 3 rounds -> risk gate -> synthesis
 
+Which agents sit and in which stages they are asked is a row of `agent_config.MODES`; this module
+walks that row and knows no mode by name.
+
 `deliberate` is the same work with the whole record; `blend` is the host's last step, 0.80 L1 +
 0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
 raises; with nobody answering and no fallback the scores are L1 bit for bit; no blended score leaves
@@ -34,7 +37,7 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
         "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
     )
 
-from agent_config import AgentSettings, DebateSettings
+from agent_config import GATE_ID, AgentSettings, DebateSettings, Mode, StagePlan
 from agents import risk_gate
 from agents.contracts import (
     ADJUSTMENT_BOUND,
@@ -76,9 +79,6 @@ Fallback = Callable[[DebateContext, Callable[[Prompt], Mapping[str, Any]]], Mapp
 """`score_chart(context, ask)`: `ask` puts one prompt to a model and returns the JSON object of its
 reply, or raises ModelUnavailable; a host's own scorer may ignore it.
 """
-
-DESK_NAMES: Final = {"budget": SourceType.AGENT_BUDGET, "full": SourceType.AGENT_FULL}
-"""What a complete desk of each mode is called."""
 
 MARKOV: Final = ("current_markov_state", "state_duration", "recent_transitions", "next_")
 """Beginnings of the memory keys that `include_markov_context` shows or hides."""
@@ -163,9 +163,9 @@ def deliberate(
         on_event=on_event,
         keep_for_fallback=fallback is not None,
     )
-    context = _as_configured(context, config.agents)
-    sitting.ask("analysts", 1, {seat.role.id: context for seat in sitting.seats("analyst")})
-    _debated(sitting, context, config.agents)
+    context, row = _as_configured(context, config.agents), config.agents.row()
+    for stage in row.opening:
+        _open(sitting, stage, context, config.agents)
     apart = spread(sitting.heard("analyst"))
     rules = risk_gate.rules(context.features, config.gate, apart)
     sitting.flags += rules.flags
@@ -174,10 +174,12 @@ def deliberate(
         source, debate = _without_opinions(sitting, context, fallback)
         ruling = rules.ruling
     else:
-        debate = synthesise(sitting.answers.values())
-        failed = tuple(sitting.failures)  # the gate is asked after this
-        agreed = measure(sitting.answers.values(), debate.debate, context.scores, failed)
-        ruling = _gate(sitting, context, rules.ruling, apart)
+        ruling = _close(sitting, row, context, rules.ruling, apart)
+        opinions = sitting.opinions()
+        debate = synthesise(opinions)
+        # a gate that fails leaves the rules standing: it is nobody's missing opinion
+        failed = tuple(name for name in sitting.failures if name != GATE_ID)
+        agreed = measure(opinions, debate.debate, context.scores, failed)
         source = _source(sitting, config.agents)
     return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
 
@@ -228,17 +230,40 @@ def check_desk(
     return tuple(seat.role.id for seat in seated(settings, agents))
 
 
-def _debated(sitting: Sitting, context: DebateContext, settings: AgentSettings) -> None:
-    """Let bull and bear debate, unless too few analysts were heard to debate about."""
+def _open(
+    sitting: Sitting, stage: StagePlan, context: DebateContext, settings: AgentSettings
+) -> None:
+    """Ask a stage before the gate's; one that debates only where enough analysts were heard."""
+    if not stage.debates:
+        sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))
+        return
     heard, seats = len(sitting.heard("analyst")), len(sitting.seats("analyst"))
     if quorate(heard, seats, settings.quorum):
         for number in range(1, settings.debate_rounds + 1):
-            _research(sitting, context, number)
+            _round(sitting, stage, context, number, settings.row())
         return
     sitting.degraded = f"{heard} of {seats} analysts"
     sitting.flags.append(f"degraded:{heard}_of_{seats}")
-    sides = [seat.role.id for seat in sitting.seats("researcher")]
-    sitting.leave_out("research", 1, sides, _why_short(sitting))
+    sides = [seat.role.id for seat in sitting.seats(*stage.kinds)]
+    sitting.leave_out(stage.name, 1, sides, _why_short(sitting))
+
+
+def _contexts(
+    sitting: Sitting, stage: StagePlan, context: DebateContext, row: Mode
+) -> dict[str, DebateContext]:
+    """Return what each agent of a stage is shown, by its id: reports as the stage sees them."""
+    reports = tuple(answer.report for kind in stage.sees for answer in sitting.heard(kind))
+    seen = replace(context, reports=reports) if reports else context
+    seats = (seat.role.id for seat in sitting.seats(*stage.kinds))
+    return {name: _narrowed(seen, row.evidence.get(name)) for name in seats}
+
+
+def _narrowed(context: DebateContext, prefixes: tuple[str, ...] | None) -> DebateContext:
+    """Return the context with those features only whose ids have one of the prefixes."""
+    if prefixes is None:
+        return context
+    features = {name: one for name, one in context.features.items() if name.startswith(prefixes)}
+    return replace(context, features=features)
 
 
 def _why_short(sitting: Sitting) -> str:
@@ -247,43 +272,41 @@ def _why_short(sitting: Sitting) -> str:
     return words.pop() if len(words) == 1 and words <= REFUSALS else QUORUM
 
 
-def _research(sitting: Sitting, context: DebateContext, number: int) -> None:
+def _round(
+    sitting: Sitting, stage: StagePlan, context: DebateContext, number: int, row: Mode
+) -> None:
     """Run one round: each side sees the analysts and, in a further round, the other's last case.
 
     A further round is left out when no case was made that could be answered.
     """
-    seats = [seat.role.id for seat in sitting.seats("researcher")]
-    cases = [answer.report for answer in sitting.heard("researcher")]
-    if not seats or (number > 1 and not cases):
+    shown = _contexts(sitting, stage, context, row)
+    cases = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
+    if not shown or (number > 1 and not cases):
         return
-    analysts = tuple(answer.report for answer in sitting.heard("analyst"))
-    sitting.ask(
-        "research",
-        number,
-        {
-            name: replace(
-                context, reports=(*analysts, *(case for case in cases if case.agent_id != name))
-            )
-            for name in seats
-        },
-    )
-    stand = [answer.report for answer in sitting.heard("researcher")]
+    others = {name: [case for case in cases if case.agent_id != name] for name in shown}
+    contexts = {
+        name: replace(seen, reports=(*seen.reports, *others[name])) for name, seen in shown.items()
+    }
+    sitting.ask(stage, number, contexts)
+    stand = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
     said = [{"agent": report.agent_id, "summary": summary(report)} for report in stand]
     answered = [report.agent_id for report in stand]
     sitting.tell("debate_round", round=number, answered=answered, statements=said)
 
 
-def _gate(sitting: Sitting, context: DebateContext, rule: GateRuling, apart: float) -> GateRuling:
-    """Ask the gate's model, which sees everything, and return the stricter of it and the rules."""
-    (seat,) = sitting.seats("gate")
-    heard = (*sitting.heard("analyst"), *sitting.heard("researcher"))
-    gate_context = replace(
-        context,
-        features={**context.features, **risk_gate.as_features(rule, apart, context.as_of)},
-        reports=tuple(answer.report for answer in heard),
-    )
-    sitting.ask("gate", 1, {seat.role.id: gate_context})
-    answer = sitting.answers.get(seat.role.id)
+def _close(
+    sitting: Sitting, row: Mode, context: DebateContext, rule: GateRuling, apart: float
+) -> GateRuling:
+    """Ask the last stage; return the stricter of the gate's model and the rules.
+
+    The gate also sees what the rules have set; who is asked beside it does not.
+    """
+    contexts = _contexts(sitting, row.closing, context, row)
+    gate = contexts[GATE_ID]
+    features = {**gate.features, **risk_gate.as_features(rule, apart, context.as_of)}
+    contexts[GATE_ID] = replace(gate, features=features)
+    sitting.ask(row.closing, 1, contexts)
+    answer = sitting.answers.get(GATE_ID)
     return risk_gate.merged(rule, None if answer is None else answer.report.ruling)
 
 
@@ -334,7 +357,9 @@ def _ask_fallback(
 def _source(sitting: Sitting, settings: AgentSettings) -> SourceType:
     if sitting.failures or sitting.unasked:
         return SourceType.AGENT_PARTIAL
-    return SourceType.AGENT_CUSTOM if settings.active_agents else DESK_NAMES[settings.mode]
+    return (
+        SourceType.AGENT_CUSTOM if settings.active_agents else SourceType(settings.row().complete)
+    )
 
 
 def _record(
@@ -396,10 +421,14 @@ def _summary(heard: int, seats: int, ruling: GateRuling, degraded: str = "") -> 
 def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
     """Return how many requests a desk makes when none is repeated.
 
-    The gate and the fallback exclude each other.
+    The last stage and the fallback exclude each other.
     """
-    kinds = [seat.role.kind for seat in desk]
-    return kinds.count("analyst") + kinds.count("researcher") * settings.debate_rounds + 1
+    kinds: list[str] = [seat.role.kind for seat in desk]
+    return sum(
+        kinds.count(kind) * (settings.debate_rounds if stage.debates else 1)
+        for stage in settings.row().stages
+        for kind in stage.kinds
+    )
 
 
 def _check_scores(context: DebateContext) -> None:

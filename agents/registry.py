@@ -81,8 +81,11 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
         raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
     if len(names) == 1:
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
+    turns = {kind for stage in settings.row().stages for kind in stage.kinds}
     for name in names:
         _check(name, known[name].role)
+        if known[name].role.kind not in turns:
+            raise ValueError(f"{name!r} has no turn at the desk of mode {settings.mode!r}")
     seats = sum(known[name].role.kind == "analyst" for name in names)
     if settings.quorum > seats >= QUORUM_FROM:
         raise ValueError(

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agent_config import MODELS, MODES
+from agent_config import MODELS, MODES, Mode
 from agents.contracts import VECTORS, Role
 from agents.registry import AGENTS
 from docs import dependencies
@@ -298,8 +298,22 @@ def _symbols() -> str:
 
 
 def _modes() -> str:
-    rows = [f"| `{name}` | {', '.join(agents)} |\n" for name, agents in MODES.items()]
-    return "| mode | agents |\n|---|---|\n" + "".join(rows)
+    rows = (
+        f"| `{name}` | {', '.join(row.seats)} | {_stages(row)} | {_below(row)} | "
+        f"{'yes' if row.second_look else 'no'} |\n"
+        for name, row in MODES.items()
+    )
+    head = "| mode | agents | stages: share of the time that remains | below | second look |\n"
+    return head + "|---|---|---|---|---|\n" + "".join(rows)
+
+
+def _stages(row: Mode) -> str:
+    told = (f"{one.name} {one.share:.0%}{', rounds' if one.debates else ''}" for one in row.stages)
+    return "; ".join(told)
+
+
+def _below(row: Mode) -> str:
+    return f"`{row.below}`" if row.below else "nobody is asked"
 
 
 def _models() -> str:

@@ -14,7 +14,7 @@ from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
 from torra.evidence.news_digest import NewsStatus
 
-DESK = MODES["full"]
+DESK = MODES["full"].seats
 FULL = settings(mode="full", second_look="never")
 
 NEEDED = {
@@ -77,7 +77,7 @@ def test_every_agent_but_the_gate_needs_something() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("role", [role for role in NEEDED if role not in MODES["budget"][1:]])
+@pytest.mark.parametrize("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
 def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(role: str) -> None:
     provider = Scripted()
     record = debate(provider, about=bereft(role), config=FULL)

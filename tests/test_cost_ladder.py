@@ -23,7 +23,7 @@ PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
 DESK: dict[str, Agent] = {
     name: AGENTS.get(name) or Agent(replace(TECHNICAL.role, id=name), TECHNICAL.analyze)
-    for name in MODES["full"]
+    for name in MODES["full"].seats
 }
 """A full desk; the agents that it does not have yet are the technical one's twins."""
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,12 @@ from scripted import (
 from agent_config import MODES
 from agent_framework import blend, deliberate
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import asking, sitting, stages
+from agents.debate import asking, stages
 from agents.registry import AGENTS, Agent
 from torra.tick.chart_scorer import score_chart
 
 ROOT = Path(__file__).resolve().parent.parent
-DESK = MODES["budget"]
+DESK = MODES["budget"].seats
 OVER = 0.5
 
 
@@ -166,9 +167,8 @@ def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries) -> None:
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
 def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(fallback, kept, monkeypatch) -> None:
     """Until somebody has answered; a clock that stands still shows the limits."""
-    monkeypatch.setattr(
-        sitting, "STAGE_SHARE", dict.fromkeys(("analysts", "research", "gate"), 1.0)
-    )
+    stages = tuple(replace(stage, share=1.0) for stage in MODES["budget"].stages)
+    monkeypatch.setitem(MODES, "budget", replace(MODES["budget"], stages=stages))
     provider = Scripted({"technical": TimeoutError()})
     deliberate(
         context(),

@@ -207,7 +207,7 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     json.dumps(record.as_json(), allow_nan=False).encode()
 
 
-FULL = MODES["full"]
+FULL = MODES["full"].seats
 
 
 def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:

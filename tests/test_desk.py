@@ -14,10 +14,10 @@ from agents.registry import AGENTS, Agent, seated
 
 
 def test_the_default_desk_is_the_budget_desk() -> None:
-    assert check_desk(settings().agents) == MODES["budget"]
+    assert check_desk(settings().agents) == MODES["budget"].seats
     record = debate(Scripted())
     assert record.source_type is SourceType.AGENT_BUDGET
-    assert [told.agent_id for told in record.reports] == list(MODES["budget"])
+    assert [told.agent_id for told in record.reports] == list(MODES["budget"].seats)
 
 
 def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
@@ -48,7 +48,7 @@ def test_an_unknown_agent_is_named_with_the_known_ones(deliberating) -> None:
         (("technical",), ("technical", "risk_gate")),
         (("risk_gate", "technical"), ("technical", "risk_gate")),
         (("technical", "technical"), ("technical", "risk_gate")),
-        (MODES["budget"], MODES["budget"]),
+        (MODES["budget"].seats, MODES["budget"].seats),
     ],
 )
 def test_active_agents_win_over_the_mode_and_the_gate_is_always_there(named, sits) -> None:

@@ -27,7 +27,7 @@ from torra.config import ROOT
 from torra.market.regime import REGIME_READS
 from torra.providers.rules.provider import RulesProvider
 
-DESK = MODES["full"]
+DESK = MODES["full"].seats
 VOICES = DESK[:-1]
 """All but the gate, which scores nothing."""
 TWIN = {"bull_researcher": "bear_researcher", "bear_researcher": "bull_researcher"}

@@ -28,7 +28,7 @@ from agents.contracts import VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
 from torra.tick.chart_scorer import score_chart
 
-DESK = MODES["budget"]
+DESK = MODES["budget"].seats
 OPINIONS = frozenset(DESK) - {"risk_gate"}
 SUBSETS = [set(part) for n in range(5) for part in itertools.combinations(DESK, n)]
 FAILURES = {
@@ -451,7 +451,7 @@ def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
     record = debate(provider, about=context(features=FULL_FEATURES), config=full)
     assert record.source_type is SourceType.AGENT_FULL
     assert len(provider.requests) == 6 + 2 * rounds
-    analysts = sorted(name for name in MODES["full"] if AGENTS[name].role.kind == "analyst")
+    analysts = sorted(name for name in MODES["full"].seats if AGENTS[name].role.kind == "analyst")
     for side, other in (("bull", "bear"), ("bear", "bull")):
         requests = provider.asked(f"{side}_researcher")
         shown = [[told.agent_id for told in request.reports] for request in requests]
@@ -463,7 +463,7 @@ def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
 def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds) -> None:
     """Every opinion is unsure and the gate breaks: the gate's own first request is always left."""
     unsure = reporting(confidence="low")
-    script = dict.fromkeys(MODES["full"], unsure) | {
+    script = dict.fromkeys(MODES["full"].seats, unsure) | {
         "momentum": "garbage",
         "risk_gate": ["garbage", ruling(multiplier=0.5)],
     }

@@ -94,7 +94,7 @@ def expect(failing: frozenset[str], *, fallback: bool, silent: frozenset[str]) -
 
 
 def test_the_cases_are_every_subset_in_every_kind() -> None:
-    assert MODES["full"] == DESK
+    assert MODES["full"].seats == DESK
     assert len(set(CASES)) == 256 * 3
     told = [expect(part, fallback=True, silent=frozenset()) for part, _ in CASES]
     assert {expected.source for expected in told} == {"AGENT_FULL", "AGENT_PARTIAL", "LEGACY"}

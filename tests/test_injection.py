@@ -231,7 +231,7 @@ def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
     calm = run(
         told(evidence=[{"id": "x", "value": "y"}, {"id": "technical.rsi14", "value": "z"}]), ""
     )
-    assert {role for role, _ in calm} == set(MODES["full"])
+    assert {role for role, _ in calm} == set(MODES["full"].seats)
     assert len(calm) == 10
     for at in some(scaled):
         headline = forgeries(at)[0] + TEXTS[at]

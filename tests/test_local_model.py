@@ -139,7 +139,7 @@ def check(ticked: Ticked) -> None:
     for vector in VECTORS:
         assert ticked.row[vector] == record["scores"][vector]["score"]
         assert abs(ticked.row[vector] - record["l1"][vector]) <= BLEND_WEIGHT * BOUND + 1e-9
-    assert len(MODES["budget"]) <= len(calls) <= MAX_REQUESTS
+    assert len(MODES["budget"].seats) <= len(calls) <= MAX_REQUESTS
     assert record["cost_usd"] == 0
     for call in calls:
         assert call["status"] in STATUSES, call

@@ -286,7 +286,7 @@ def test_a_symbol_without_conditions_names_the_remedy() -> None:
 
 
 def test_the_gate_sits_at_every_desk_and_last() -> None:
-    assert AgentSettings().desk() == MODES["budget"]
+    assert AgentSettings().desk() == MODES["budget"].seats
     named = AgentSettings(active_agents=("risk_gate", "technical", "technical"))
     assert named.desk() == ("technical", GATE_ID)
     assert AgentSettings(provider="anthropic").model("any", "deep") == MODELS["anthropic"]["deep"]

@@ -72,7 +72,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.market.regime import REGIME_READS
 
 GOLDEN = Path(__file__).parent / "golden"
-ROLES = (*MODES["full"], "chart_scorer")
+ROLES = (*MODES["full"].seats, "chart_scorer")
 BUDGET = 20_000
 """Characters of all prompts of one tick of the desk of four."""
 FULL_BUDGET = 44_000
@@ -185,7 +185,7 @@ def golden_files() -> dict[str, str]:
     """Return every golden file by its name."""
     found = {
         f"prompt_{role}_{name}.txt": golden(role, name)
-        for role in MODES["full"]
+        for role in MODES["full"].seats
         for name in VARIANTS
     }
     return found | {"prompt_chart_scorer.txt": whole(prompt(SCORER.id))}
@@ -207,7 +207,7 @@ HEADLINES = [value for name, value in FULL_FEATURES.items() if name.startswith("
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("role", MODES["full"])
+@pytest.mark.parametrize("role", MODES["full"].seats)
 def test_a_prompt_lists_every_number_that_its_agent_may_cite(role, name) -> None:
     """All that the role is given, each with its id and value, and no headline but the agent's."""
     about = before(role, variant(name))
@@ -234,7 +234,7 @@ def test_a_prompt_lists_every_number_that_its_agent_may_cite(role, name) -> None
 
 
 def test_every_role_is_told_the_regime_and_what_it_is_read_from() -> None:
-    for role in MODES["full"]:
+    for role in MODES["full"].seats:
         listed_ids = rendered(role, variant("full"))[0].evidence
         assert {"market.regime", "market.triage", "market.range_atr"} <= set(listed_ids)
         assert set(REGIME_READS) <= set(listed_ids)
@@ -274,7 +274,7 @@ def test_nothing_in_the_rubrics_makes_a_debate_collapse_to_hold() -> None:
         assert word not in text
 
 
-@pytest.mark.parametrize("role", MODES["full"])
+@pytest.mark.parametrize("role", MODES["full"].seats)
 def test_a_prompt_says_task_bound_abstention_citation_and_json(role) -> None:
     text = prompt(role).system
     assert AGENTS[role].role.title in text
@@ -642,7 +642,7 @@ def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale, name) -> None
     """No quoted text, in whatever letters, makes a prompt one that is refused for its bytes."""
     for about in real_ticks(name, 3, tale):
         asked = prompts(about, tale, config=settings(mode="full", second_look="never"))
-        assert asked.keys() == set(MODES["full"])
+        assert asked.keys() == set(MODES["full"].seats)
         sizes = {role: len(text) for role, text in asked.items()}
         assert sum(sizes.values()) <= FULL_BUDGET, sizes
         longest = max(len(text.encode()) for text in asked.values())
@@ -882,7 +882,7 @@ def test_others_see_ordinals_and_falsifiers_are_for_people() -> None:
 # --- the second look --------------------------------------------
 
 
-@pytest.mark.parametrize("role", [role for role in MODES["full"] if role != "risk_gate"])
+@pytest.mark.parametrize("role", [role for role in MODES["full"].seats if role != "risk_gate"])
 def test_a_second_look_shows_an_agent_its_numbers_and_no_prose(role) -> None:
     first = prompt(role)
     own = a_report(
@@ -959,7 +959,7 @@ def test_call_records_hold_the_placeholder_instead_of_the_nonce() -> None:
 def test_every_call_has_a_nonce_of_its_own_and_none_the_ticks() -> None:
     tries = Scripted({"technical": ["garbage", reporting()]})
     debate(tries, config=settings(debate_rounds=3))
-    failing = Scripted(dict.fromkeys(MODES["budget"], ValueError("down")))
+    failing = Scripted(dict.fromkeys(MODES["budget"].seats, ValueError("down")))
     debate(failing, fallback=lambda about, ask: ask(build_interpretive_prompt(about)))
     assert SCORER.id in {request.role.id for request in failing.requests}
     for provider in (tries, failing):

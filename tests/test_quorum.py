@@ -14,7 +14,7 @@ from agents.debate.panel import quorate
 from agents.registry import AGENTS, Agent
 from torra.tick.chart_scorer import score_chart
 
-FULL = MODES["full"]
+FULL = MODES["full"].seats
 ANALYSTS = tuple(name for name in FULL if AGENTS[name].role.kind == "analyst")
 SIDES = ("bull_researcher", "bear_researcher")
 DOWN = RuntimeError("down")

@@ -914,7 +914,7 @@ def test_a_whole_desk_deliberates_on_real_bars(name: str, scaled: Callable[..., 
             deadline=time.monotonic() + 30,
         )
         assert str(told.source_type) == "AGENT_BUDGET"
-        assert [item.agent_id for item in told.reports] == list(MODES["budget"])
+        assert [item.agent_id for item in told.reports] == list(MODES["budget"].seats)
         assert not any(item.flags for item in told.reports)
         assert not any(item.abstained for item in told.reports)
         assert told.cost_usd == 0

@@ -53,7 +53,7 @@ from torra.replay.rerun.journal_replay import replay
 from torra.tick.spending import HOUR, SpendingAccount
 
 Scaled = Callable[..., int]
-FULL = MODES["full"]
+FULL = MODES["full"].seats
 OPINIONS = tuple(name for name in FULL if name != "risk_gate")
 LOW = reporting(value=0.2, confidence="low")
 SURE = reporting(value=-0.1, confidence="high")

@@ -34,7 +34,7 @@ from torra.store import envelopes
 
 NOW = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
 KEY = "BTCUSD|M15|2021-11-10T10:00:00Z"
-SEATS = MODES["budget"]
+SEATS = MODES["budget"].seats
 PATIENCE = 20.0
 
 

@@ -11,12 +11,14 @@ from demo_full_desk import CASES, LIMITS, FullDeskView
 from demo_view import SOURCES, ScriptedView, bars
 from page_reader import get
 
-from agent_config import FALLBACK_SHARE, STAGE_SHARE
+from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
 from torra.dashboard.record import waterfall
 from torra.exhibits import text as figures
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
+
+SHARES = MODES["budget"].shares
 
 
 def record_of(case):
@@ -48,11 +50,11 @@ def test_a_stage_ends_when_the_sitting_says():
     record = record_of("whole")
     record["elapsed_ms"] = record["deliberation"]["elapsed_ms"] + 1000.0
     rows = {row["who"]: row for row in timeline_of(record)["rows"]}
-    analysts = 1000.0 + STAGE_SHARE["analysts"] * 14_000.0
+    analysts = 1000.0 + SHARES["analysts"] * 14_000.0
     assert rows["Technical"]["until"] == pytest.approx(analysts)
-    research = 1800.0 + STAGE_SHARE["research"] * (15_000.0 - 1800.0)
+    research = 1800.0 + SHARES["research"] * (15_000.0 - 1800.0)
     assert rows["Bull researcher"]["until"] == pytest.approx(research)
-    gate = 2600.0 + STAGE_SHARE["gate"] * (15_000.0 - 2600.0)
+    gate = 2600.0 + SHARES["gate"] * (15_000.0 - 2600.0)
     assert rows["Risk gate"]["until"] == pytest.approx(gate)
     silent = record_of("mute")
     silent["elapsed_ms"] = silent["deliberation"]["elapsed_ms"]

@@ -302,15 +302,9 @@ class _Exchange:
 
     def _doubtful(self, report: AgentReport) -> bool:
         """Tell whether a report is to be looked at once more, time and room aside."""
-        settings, role = self._line.settings, self._role
-        wanted = settings.second_look == "always" or (
-            settings.second_look == "auto"
-            and settings.mode == "full"
-            and not settings.active_agents
-        )
         return (
-            wanted
-            and role.kind in LOOK_AGAIN
+            self._line.settings.looks_again()
+            and self._role.kind in LOOK_AGAIN
             and report.confidence == "low"
             and not report.abstained
             and not self._final

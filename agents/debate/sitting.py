@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, STAGE_SHARE
+from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, StagePlan
 
 from ..contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
 from ..fence import has_nonce
@@ -57,21 +57,25 @@ class Sitting:
     unasked: dict[str, str] = field(default_factory=dict)
     degraded: str = ""
 
-    def seats(self, kind: str) -> tuple[Agent, ...]:
-        """Return the agents of a kind, in asking order."""
-        return tuple(seat for seat in self.desk if seat.role.kind == kind)
+    def seats(self, *kinds: str) -> tuple[Agent, ...]:
+        """Return the agents of some kinds, in asking order."""
+        return tuple(seat for seat in self.desk if seat.role.kind in kinds)
 
     def heard(self, kind: str) -> list[Answer]:
         """Return the answers of a kind that count, in one order whatever the order of the desk."""
         found = [answer for answer in self.answers.values() if answer.role.kind == kind]
         return sorted(found, key=lambda answer: answer.role.id)
 
-    def ask(self, name: str, number: int, contexts: Mapping[str, DebateContext]) -> None:
+    def opinions(self) -> list[Answer]:
+        """Return the answers that move scores, in the order in which they came: not the gate's."""
+        return [answer for answer in self.answers.values() if answer.role.kind != "gate"]
+
+    def ask(self, plan: StagePlan, number: int, contexts: Mapping[str, DebateContext]) -> None:
         """Ask the named agents at once and keep what they say; return when the stage is over."""
         if not contexts:
             return
         started = self.line.monotonic()
-        stage = Stage(name, number, self._until(name, started))
+        stage = Stage(plan.name, number, self._until(plan.share, started))
         contexts = {
             role_id: fenced(context, role_id, stage) for role_id, context in contexts.items()
         }
@@ -166,11 +170,11 @@ class Sitting:
             ms=ms,
         )
 
-    def _until(self, name: str, now: float) -> float:
+    def _until(self, share: float, now: float) -> float:
         kept = 0.0
         if self.keep_for_fallback and not self.answers:
             kept = FALLBACK_SHARE * max(0.0, self.deadline - self.began)
-        return min(now + STAGE_SHARE[name] * (self.deadline - now), self.deadline - kept)
+        return min(now + share * (self.deadline - now), self.deadline - kept)
 
     def _run(
         self,

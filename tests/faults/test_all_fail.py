@@ -89,7 +89,7 @@ def reason(kind: str) -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Any]:
-    agents = {"active_agents": [name for name in MODES["full"] if name != "news"]}
+    agents = {"active_agents": [name for name in MODES["full"].seats if name != "news"]}
     profile = validate(Profile, {"agents": agents}, "a test")
     opened = desks.open_desk(tmp_path, (BTC,), profile=profile, provider=AllFail(20211110))
     desks.take_lease(opened, 1e9)
@@ -155,7 +155,7 @@ def test_ticks_on_which_everybody_fails(desk: Any, scaled: Any, record_property:
         last = record["bar_time"]
         key = check_row(desk, record, answered=bool(provider.spared))
         check_calls(desk, key, provider.asked)
-        assert {one.request.role.id for one in provider.asked} < {*MODES["full"], SCORER}
+        assert {one.request.role.id for one in provider.asked} < {*MODES["full"].seats, SCORER}
         ticks += 1
         calls += len(provider.asked)
     told = rows(desk, "SELECT count(*) AS ticks FROM sentiment")[0]["ticks"]

@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.options import ModeName
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -84,7 +85,7 @@ def lookahead(
 @click.option("--ticks", type=click.IntRange(1, 1000), default=20, show_default=True)
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
 @click.option("--profile", help="Use this profile: a name or a file.")
-@click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
+@click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
 @click.option("--provider", help="Who answers for the agents.")
 @click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
 @as_json_option

@@ -20,6 +20,7 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import plainly
 from torra.commands.init import init
+from torra.commands.options import ModeName
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
@@ -105,7 +106,7 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
 @click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
 @click.option("--profile", help="Use this profile: a name or a file.")
-@click.option("--mode", type=click.Choice(["budget", "full"]), help="Which desk of agents.")
+@click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
 @click.option("--provider", help="Who answers for the agents.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj

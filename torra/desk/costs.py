@@ -23,7 +23,7 @@ from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import address
-from torra.tick.spending import CUSTOM, HOUR, HYSTERESIS, UNASKED, tick_worst_case
+from torra.tick.spending import HOUR, HYSTERESIS, UNASKED, rung_name, tick_worst_case
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30
@@ -373,9 +373,7 @@ def _worst(
     prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
 ) -> dict[str, float]:
     """Return the most that a tick costs on each rung of a profile's ladder, the highest first."""
-    rungs: dict[str, AgentSettings] = {CUSTOM if agents.active_agents else agents.mode: agents}
-    if "full" in rungs:
-        rungs["budget"] = agents.model_copy(update={"mode": "budget"})
+    rungs = {rung_name(each): each for each in agents.ladder()}
 
     def local(vendor: str) -> bool:
         return _local(vendor, environment)

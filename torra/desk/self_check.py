@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import VENDORS, AgentSettings
+from agent_config import MODES, VENDORS, AgentSettings
 from agents.registry import AGENTS
 from instance_database import Database, open_home
 from torra.backup.restore import command
@@ -228,7 +228,7 @@ def _news_of(
             "news",
             "warning",
             f"profile {name}: headlines are collected, and no seated agent reads them",
-            'write agents.mode "full", or add "news" to agents.active_agents',
+            f'write agents.mode "{_seating("news")}", or add "news" to agents.active_agents',
         )
     if sources.vendors and any(instance.feed == "sample" for instance in instances):
         yield CheckResult(
@@ -238,6 +238,11 @@ def _news_of(
             f"{', '.join(sources.vendors)} brings is of today: no headline counts",
             'read headlines of that time from a file: news.sources ["file"], news.file',
         )
+
+
+def _seating(agent: str) -> str:
+    """Return the cheapest mode that seats an agent."""
+    return next(name for name, row in MODES.items() if agent in row.seats)
 
 
 def _events(place: Place) -> Iterator[CheckResult]:

@@ -60,8 +60,9 @@ class Arm:
     """One variant of a replay.
 
     `voice`: nobody is asked, the whole desk is, the scorer alone, every call fails, or a placebo
-    speaks. `agents` are
-    changes to the profile's section agents; `placebo` how the words of the reference are used.
+    speaks. `agents` are changes to the profile's section agents; `placebo` says how the words of
+    the reference are used. `whole` are the source types of a tick on which everybody spoke who
+    should have; empty where nobody should.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Arm:
     voice: Literal["nobody", "desk", "scorer", "outage", "placebo"] = "desk"
     agents: Mapping[str, Any] = field(default_factory=dict)
     placebo: Placebo | None = None
+    whole: frozenset[SourceType] = frozenset()
 
     def profile(self, profile: Profile) -> Profile:
         """Return the profile with which this arm runs: whatever was said counts."""
@@ -77,27 +79,50 @@ class Arm:
 
 
 ANALYSTS: Final = tuple(
-    name for name in MODES["full"] if AGENTS[name].role.kind == "analyst" or name == GATE_ID
+    name for name in MODES["full"].seats if AGENTS[name].role.kind == "analyst" or name == GATE_ID
 )
 DESK: Final = {"active_agents": (), "call_policy": "always"}
+SMALL: Final = next(iter(MODES))
+"""The cheapest desk: arms that are about something else run on it."""
+
+SMALL_DESK: Final = {**DESK, "mode": SMALL}
 
 ARMS: Final[Mapping[str, Arm]] = {
     arm.name: arm
     for arm in (
         Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
-        Arm("legacy", "one model scores the chart by itself", "scorer", {**DESK, "mode": "budget"}),
-        Arm("analysts", "analysts and the gate, no debate", "desk", {"active_agents": ANALYSTS}),
-        Arm("budget", "one analyst, bull and bear, the gate", "desk", {**DESK, "mode": "budget"}),
-        Arm("full", "every analyst, bull and bear, the gate", "desk", {**DESK, "mode": "full"}),
+        Arm(
+            "legacy",
+            "one model scores the chart by itself",
+            "scorer",
+            SMALL_DESK,
+            whole=frozenset({SourceType.LEGACY}),
+        ),
+        Arm(
+            "analysts",
+            "analysts and the gate, no debate",
+            "desk",
+            {"active_agents": ANALYSTS},
+            whole=frozenset({SourceType.AGENT_CUSTOM}),
+        ),
+        *(
+            Arm(
+                name,
+                row.says,
+                "desk",
+                {**DESK, "mode": name},
+                whole=frozenset({SourceType(row.complete)}),
+            )
+            for name, row in MODES.items()
+        ),
         Arm(
             "pivotal",
-            "the budget desk, asked only where it could change a verdict",
+            f"the {SMALL} desk, asked only where it could change a verdict",
             "desk",
-            {**DESK, "mode": "budget", "call_policy": "pivotal"},
+            {**SMALL_DESK, "call_policy": "pivotal"},
+            whole=frozenset({SourceType(MODES[SMALL].complete), SourceType.AGENT_SKIPPED}),
         ),
-        Arm(
-            "outage", "the budget desk, and every call fails", "outage", {**DESK, "mode": "budget"}
-        ),
+        Arm("outage", f"the {SMALL} desk, and every call fails", "outage", SMALL_DESK),
         *(
             Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
             for kind in PLACEBOS
@@ -110,7 +135,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Words that stand for several arms."""
 
-REFERENCES: Final = ("full", "budget", "analysts", "legacy")
+REFERENCES: Final = (*reversed(MODES), "analysts", "legacy")
 """Whose words the placebos use: the first of these that runs."""
 
 

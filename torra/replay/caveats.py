@@ -15,7 +15,7 @@ from agents.contracts import SourceType
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count, percent
 from torra.providers.recorded import NAME as RECORDED
-from torra.replay.arms import ARMS, Arm
+from torra.replay.arms import ARMS
 from torra.replay.replaying import ReplayPlan
 from torra.replay.voices import is_paid
 
@@ -30,15 +30,6 @@ MEMORY: Final = (
 
 NO_REPLY: Final = "the journal holds no reply for these requests"
 """Why a desk that is answered from the journal was not whole."""
-
-WHOLE: Final = {
-    "legacy": {SourceType.LEGACY},
-    "analysts": {SourceType.AGENT_CUSTOM},
-    "budget": {SourceType.AGENT_BUDGET},
-    "full": {SourceType.AGENT_FULL},
-    "pivotal": {SourceType.AGENT_BUDGET, SourceType.AGENT_SKIPPED},
-}
-"""What a tick of an arm is called when everybody who should have spoken did."""
 
 
 def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
@@ -87,9 +78,8 @@ def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
 
 def unheard(arm: ArmSeen, provider: str = "") -> str:
     """Return on how many ticks an arm's desk was not whole, and why; "" where it always was."""
-    known: Arm | None = ARMS.get(arm.name)
-    whole = WHOLE.get(arm.name)
-    if known is None or whole is None or not arm.ticks:
+    whole = ARMS[arm.name].whole if arm.name in ARMS else frozenset[SourceType]()
+    if not whole or not arm.ticks:
         return ""
     other = Counter(tick.source_type for tick in arm.ticks if tick.source_type not in whole)
     if not other:

@@ -16,6 +16,7 @@ from typing import Final
 import pandas as pd
 from numpy.random import PCG64, Generator
 
+from agent_config import MODES
 from torra.clock import duration
 from torra.config import Profile
 from torra.evaluation import paired
@@ -44,7 +45,7 @@ from torra.replay.entries import Beside, beside_random
 from torra.replay.vetoes import vetoed, would_have_come_to
 
 CONTROL: Final = "l1"
-REFERENCES: Final = ("full", "budget", "analysts", "final", "recomposed", "legacy")
+REFERENCES: Final = (*reversed(MODES), "analysts", "final", "recomposed", "legacy")
 """Whose agents are looked at one by one: the first of these that is there."""
 
 PLACEBO: Final = "placebo_"

@@ -52,6 +52,7 @@ from agents.contracts import (
     Completion,
     ModelUnavailable,
     Request,
+    Role,
     SourceType,
     Submit,
 )
@@ -415,8 +416,9 @@ def rung(
 ) -> Rung:
     """Return the rung of the ladder on which a profile's next tick runs, and keep it.
 
-    The rungs are the configured desk, the budget desk below a full one, and nobody. A profile steps
-    down at once to the highest rung whose worst case fits under what is left of the sliding hour.
+    The rungs are the configured desk, the desks that its mode names below it, and nobody. A profile
+    steps down at once to the highest rung whose worst case fits under what is left of the sliding
+    hour.
     It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Without
     the database nobody is asked. Raises ValueError for a desk that cannot be seated.
     """
@@ -444,8 +446,8 @@ def tick_worst_case(
     agents: Mapping[str, Agent] | None = None,
 ) -> float:
     """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
-    totals = {"analyst": 0.0, "researcher": 0.0, "gate": 0.0, "scorer": 0.0}
-    for role in (*(seat.role for seat in seated(settings, agents)), SCORER):
+
+    def most(role: Role) -> float:
         bound = CallBound(
             role_id=role.id,
             model=settings.model(role.id, role.tier),
@@ -455,10 +457,19 @@ def tick_worst_case(
             picture=role.picture and settings.picture != "off",
             tier=role.tier,
         )
-        rounds = settings.debate_rounds if role.kind == "researcher" else 1
-        totals[role.kind] += rounds * bound.requests * worst_case(prices, settings, local, bound)
-    last = max(totals["gate"], totals["scorer"])  # the gate and the fallback exclude each other
-    return totals["analyst"] + totals["researcher"] + last
+        return bound.requests * worst_case(prices, settings, local, bound)
+
+    roles, row = [seat.role for seat in seated(settings, agents)], settings.row()
+    totals = [
+        sum(
+            (settings.debate_rounds if stage.debates else 1) * most(role)
+            for role in roles
+            if role.kind in stage.kinds
+        )
+        for stage in row.stages
+    ]
+    # the last stage and the fallback exclude each other
+    return sum(totals[:-1]) + max(totals[-1], most(SCORER))
 
 
 def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
@@ -479,11 +490,13 @@ def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: 
 
 
 def _ladder(settings: AgentSettings) -> list[Rung]:
-    name = CUSTOM if settings.active_agents else settings.mode
-    rungs = [Rung(settings, name, asked=True)]
-    if name == "full":
-        rungs.append(Rung(settings.model_copy(update={"mode": "budget"}), "budget", asked=True))
+    rungs = [Rung(each, rung_name(each), asked=True) for each in settings.ladder()]
     return [*rungs, Rung(settings, UNASKED, asked=False)]
+
+
+def rung_name(settings: AgentSettings) -> str:
+    """Return what the rung of a desk is called: its mode, or custom."""
+    return CUSTOM if settings.active_agents else settings.mode
 
 
 def _choose(

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, STAGE_SHARE
+from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
@@ -93,9 +93,11 @@ def _spans(
 ) -> Iterable[Row]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
     told = [mapping(call) for call in calls]
+    shares = row_of(str(name) for stage in stages for name in mapping(stage.get("agents"))).shares
     at, heard = before, False
     for stage in map(mapping, stages):
-        until = _until(str(stage.get("name")), at, before, deadline, heard=heard)
+        share = shares.get(str(stage.get("name")))
+        until = _until(share, at, before, deadline, heard=heard)
         ends: dict[str, float] = {}
         for call in told:
             if (call.get("stage"), call.get("round")) != (stage.get("name"), stage.get("round")):
@@ -129,12 +131,14 @@ def _span(call: Row, start: float, end: float, until: float | None) -> Row:
 
 
 def _until(
-    name: str, at: float, began: float, deadline: float | None, *, heard: bool
+    share: float | None, at: float, began: float, deadline: float | None, *, heard: bool
 ) -> float | None:
-    """Return when a stage had to be over, as the sitting reckons it; None without a deadline."""
+    """Return when a stage had to be over, as the sitting reckons it; None without a deadline.
+
+    A stage without a share, such as the fallback, may use what is left.
+    """
     if deadline is None:
         return None
-    share = STAGE_SHARE.get(name)
     if share is None:
         return deadline
     kept = 0.0 if heard else FALLBACK_SHARE * max(0.0, deadline - began)

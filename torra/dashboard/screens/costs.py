@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import VENDORS
+from agent_config import MODES, VENDORS
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells import symbol as screens
@@ -46,8 +46,7 @@ SUMS: Final = (
     ("last_24_hours", "Last 24 hours"),
 )
 RUNGS: Final = {
-    "full": "the whole desk is asked",
-    "budget": "the small desk is asked",
+    **{name: row.rung for name, row in MODES.items()},
     CUSTOM: "the agents that the profile names are asked",
     UNASKED: "nobody is asked: scores are L1 alone",
 }

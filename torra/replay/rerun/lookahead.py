@@ -29,6 +29,7 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 
 import technical_calculator
+from agent_config import MODES
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.desk.schedule import running_order
@@ -51,7 +52,6 @@ Score = Callable[[pd.DataFrame], pd.DataFrame]
 
 POINTS: Final = 20
 SEED: Final = 8
-MODES: Final = ("budget", "full")
 LEAD: Final = 8
 """Closes of the shortest timeframe that are run before the moment, so that there is a memory."""
 
@@ -139,7 +139,7 @@ def probe(
     points: int = POINTS,
     seed: int = SEED,
     kinds: Sequence[str] = tuple(KINDS),
-    modes: Sequence[str] = MODES,
+    modes: Sequence[str] = tuple(MODES),
     on_point: Callable[[int], None] = lambda _: None,
 ) -> Findings:
     """Return what moved at `points` moments drawn by `seed`; `on_point` hears of each."""
