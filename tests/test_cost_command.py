@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import instance_database
 from instance_database import Database
 from torra.clock import System, iso, parse
 from torra.commands.command_line import main
 from torra.desk import costs as cost_report
-from torra.desk import wiring
 from torra.store.ledger import Booking, Settlement
 
 NOW = parse("2026-11-21T18:00:00Z")
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def real_now(self) -> datetime:
             return NOW
 
-    for module in (cost_report, wiring):
+    for module in (cost_report, instance_database):
         monkeypatch.setattr(module, "System", Stopped)
     (tmp_path / "profiles").mkdir()
     paying = {"agents": {"provider": "anthropic", "max_api_cost_per_hour": 0.5}}
