@@ -14,6 +14,9 @@ from torra.feeds.door import Refusal
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
+LINK = r"\]\(([^)#:]+)(?:#[\w-]*)?\)"
+"""The file that a link leads to, where it is one of ours."""
+
 
 def plain(text: str) -> list[str]:
     """Lines without what changes from run to run."""
@@ -30,10 +33,19 @@ def test_the_tick_in_the_readme_is_real(tmp_path: Path) -> None:
 
 
 def test_every_file_that_the_readme_names_is_there() -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+    for link in re.findall(LINK, README):
         assert (ROOT / link).exists(), link
     for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", README):
         assert (ROOT / name).exists() or name == "torra_home/", name
+
+
+def test_every_page_is_listed_and_every_command_has_a_row() -> None:
+    pages = ROOT / "docs"
+    listed = re.findall(LINK, (pages / "README.md").read_text(encoding="utf-8"))
+    assert {page.name for page in pages.glob("*.md")} - {"README.md"} <= set(listed)
+    rows = (pages / "commands.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"`torra {name}" in rows, name
 
 
 def test_every_reason_of_a_skip_is_explained() -> None:

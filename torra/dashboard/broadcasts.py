@@ -1,8 +1,8 @@
 """What a host program may listen for, as signals: a tick has ended, a signal or the state changed.
 
-    from torra.dashboard import tidings
+    from torra.dashboard import broadcasts
 
-    @tidings.tick_finished.connect
+    @broadcasts.tick_finished.connect
     def noted(sender, instance, timeframe, bar_time, stream_id, **more): ...
 
 They are sent in the process of the desk, on the thread that writes events down, once what they tell
