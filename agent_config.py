@@ -7,11 +7,13 @@ default values stand. The module imports nothing of Torra: it lifts out with the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, field_validator
+from pydantic_core import PydanticKnownError
 
 GATE_ID: Final = "risk_gate"
 """The gate sits at every desk, whatever a profile names."""
@@ -158,6 +160,34 @@ VENDORS: Final = ("anthropic", "google", "openai_compatible")
 """Providers that ask a language model; a model's name may be prefixed with one, vendor:model."""
 
 
+PLUG_IN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[a-z][a-z0-9_]{0,31}")
+"""A name that somebody else's package brings: its distribution, a colon, the entry point. Built-in
+names have no colon, so no package can take the place of one.
+"""
+
+
+def is_plug_in(name: str) -> bool:
+    """Tell whether a name is one that somebody else's package brings."""
+    return PLUG_IN.fullmatch(name) is not None
+
+
+def asked_outside(provider: str) -> bool:
+    """Tell whether a provider may cost money: a vendor, or a plug-in, whose prices nobody knows."""
+    return provider in VENDORS or is_plug_in(provider)
+
+
+def or_plug_in(*names: str) -> BeforeValidator:
+    """Return a rule for a field that takes one of these names, or the name of a plug-in."""
+    expected = " or ".join([", ".join(repr(name) for name in names[:-1]), repr(names[-1])])
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and (value in names or is_plug_in(value)):
+            return value
+        raise PydanticKnownError("literal_error", {"expected": expected})
+
+    return BeforeValidator(check)
+
+
 def route(name: str, provider: str) -> tuple[str, str]:
     """Return (vendor, model) of a model's name; without a vendor before a colon it is `provider`'s.
 
@@ -248,9 +278,10 @@ class AgentSettings(Section):
         description="whether a report of low confidence is thought over once more, if time and "
         "budget allow (auto: in mode full)",
     )
-    provider: Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] = Field(
-        "rules", description="who answers; rules need no key and no network"
-    )
+    provider: Annotated[
+        Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] | StrictStr,
+        or_plug_in("rules", "recorded", *VENDORS),
+    ] = Field("rules", description="who answers; rules need no key and no network")
     quick_think_model: str = Field(
         "",
         description="model of the analysts and the gate, or vendor:model; empty = the provider's",
@@ -333,7 +364,8 @@ class AgentSettings(Section):
     def model(self, role_id: str, tier: str) -> str:
         """Return what an agent of a tier (quick or deep) asks: "model" or "vendor:model"."""
         named = self.quick_think_model if tier == "quick" else self.deep_think_model
-        return self.role_models.get(role_id) or named or MODELS[self.provider][tier]
+        usual = MODELS.get(self.provider, {}).get(tier, tier)  # a plug-in may know the tiers
+        return self.role_models.get(role_id) or named or usual
 
     def fallback(self, tier: str) -> tuple[str, str] | None:
         """Return (vendor, model) that stands in when the first vendor is down; None for none."""

@@ -25,6 +25,7 @@ from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
 from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard import description
+from torra.profiles.fields import literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.verdict.deny_reasons import deny_table, guard_table
 
@@ -251,8 +252,9 @@ def _default(field: FieldInfo) -> str:
 def limits(field: FieldInfo) -> str:
     """Return what a field accepts, in words."""
     kind: Any = field.annotation
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))
+    if get_origin(kind) is not tuple and (names := literals(kind)):
+        plug_in = "" if get_origin(kind) is Literal else ", or a plug-in's `PACKAGE:NAME`"
+        return "one of " + ", ".join(f"`{choice}`" for choice in names) + plug_in
     said = {int: "whole number", bool: "`true` or `false`", str: "text"}.get(kind, "")
     words = [said] if said else []
     for rule in field.metadata:

@@ -152,12 +152,12 @@ def test_without_a_record_a_tick_comes_to_the_same() -> None:
     other = live(MemoryStore({BTC: profile}), profile, ticks, recording=False)
     assert all(outcome.record is None for outcome in other.outcomes)
     for told, bare in zip(one.outcomes, other.outcomes, strict=True):
-        assert told.seen is not None and bare.seen is not None and told.record is not None
-        assert (bare.seen.saved, bare.seen.action) == (told.seen.saved, told.seen.action)
-        assert bare.seen.signals == told.seen.signals
-        assert bare.seen.inputs.memory == told.record["memory"]
-        assert bare.seen.inputs.bundle.features == told.seen.inputs.bundle.features
-        scored = {name: part["score"] for name, part in bare.seen.debated.gated.items()}
+        assert told.result is not None and bare.result is not None and told.record is not None
+        assert (bare.result.saved, bare.result.action) == (told.result.saved, told.result.action)
+        assert bare.result.signals == told.result.signals
+        assert bare.result.inputs.memory == told.record["memory"]
+        assert bare.result.inputs.bundle.features == told.result.inputs.bundle.features
+        scored = {name: part["score"] for name, part in bare.result.debated.gated.items()}
         assert scored == {name: part["score"] for name, part in told.record["scores"].items()}
     assert one.store.as_json() == other.store.as_json()
 
@@ -197,8 +197,8 @@ def test_a_tick_that_fails_leaves_the_store_as_it_was(monkeypatch: pytest.Monkey
             n: standing[n] for n in standing if n not in apart
         }
         (again,) = live(store, profile, [key], epoch=2).outcomes
-        assert again.seen is not None and whole.outcomes[number].seen is not None
-        assert again.seen.saved == whole.outcomes[number].seen.saved, key
+        assert again.result is not None and whole.outcomes[number].result is not None
+        assert again.result.saved == whole.outcomes[number].result.saved, key
     assert store.take_trades() == whole.store.take_trades()
 
 
@@ -380,10 +380,10 @@ def test_a_changed_copy_of_a_profile_has_a_digest_of_its_own() -> None:
     assert changed.debate().gate.min_valid_bars == 9
 
 
-def test_the_seen_of_a_tick_is_frozen_and_whole() -> None:
+def test_the_result_of_a_tick_is_frozen_and_whole() -> None:
     (outcome,) = live(MemoryStore(), profile_of({}), keys(8)[:1]).outcomes
-    seen = outcome.seen
+    seen = outcome.result
     assert seen is not None and outcome.state == "done"
-    assert {item.name for item in fields(Outcome)} >= {"seen", "record", "state"}
+    assert {item.name for item in fields(Outcome)} >= {"result", "record", "state"}
     assert seen.desk["trading_state"] == "ACTIVE" and seen.elapsed_ms >= 0.0
     assert seen.debated.counted is seen.debated.deliberation

@@ -279,7 +279,7 @@ def test_a_stance_weighs_each_vector_by_the_focus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thought", "buy", "sell"),
+    ("debated", "buy", "sell"),
     [(UP, 0.75 * (1 - 0.6 / 3), 0.3), (DOWN, 0.3, 0.75 * (1 - 0.6 * 2 / 3)), (LEVEL, 0.75, 0.75)],
     ids=["up", "down", "level"],
 )

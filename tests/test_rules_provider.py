@@ -35,6 +35,7 @@ from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
 from torra.errors import ConfigError
 from torra.evidence.feature_bundle import build
+from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
 from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.readings import ADX, READERS, readings, regime
@@ -855,8 +856,8 @@ def test_an_unknown_seat_fails_as_a_model_would() -> None:
 
 def test_the_registry_opens_what_this_version_has() -> None:
     assert open_provider(AgentSettings()).name == "rules"
-    names = AgentSettings.model_fields["provider"].annotation.__args__
-    assert set(PROVIDERS) <= set(names)
+    names = literals(AgentSettings.model_fields["provider"].annotation)
+    assert set(PROVIDERS) == set(names)
     for name in set(names) - {"rules"}:
         with pytest.raises(ConfigError, match=f"agents.provider.*{name}"):
             open_provider(AgentSettings(provider=name))

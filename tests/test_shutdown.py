@@ -31,9 +31,9 @@ class Silent:
     def close(self): ...
 
 if sys.argv[2] == "silent":
-    wiring.open_provider = lambda *_: Silent()
+    wiring.open_provider = lambda *_, **__: Silent()
     running.warm_up = lambda *words: None
-running.run(Path(sys.argv[1]), running.Address("127.0.0.1", 0), pages=False, say=print)
+running.run(Path(sys.argv[1]), running.PagesAddress("127.0.0.1", 0), pages=False, say=print)
 """
 
 

@@ -273,7 +273,7 @@ def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
     outcomes = desk.wake("BTCUSD")
     desk.clock.set(desk.clock.now() + desks.QUARTER)
     outcomes += desk.wake("BTCUSD")
-    seen = [tick_seen(one.seen, one.seen.elapsed_ms) for one in outcomes if one.seen]
+    seen = [tick_seen(one.result, one.result.elapsed_ms) for one in outcomes if one.result]
     read = live.arm_seen(desk.database, subject(trading("full")))
     assert len(seen) == 3
     for one, other in zip(seen, read.ticks, strict=True):

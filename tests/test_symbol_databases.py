@@ -42,7 +42,7 @@ class Heard:
     def __init__(self, listeners: list) -> None:
         self.listeners = listeners
 
-    def on_change(self, kind: str, told: dict) -> None:
+    def on_event(self, kind: str, told: dict) -> None:
         if kind == "tick":
             change = {"what": "tick"}
             change |= {name: told[name] for name in ("instance", "timeframe", "bar_time")}

@@ -18,11 +18,25 @@ import zlib
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    StrictStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from agent_config import AgentSettings, DebateSettings, GateSettings, Section
+from agent_config import (
+    AgentSettings,
+    DebateSettings,
+    GateSettings,
+    Section,
+    is_plug_in,
+    or_plug_in,
+)
 from torra.clock import TIMEFRAMES
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -146,7 +160,13 @@ class Markov(Section):
 class NewsSettings(Section):
     """Where headlines come from and how long they count (agents.include_news switches them on)."""
 
-    sources: tuple[Literal["finnhub", "alpha_vantage", "file"], ...] = Field(
+    sources: tuple[
+        Annotated[
+            Literal["finnhub", "alpha_vantage", "file"] | StrictStr,
+            or_plug_in("finnhub", "alpha_vantage", "file"),
+        ],
+        ...,
+    ] = Field(
         ("finnhub", "alpha_vantage"),
         strict=False,
         min_length=1,
@@ -263,6 +283,10 @@ class Profile(Section):
 
 MT5_FEEDS: Final = ("mt5_files", "mt5_direct")
 MT5_BRIDGES: Final = ("torra_files", "dwx", "mt5_direct")
+FEEDS: Final = ("sample", "store", *MT5_FEEDS)
+BRIDGES: Final = ("paper", *MT5_BRIDGES)
+"""Names that Torra brings itself; what stands behind them is in torra.feeds.registry and
+torra.bridges.registry."""
 
 
 class Instance(Section):
@@ -276,12 +300,12 @@ class Instance(Section):
     profile: str = Field(
         "default", description="name of a profile in TORRA_HOME/profiles or profiles/"
     )
-    feed: Literal["sample", "store", "mt5_files", "mt5_direct"] = Field(
-        "sample", description="where bars come from"
-    )
-    bridge: Literal["paper", "torra_files", "dwx", "mt5_direct"] = Field(
-        "paper", description="where signals go"
-    )
+    feed: Annotated[
+        Literal["sample", "store", "mt5_files", "mt5_direct"] | StrictStr, or_plug_in(*FEEDS)
+    ] = Field("sample", description="where bars come from")
+    bridge: Annotated[
+        Literal["paper", "torra_files", "dwx", "mt5_direct"] | StrictStr, or_plug_in(*BRIDGES)
+    ] = Field("paper", description="where signals go")
     channel: str = Field(
         "main", description="which of the desk's channels a feed or a bridge to MT5 uses"
     )
@@ -381,6 +405,12 @@ class DeskSettings(Section):
     channels: dict[str, Channel] = Field(
         {}, description="ways to MetaTrader 5, by name; an instance names one as its channel"
     )
+    plugins: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        description="packages of others that may be loaded, by distribution; they run with all of "
+        "Torra's rights (docs/extending.md)",
+    )
     symbol_databases: dict[str, str] = Field(
         {},
         description="files of an existing scorer by symbol or instance: their sentiment table gets "
@@ -408,6 +438,8 @@ class DeskSettings(Section):
                 raise ValueError(f"channel {name!r}: use letters, digits, dot, dash, underscore")
         for instance in self.instances:
             outside = {instance.feed, instance.bridge} & {*MT5_FEEDS, *MT5_BRIDGES}
+            if is_plug_in(instance.bridge):
+                outside.add(instance.bridge)  # its account is the channel's
             if outside and instance.channel not in self.channels:
                 raise ValueError(
                     f"{instance.id} uses {', '.join(sorted(outside))} and channel "

@@ -130,8 +130,8 @@ STAGE = Stage()
 def watch_points(patch: pytest.MonkeyPatch) -> None:
     """Let every module that passes named points tell them to the stage."""
     for module in list(sys.modules.values()):
-        if getattr(module, "reach", None) is failpoints.failpoint and module is not failpoints:
-            patch.setattr(module, "reach", STAGE.reach)
+        if getattr(module, "failpoint", None) is failpoints.failpoint and module is not failpoints:
+            patch.setattr(module, "failpoint", STAGE.reach)
 
 
 def answer_at_once(patch: pytest.MonkeyPatch) -> None:

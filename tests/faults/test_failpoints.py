@@ -18,11 +18,11 @@ SOURCE = (*ROOT.glob("*.py"), *(ROOT / "torra").rglob("*.py"), *(ROOT / "agents"
 
 
 def places() -> Counter[str]:
-    """Return how often each point is named by a call of `reach` in the product."""
+    """Return how often each point is named by a call of `failpoint` in the product."""
     found: Counter[str] = Counter()
     for path in SOURCE:
         text = path.read_text(encoding="utf-8")
-        if "failpoints import reach" in text:
+        if "failpoints import failpoint" in text:
             found.update(_named(ast.parse(text)))
     return found
 
@@ -32,7 +32,7 @@ def _named(tree: ast.AST) -> list[str]:
     return [
         str(ast.literal_eval(call.args[0]))
         for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id == "reach"
+        if isinstance(call.func, ast.Name) and call.func.id == "failpoint"
     ]
 
 

@@ -26,12 +26,13 @@ from torra.backup.restore import command
 from torra.clock import System, duration, iso
 from torra.config import ROOT, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, wiring
-from torra.errors import TorraError
+from torra.errors import ConfigError, TorraError
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
 from torra.news.event_file import read_events
+from torra.plugins.loading import brought, of_home, versions
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
@@ -193,7 +194,7 @@ def _providers(place: Place) -> Iterator[CheckResult]:
         if not all(reached[vendor] for vendor in agents.vendors()):
             continue
         try:
-            check(agents, board, today)
+            check(agents, board, today, of_home(place.home, "providers"))
         except TorraError as error:
             yield CheckResult(
                 "model", "error", f"profile {name}: {error}", "mend what the line names"
@@ -418,7 +419,7 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Look whether each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
     instances = settings.instances
-    for name, feed in wiring.open_feeds(instances, settings.channels, database).items():
+    for name, feed in wiring.open_feeds(instances, settings, home, database).items():
         if feed.period() is not None:
             continue
         instance = next(item for item in instances if item.id == name)
@@ -460,6 +461,19 @@ def _sample(place: Place) -> Iterator[CheckResult]:
         )
 
 
+def _plug_ins(place: Place) -> Iterator[CheckResult]:
+    """Look what the packages bring that desk.json allows."""
+    for package in load_desk(place.home).plugins:
+        try:
+            brings = brought(package)
+        except ConfigError as error:
+            yield CheckResult("plug-in", "error", str(error), "or take it out of plugins")
+            continue
+        told = ", ".join(brings) or "nothing that Torra knows"
+        version = versions([f"{package}:any"])[package]
+        yield CheckResult("plug-in", "ok", f"{package} {version} may be loaded: {told}")
+
+
 QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("python", _python),
     ("packages", _packages),
@@ -468,6 +482,7 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("clock", _clock),
     ("channel", _channels),
     ("settings", _settings),
+    ("plug-ins", _plug_ins),
     ("providers", _providers),
     ("news", _news),
     ("events", _events),

@@ -11,19 +11,17 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
-from agent_config import VENDORS, AgentSettings
+from agent_config import VENDORS, AgentSettings, asked_outside
 from agents.registry import SCORER, seated
 from instance_database import Database, open_home
 from torra.chart import renderer as chart_renderer
 from torra.chart import screenshot as chart_file
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
 from torra.config import (
-    MT5_FEEDS,
     ROOT,
-    Channel,
     DeskSettings,
     Instance,
     Profile,
@@ -36,11 +34,12 @@ from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
+from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredFeed
 from torra.home import PRICES
+from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
-from torra.providers.registry import Provider, check, open_provider
+from torra.providers.registry import FindPlugIn, Provider, check, open_provider
 from torra.providers.vendors.switchboard import Switchboard
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.tick.spending import SpendingAccount
@@ -56,14 +55,15 @@ class Models:
     database: Database
     prices: PriceList
     switchboard: Switchboard
+    plug_in: FindPlugIn | None = None
 
     def provider(self, settings: AgentSettings) -> Provider:
         """Open the provider of an instance; raises ConfigError."""
-        return open_provider(settings, self.switchboard)
+        return open_provider(settings, self.switchboard, plug_in=self.plug_in)
 
     def account(self, settings: AgentSettings, profile: str) -> SpendingAccount | None:
-        """Return the account of a profile; None for one that asks no vendor."""
-        if not set(settings.vendors()) & set(VENDORS):
+        """Return the account of a profile; None for one that asks nobody outside."""
+        if not any(map(asked_outside, settings.vendors())):
             return None
         return SpendingAccount(
             self.database, self.prices, profile, local=self._local, now=System().real_now
@@ -81,7 +81,7 @@ class Models:
         self.switchboard.close()
 
     def _local(self, vendor: str) -> bool:
-        return self.switchboard.address(vendor).local
+        return vendor in VENDORS and self.switchboard.address(vendor).local
 
 
 def open_models(
@@ -104,7 +104,8 @@ def open_models(
 
     found = dict(os.environ) if environment is None else environment
     told = refused if remember else None
-    return Models(database, prices, Switchboard(found, prices=prices, on_block=told))
+    board = Switchboard(found, prices=prices, on_block=told)
+    return Models(database, prices, board, of_home(folder, "providers"))
 
 
 def check_models(
@@ -113,7 +114,8 @@ def check_models(
     """Raise ConfigError when the settings' models cannot be asked; opens and makes nothing."""
     prices = PriceList.read(folder / PRICES)
     found = dict(os.environ) if environment is None else environment
-    check(settings, Switchboard(found, prices=prices), System().now().date())
+    board, today = Switchboard(found, prices=prices), System().now().date()
+    check(settings, board, today, of_home(folder, "providers"))
 
 
 def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
@@ -138,7 +140,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     try:
         outlook = watch(profiles.values())
         models = open_models(folder, database)
-        setups = _setups(settings, profiles, database, models, outlook)
+        setups = _setups(folder, settings, profiles, database, models, outlook)
         make_clock = clock_maker(setup.feed for setup in setups)
         kill_switch = KillSwitch(halt_files(folder, settings), database)
         channels.check(settings, dict(os.environ))
@@ -254,13 +256,14 @@ def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -
 
 
 def _setups(
+    home: Path,
     settings: DeskSettings,
     profiles: Mapping[str, Profile],
     database: Database,
     models: Models,
     outlook: Outlook,
 ) -> list[InstanceSetup]:
-    feeds = open_feeds(settings.instances, settings.channels, database)
+    feeds = open_feeds(settings.instances, settings, home, database)
     return [
         InstanceSetup(
             instance=instance,
@@ -309,23 +312,18 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
 
 
 def open_feeds(
-    instances: Sequence[Instance], routes: Mapping[str, Channel], database: Database
+    instances: Sequence[Instance], settings: DeskSettings, home: Path, database: Database
 ) -> dict[str, Feed]:
-    """Return the feed of every instance by its name; sample instances share one."""
-    sample = SampleFeed(ROOT / "sample_data")
-    live = channels.open_feeds(instances, routes, dict(os.environ))
-    feeds: dict[str, Feed] = {}
-    for item in instances:
-        if item.feed == "store":
-            feeds[item.id] = StoredFeed(partial(database.load_bars, item.id))
-            continue
-        if item.feed in MT5_FEEDS:
-            feeds[item.id] = live[item.id]
-            continue
-        feeds[item.id] = sample
-        for timeframe in item.timeframes:  # ConfigError for a stream that is not shipped
-            sample.bars(item.symbol, timeframe, sample.period()[0], 1)
-    return feeds
+    """Return the feed of each of a desk's instances by its name; sample instances share one."""
+    sample = cache(lambda: SampleFeed(ROOT / "sample_data"))
+    plug_in = of_desk(settings, "feeds")
+    places = (
+        channels.feed_place(
+            item, settings, home, dict(os.environ), load_bars=database.load_bars, sample=sample
+        )
+        for item in instances
+    )
+    return {place.instance.id: open_feed(place, plug_in) for place in places}
 
 
 def clock_maker(feeds: Iterable[Feed]) -> Callable[[datetime | None], Clock]:

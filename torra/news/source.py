@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
 import finnhub
@@ -34,6 +34,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from agent_config import is_plug_in
 from torra.clock import System
 from torra.config import NewsSettings
 from torra.errors import ConfigError
@@ -47,6 +48,7 @@ from torra.evidence.news_digest import (
     coin,
 )
 from torra.evidence.news_shelf import ShelvedNews
+from torra.news.plug_in import NewsPlace, PlugInSource
 from torra.news.reading import (
     MAX_ITEMS,
     figures,
@@ -57,6 +59,7 @@ from torra.news.reading import (
     spellings,
     veiled,
 )
+from torra.plugins.loading import of_home
 from torra.providers.vendors.addresses import SECRET, Address, address
 
 logger = logging.getLogger(__name__)
@@ -97,11 +100,42 @@ class Described(NamedTuple):
     remedy: str = ""
 
 
+class Source(Protocol):
+    """A source that is asked: a vendor, or a plug-in (torra.news.plug_in)."""
+
+    @property
+    def official(self) -> bool:
+        """Whether the address is the vendor's own."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """Who is asked."""
+        ...
+
+    @property
+    def spacing(self) -> float:
+        """Seconds between two questions of any kind."""
+        ...
+
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        """Return what to ask about a subject."""
+        ...
+
+    def every(self, topic: str) -> float:
+        """Return the seconds between two questions about a topic."""
+        ...
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        """Ask; never raises."""
+        ...
+
+
 @dataclass(frozen=True)
 class Sources:
     """Who can be asked: vendors by name, the file by what the settings call it, who cannot be."""
 
-    vendors: Mapping[str, Finnhub | AlphaVantage]
+    vendors: Mapping[str, Source]
     files: Mapping[str, HeadlineFile]
     keyless: Mapping[str, str]
 
@@ -121,17 +155,21 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
     """Return the sources that the settings name and that can be asked.
 
     A vendor with neither a key nor an address in the environment is left out. Raises ConfigError
-    for a bad address or key, and for a file that is missing or broken.
+    for a bad address or key, for a file that is missing or broken, and for a plug-in that desk.json
+    does not allow or that cannot be loaded.
     """
-    vendors: dict[str, Finnhub | AlphaVantage] = {}
+    vendors: dict[str, Source] = {}
     keyless: dict[str, str] = {}
-    for name, (kind, variables) in _VENDORS.items():
+    for name, (kind, variables) in SOURCES.items():
         if name not in settings.sources:
             continue
         if any(environment.get(each, "").strip() for each in variables):
             vendors[name] = kind(address(name, environment))
         else:
             keyless[name] = variables[0]
+    for name in filter(is_plug_in, settings.sources):
+        opened = of_home(home, "news")(name)(NewsPlace(settings, environment, home))
+        vendors[name] = PlugInSource(opened, name)
     file = settings.file if "file" in settings.sources else ""
     return Sources(vendors, {file: HeadlineFile(home / file)} if file else {}, keyless)
 
@@ -247,10 +285,11 @@ class AlphaVantage(_Vendor):
         return listed(payload, rows, lambda row: of_alpha_vantage(row, topic))
 
 
-_VENDORS: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]]] = {
+SOURCES: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]]] = {
     "finnhub": (Finnhub, ("FINNHUB_API_KEY", "TORRA_FINNHUB_BASE_URL")),
     "alpha_vantage": (AlphaVantage, ("ALPHAVANTAGE_API_KEY", "TORRA_ALPHAVANTAGE_BASE_URL")),
 }
+"""The vendors that Torra asks itself, and the variables of which one must be set."""
 
 
 # --- the line -------------------------------------------------------------------------------------

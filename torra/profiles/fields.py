@@ -291,7 +291,7 @@ def _entries(
 @lru_cache(maxsize=4096)
 def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
     field, place = model.model_fields[name], (*above, name)
-    choices = _choices(field.annotation)
+    choices = literals(field.annotation)
     bounds = {type(rule): rule for rule in field.metadata}
     low: Any = getattr(bounds.get(Ge), "ge", getattr(bounds.get(Gt), "gt", None))
     high: Any = getattr(bounds.get(Le), "le", getattr(bounds.get(Lt), "lt", None))
@@ -314,16 +314,20 @@ def _kind(annotation: Any) -> Kind:
     simple: dict[Any, Kind] = {int: "whole", float: "number", bool: "switch", str: "text"}
     if annotation in simple:
         return simple[annotation]
-    if get_origin(annotation) is Literal:
+    if get_origin(annotation) is not tuple and literals(annotation):
         return "choice"
     return "numbers" if float in get_args(annotation) else "words"
 
 
-def _choices(annotation: Any) -> tuple[str, ...]:
+def literals(annotation: Any) -> tuple[str, ...]:
+    """Return the names that an annotation lists, wherever in it they stand; none for other kinds.
+
+    A field that also takes the name of a plug-in is a union with such a list.
+    """
     if get_origin(annotation) is Literal:
         return tuple(get_args(annotation))
-    inner = [item for item in get_args(annotation) if get_origin(item) is Literal]
-    return tuple(get_args(inner[0])) if inner else ()
+    inside = (literals(item) for item in get_args(annotation))
+    return next(filter(None, inside), ())
 
 
 def _limits(field: FieldInfo, choices: tuple[str, ...]) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from pydantic import Field, RootModel
 
-from agent_config import VENDORS, Section
+from agent_config import VENDORS, Section, asked_outside
 from torra.clock import System
 from torra.config import read, validate
 
@@ -201,7 +201,7 @@ class PriceList:
 
     def _free(self, vendor: str, model: str, *, local: bool) -> bool:
         """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
-        return vendor not in VENDORS or (local and self._listed(vendor, model) is None)
+        return not asked_outside(vendor) or (local and self._listed(vendor, model) is None)
 
     def _listed(self, vendor: str, model: str) -> Price | None:
         return self._own.get(f"{vendor}:{model}") or self._own.get(model)

@@ -29,6 +29,7 @@ from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.market.bar_view import BarView
+from torra.plugins import loading as plugins
 from torra.tick.late_answers import LateAnswers
 from torra.verdict.risk_engine import Action
 
@@ -142,7 +143,7 @@ def build(
         "now": iso(inputs.now),
         "before": dict(inputs.before),
         "desk": dict(desk),
-        "versions": versions(),
+        "versions": {**versions(), **plugins.versions(_named(inputs.instance, profile))},
         "bars": describe(inputs.view, inputs.revision),
         "features": [
             {"id": item.id, "value": item.value, "unit": item.unit}
@@ -313,6 +314,12 @@ def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[
         "revision": revision,
         "hash": digest.hexdigest()[:16],
     }
+
+
+def _named(instance: Instance, profile: Profile) -> tuple[str, ...]:
+    """Return what a tick was made with that another package may have brought."""
+    sources = profile.news.sources if profile.agents.include_news else ()
+    return (instance.feed, instance.bridge, profile.agents.provider, *sources)
 
 
 @cache

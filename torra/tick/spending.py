@@ -45,7 +45,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agent_config import (
+    MAX_PROMPT_BYTES,
+    OUTPUT_TOKENS,
+    VENDORS,
+    AgentSettings,
+    is_plug_in,
+    route,
+)
 from agents.contracts import (
     SCORE_DECIMALS,
     CallBound,
@@ -483,7 +490,7 @@ def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: 
             prompt_bytes=bound.prompt_bytes,
             output_tokens=bound.output_tokens,
             picture=bound.picture,
-            local=local(vendor) if vendor in VENDORS else True,
+            local=_is_local(vendor, local),
         )
         for vendor, model in (first, *([spare] if spare else []))
     )
@@ -560,6 +567,11 @@ def _ample(cost: float, ceiling: float, spent: float) -> float:
 
 
 # --- bounds ---------------------------------------------------------------------------------------
+
+
+def _is_local(vendor: str, local: Local) -> bool:
+    """Tell whether a provider's server is one's own: nobody knows where a plug-in asks."""
+    return local(vendor) if vendor in VENDORS else not is_plug_in(vendor)
 
 
 def _possible(

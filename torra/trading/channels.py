@@ -1,35 +1,33 @@
-"""Opens what leads to MetaTrader 5: the bridge and the bar feed of each channel of a desk.
+"""Opens what leads to a broker: the bridge of each channel of a desk, and what its feed needs.
 
 Everything that can be wrong with a channel's settings (a folder that is not there, a key that is
 not set, a package that is not installed) is a ConfigError with the remedy. Keys come from the
-environment alone. What a bridge or feed does is its own part.
+environment alone. Which bridges and feeds there are stands in torra.bridges.registry and
+torra.feeds.registry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from torra.bridges.dwx.bridge import Dwx
-from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.protocol import ALIVE_SECONDS, QUOTE_SECONDS, Bridge, Quote
+from torra.bridges.registry import BRIDGES, BridgePlace, check_bridge, open_bridge
 from torra.bridges.torra.book_rows import read_symbol
-from torra.bridges.torra.bridge import TorraFiles, folder_of, key_of
-from torra.bridges.torra.limited_disk import LimitedDisk
+from torra.bridges.torra.bridge import folder_of, key_of
 from torra.bridges.torra.messages import Heartbeat, MessageError, Symbols, decode
 from torra.clock import System
-from torra.config import MT5_FEEDS, Channel, DeskSettings, Instance
+from torra.config import Channel, DeskSettings, Instance
 from torra.errors import ConfigError
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.mt5_direct import Mt5DirectFeed
-from torra.feeds.mt5_files import Mt5FilesFeed
-from torra.feeds.protocol import Feed
+from torra.feeds.registry import FeedPlace
+from torra.feeds.sample import SampleFeed
 from torra.home import HALT
-from torra.market.broker_clock import ServerClock
+from torra.plugins.loading import of_desk
 from torra.time_limit import of_folder
 from torra.trading.kill_switch import state_folder
 
@@ -57,40 +55,31 @@ def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, s
                 f"channel {item.channel} is used as {kinds[item.channel]} and as {item.bridge}; "
                 "give each bridge a channel of its own"
             )
-    direct = [name for name, kind in kinds.items() if kind == "mt5_direct"]
-    if len(direct) > 1:
-        raise ConfigError(
-            f"channels {' and '.join(direct)} are both mt5_direct: the MetaTrader5 package speaks "
-            "to one terminal; use torra_files for the others, or a second desk"
-        )
+    for kind, row in BRIDGES.items():
+        used = [name for name, found in kinds.items() if found == kind]
+        if row.alone and len(used) > 1:
+            raise ConfigError(f"channels {' and '.join(used)} are both {kind}: {row.alone}")
+    plug_in = of_desk(settings, "bridges")
     for name, kind in kinds.items():
-        _check(name, kind, settings.channels[name], environment)
+        check_bridge(name, kind, settings.channels[name], environment, plug_in)
     return kinds
-
-
-def _check(name: str, kind: str, channel: Channel, environment: Mapping[str, str]) -> None:
-    ServerClock.parse(channel.server_clock)
-    if kind == "torra_files":
-        key_of(channel, environment)
-        folder_of(name, channel, environment)
-    elif kind == "mt5_direct":
-        load_package()
-    elif not channel.folder:
-        raise ConfigError(f"channels.{name}.folder is empty: name the folder of DWX Connect")
 
 
 def _bridge(
     home: Path, name: str, kind: str, settings: DeskSettings, environment: Mapping[str, str]
 ) -> Bridge:
-    channel, clock = settings.channels[name], System()
     symbols = [item.broker_name for item in settings.instances if item.channel == name]
-    state, halts = state_folder(home, name), (home / HALT,)
-    if kind == "torra_files":
-        disk = LimitedDisk(of_folder(folder_of(name, channel, environment)))
-        return TorraFiles(name, channel, clock, environment=environment, disk=disk, halts=halts)
-    if kind == "dwx":
-        return Dwx(name, channel, state, symbols, clock, halts=halts)
-    return Mt5Direct(name, channel, state, symbols, clock, _terminal(), halts=halts)
+    place = BridgePlace(
+        name=name,
+        channel=settings.channels[name],
+        state=state_folder(home, name),
+        symbols=symbols,
+        clock=System(),
+        environment=environment,
+        halts=(home / HALT,),
+        terminal=_terminal,
+    )
+    return open_bridge(kind, place, of_desk(settings, "bridges"))
 
 
 def trouble(
@@ -120,24 +109,25 @@ def trouble(
     return told if other else ""
 
 
-def open_feeds(
-    instances: Sequence[Instance],
-    ways: Mapping[str, Channel],
+def feed_place(
+    instance: Instance,
+    settings: DeskSettings,
+    home: Path,
     environment: Mapping[str, str],
-) -> dict[str, Feed]:
-    """Return the feed of every instance whose bars come from MetaTrader 5; raises ConfigError."""
-    live = [item for item in instances if item.feed in MT5_FEEDS]
-    return {item.id: _feed(item, ways[item.channel], environment) for item in live}
-
-
-def _feed(instance: Instance, channel: Channel, environment: Mapping[str, str]) -> Feed:
-    symbols = {instance.symbol: instance.broker_name}
-    clock = ServerClock.parse(channel.server_clock)
-    if instance.feed == "mt5_direct":
-        return Mt5DirectFeed(_terminal(), symbols, clock, System())
-    folder = folder_of(instance.channel, channel, environment)
-    feed = Mt5FilesFeed(folder, symbols, clock, key_of(channel, environment))
-    return LimitedFeed(feed, of_folder(folder))
+    *,
+    load_bars: Callable[..., Any],
+    sample: Callable[[], SampleFeed],
+) -> FeedPlace:
+    """Return what the feed of an instance is opened with; opens nothing."""
+    channel = settings.channels.get(instance.channel)
+    place = FeedPlace(instance, home, environment, load_bars, sample, channel, terminal=_terminal)
+    if channel is None:
+        return place
+    return replace(
+        place,
+        folder=partial(folder_of, instance.channel, channel, environment),
+        key=partial(key_of, channel, environment),
+    )
 
 
 def quote(

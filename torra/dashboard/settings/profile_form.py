@@ -122,13 +122,19 @@ def _row(setting: Setting, value: Any) -> dict[str, Any]:
         "unit": setting.unit,
         "low": setting.low,
         "high": setting.high,
-        "choices": setting.choices if setting.kind == "choice" else (),
+        "choices": _offered(setting, value) if setting.kind == "choice" else (),
         "optional": setting.optional,
         "value": written(value),
         "default": figures.clean(shown(setting.default), LONGEST),
         "differs": value != setting.default,
         "guarded": "" if way is None else guarded(way),
     }
+
+
+def _offered(setting: Setting, value: Any) -> tuple[str, ...]:
+    """Return what a setting may be set to; a plug-in's name that stands there is kept on offer."""
+    strange = isinstance(value, str) and value not in setting.choices
+    return (*setting.choices, value) if strange else setting.choices
 
 
 def guarded(way: Direction) -> str:

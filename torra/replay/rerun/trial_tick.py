@@ -307,7 +307,7 @@ def _feed(
     home: Path, instance: Instance, timeframe: str, file: Path | None, database: Database
 ) -> Feed:
     if file is None:
-        return wiring.open_feeds([instance], load_desk(home).channels, database)[instance.id]
+        return wiring.open_feeds([instance], load_desk(home), home, database)[instance.id]
     return FrameFeed({timeframe: read_bars(file, clock="utc")})
 
 

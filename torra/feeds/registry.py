@@ -1,0 +1,107 @@
+"""The feeds that Torra brings, by name, and what each is opened with.
+
+`FEEDS` is the one table: a feed is a row, and a plug-in is opened with the same `FeedPlace`. What a
+plug-in hands over passes the same door as any bars, and has a time limit of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from torra.clock import System
+from torra.config import Channel, Instance
+from torra.errors import ConfigError
+from torra.feeds.limited import LimitedFeed
+from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
+from torra.feeds.mt5_files import Mt5FilesFeed
+from torra.feeds.protocol import Feed
+from torra.feeds.sample import SampleFeed
+from torra.feeds.stored import StoredFeed
+from torra.market.broker_clock import ServerClock
+from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPlace:
+    """What a feed is opened with.
+
+    `channel` is the instance's channel, None where desk.json has none of that name. `load_bars`
+    reads the desk's own stored bars (symbol, timeframe, as_of, limit). `folder`, `key` and
+    `terminal` lead to the channel's folder, its key and the terminal of the MetaTrader5 package;
+    each raises ConfigError where there is none. `sample` is the shipped sample, one for all.
+    """
+
+    instance: Instance
+    home: Path
+    environment: Mapping[str, str]
+    load_bars: Callable[..., Any]
+    sample: Callable[[], SampleFeed]
+    channel: Channel | None = None
+    folder: Callable[[], Path] = field(default=lambda: _none("folder"))
+    key: Callable[[], str] = field(default=lambda: _none("key"))
+    terminal: Callable[[], TerminalPackage] = field(default=lambda: _none("terminal"))
+
+    @property
+    def symbols(self) -> dict[str, str]:
+        """The broker's name of the symbol, by the canonical one."""
+        return {self.instance.symbol: self.instance.broker_name}
+
+    @property
+    def server_clock(self) -> ServerClock:
+        """The wall clock of the channel's server; raises ConfigError."""
+        if self.channel is None:
+            raise ConfigError(f"{self.instance.id} has no channel {self.instance.channel}")
+        return ServerClock.parse(self.channel.server_clock)
+
+
+OpenFeed = Callable[[FeedPlace], Feed]
+
+
+def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
+    """Return the feed of an instance; `plug_in` finds one that is not built in. ConfigError."""
+    name = place.instance.feed
+    if name in FEEDS:
+        return FEEDS[name](place)
+    made = plug_in(name)(place)
+    if missing := [call for call in ("bars", "period") if not callable(getattr(made, call, None))]:
+        raise ConfigError(f"the plug-in {name} is no feed: it has no {' and no '.join(missing)}")
+    # a plug-in may hang as a share may: the tick must end in time all the same
+    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS))
+
+
+def _sample(place: FeedPlace) -> Feed:
+    feed, instance = place.sample(), place.instance
+    for timeframe in instance.timeframes:  # ConfigError for a stream that is not shipped
+        feed.bars(instance.symbol, timeframe, feed.period()[0], 1)
+    return feed
+
+
+def _store(place: FeedPlace) -> Feed:
+    return StoredFeed(partial(place.load_bars, place.instance.id))
+
+
+def _mt5_files(place: FeedPlace) -> Feed:
+    folder = place.folder()
+    feed = Mt5FilesFeed(folder, place.symbols, place.server_clock, place.key())
+    return LimitedFeed(feed, of_folder(folder))
+
+
+def _mt5_direct(place: FeedPlace) -> Feed:
+    return Mt5DirectFeed(place.terminal(), place.symbols, place.server_clock, System())
+
+
+def _none(what: str) -> Any:
+    raise ConfigError(f"there is no {what} here")
+
+
+FEEDS: Final[Mapping[str, OpenFeed]] = {
+    "sample": _sample,
+    "store": _store,
+    "mt5_files": _mt5_files,
+    "mt5_direct": _mt5_direct,
+}
+"""The feeds that Torra brings; torra.config.FEEDS are their names."""

@@ -1,0 +1,121 @@
+"""The news source of somebody else, as the collector may ask it.
+
+A plug-in has `topics(subject)`, `every(topic)`, `spacing` and `fetch(topic, now, seconds)`, which
+returns rows as docs/news.md has them for a file: headline and published, perhaps summary, url,
+source and tickers. Rows are read at the same door as any vendor's: what cannot be read is dropped
+and counted, texts are cleaned and cut. A call has its time and no longer; what it raises is an
+answer that says so, and never its words, which may hold a key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.config import NewsSettings
+from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
+from torra.news.reading import PUBLISHER, cleaned, item_of, listed
+from torra.time_limit import TimeLimit
+
+LEAST_SPACING: Final = 1.0
+LEAST_EVERY: Final = 60.0
+"""Seconds: a plug-in is not asked more often, whatever it says."""
+
+MOST_TOPICS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NewsPlace:
+    """What a news source is opened with; its key, if it needs one, is in the environment."""
+
+    settings: NewsSettings
+    environment: Mapping[str, str]
+    home: Path
+
+
+OpenSource = Callable[[NewsPlace], Any]
+
+
+class PlugInSource:
+    """A plug-in among the vendors."""
+
+    official = False
+
+    def __init__(self, source: Any, name: str) -> None:
+        calls = ("topics", "every", "fetch")
+        if missing := [one for one in calls if not callable(getattr(source, one, None))]:
+            told = " and no ".join(missing)
+            raise ConfigError(f"the plug-in {name} is no news source: it has no {told}")
+        self._source = source
+        self._name = name
+        self._hung: TimeLimit | None = None
+
+    @property
+    def host(self) -> str:
+        """Who is asked, in words."""
+        return f"the plug-in {self._name.partition(':')[0]}"
+
+    @property
+    def spacing(self) -> float:
+        """Seconds between two questions of any kind."""
+        return _seconds(getattr(self._source, "spacing", LEAST_SPACING), LEAST_SPACING)
+
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        """Return what to ask about a subject; nothing where the plug-in fails."""
+        try:
+            found = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
+        except Exception:  # noqa: BLE001 - somebody else's code
+            return ()
+        return tuple(filter(None, found[:MOST_TOPICS]))
+
+    def every(self, topic: str) -> float:
+        """Return the seconds between two questions about a topic."""
+        try:
+            return _seconds(self._source.every(topic), LEAST_EVERY)
+        except Exception:  # noqa: BLE001 - somebody else's code
+            return LEAST_EVERY
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        """Ask about a topic; `seconds` bounds the wait. Never raises."""
+        limit = self._hung or TimeLimit(self._name, seconds)
+        try:
+            rows = limit.run(partial(self._source.fetch, topic, now, seconds))
+            # a generator does its work as it is read, and would do so outside of the limit
+            found: list[Any] = limit.run(partial(list, rows))
+        except TimeoutError:
+            self._hung = limit
+            return NewsAnswer(NewsStatus.UNREACHABLE, detail="the plug-in gave no answer in time")
+        except Exception as error:  # noqa: BLE001 - somebody else's code
+            told = f"the plug-in failed ({type(error).__name__})"
+            return NewsAnswer(NewsStatus.BROKEN, detail=told)
+        self._hung = None
+        return listed(None, found, partial(_item, topic=topic, feed=self._name))
+
+
+def _item(row: Mapping[str, Any], topic: str, feed: str) -> NewsItem | None:
+    published = row.get("published")
+    moment = published if isinstance(published, datetime) else parse(str(published))
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return item_of(
+        feed=feed,
+        topic=topic,
+        headline=row.get("headline"),
+        published=moment.astimezone(UTC).replace(microsecond=0),
+        summary=row.get("summary"),
+        url=row.get("url"),
+        tickers=row.get("tickers"),
+        source=cleaned(row.get("source"), PUBLISHER),
+    )
+
+
+def _seconds(value: Any, least: float) -> float:
+    real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return max(least, float(value)) if real else least

@@ -1,0 +1,1 @@
+"""Packages of other people: which may be loaded, and what they bring."""
