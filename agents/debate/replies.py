@@ -1,15 +1,18 @@
-"""From the text of a reply to a value, or to a failure: schemas, strict parsing, bounds, grounding.
+"""Replies of models: parses a text strictly into a report, or fails; the schemas; the bounds.
 
 A reply either fits its model here exactly or the agent failed: `ModelUnavailable("garbage")`, never
 a neutral vote and never another exception. The JSON schemas that providers send are made from the
-same models, so that there is one truth. NaN, Infinity, 1e999, a string or a boolean where a number
-belongs, a duplicate or missing key, a lone surrogate, anything around the JSON object and more than
-64 kB are garbage; an answer about another symbol is `wrong_symbol`. What fits is then held to the
-role: a finite number outside its bound is clamped and flagged `clamped`, and so is an ordinal; a
-vector outside its focus is dropped and flagged `out_of_focus`, and citations that are not in the
-evidence flag the report `ungrounded`. A report that scores something and cites nothing is
-ungrounded too: nothing can be checked. Fields are parsed, prose never is: it may be in any
-language, keys and words of choice may not. A key that nobody asked for is passed over.
+same models, so that there is one truth.
+
+Garbage is: NaN, Infinity, 1e999, a string or a boolean where a number belongs, a duplicate or
+missing key, a lone surrogate, anything around the JSON object, and more than 64 kB. An answer about
+another symbol is `wrong_symbol`. A key that nobody asked for is ignored.
+
+A reply that fits is then held to its role. A finite number outside its bound is clamped and flagged
+`clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`.
+Citations that are not in the evidence flag the report `ungrounded`; so does scoring without any
+citation, because nothing can be checked. Fields are parsed, prose never is: prose may be in any
+language, keys and enumerated words may not.
 """
 
 from __future__ import annotations
@@ -241,6 +244,7 @@ def load(text: object, symbol: str) -> dict[str, Any]:
         raise _garbage(f"the reply has {len(text)} characters")
     try:
         reply = _DECODER.decode(text)
+        # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
         text.encode()
         if "\\u" in text:
             json.dumps(reply, ensure_ascii=False).encode()
@@ -308,7 +312,9 @@ def _drawn(
     evidence = _citations(told.evidence)
     points = _lines(told.key_points)
     _writable(evidence, told.reasoning, told.abstain_reason, *points, *told.flags, *falsifiers)
+    # Torra's own flags change what a report weighs: a model may not set them.
     flags = [flag for flag in _lines(told.flags) if flag not in OWN_FLAGS]
+    # All citations are checked, before the record keeps only the first.
     if not told.abstained and not _stands(adjustments, evidence, features):
         flags.append(UNGROUNDED)
     return AgentReport(
@@ -358,7 +364,7 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
 
 
 def held_to(drawn: object, role: Role) -> AgentReport:
-    """Return a report within its role: bounds, focus, finite numbers. Twice changes nothing.
+    """Return a report held to its role: bounds, focus, finite numbers. Idempotent.
 
     Raises ModelUnavailable("garbage") for what is no report.
     """
@@ -456,10 +462,12 @@ def _within(value: float, bound: float) -> float:
 
 
 def _finite(value: object) -> float:
+    # True is an int to Python, and would count as a full vote.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _garbage(f"a {type(value).__name__} where a number belongs")
     try:
         converted = float(value)
+    # JSON has integers of any length; float() takes none above 1e308.
     except OverflowError:
         raise _garbage("a number too large to be one") from None
     if not math.isfinite(converted):
@@ -475,9 +483,10 @@ def _fitting(model: type[R], reply: Mapping[str, Any]) -> R:
 
 
 def _fault(error: Exception) -> str:
-    """Say where a reply does not fit and why, in no word of the reply's."""
+    """Return where a reply does not fit and why, without a word of the reply."""
     if not isinstance(error, ValidationError):
         return type(error).__name__
+    # This text goes to logs and pages, so nothing that a model wrote may be in it.
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['type']}"
 
