@@ -373,6 +373,7 @@ def immediate(submit: S) -> S:
     The desk then runs its own agents one after the other on the caller's thread, and writes only
     those texts that somebody reads.
     """
+    # On a bound method this would mark the function of its class: hand in a partial.
     vars(submit)["immediate"] = True
     return submit
 

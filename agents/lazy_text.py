@@ -25,6 +25,7 @@ def texts(*names: str) -> Callable[[type[T]], type[T]]:
 
     def decorate(owner: type[T]) -> type[T]:
         for name in names:
+            # The slot stays underneath and keeps the value; only reading it goes another way.
             setattr(owner, name, _Text(owner.__dict__[name]))
         return owner
 
@@ -55,6 +56,7 @@ class _Text:
         value = self._get(instance, owner)
         if type(value) is _Later:
             value = value.write()
+            # Through the slot: the dataclass is frozen and would refuse.
             self._set(instance, value)
         return value
 

@@ -163,6 +163,7 @@ def duration(timeframe: str) -> timedelta:
 
 def floor(moment: datetime, timeframe: str) -> datetime:
     """Return the newest moment on the timeframe's UTC grid that is not after `moment`."""
+    # In whole timedeltas: seconds as floats could round a close into its neighbour.
     return EPOCH + (moment - EPOCH) // duration(timeframe) * duration(timeframe)
 
 

@@ -97,6 +97,7 @@ def once(ask: Callable[[T], R]) -> Callable[[T], R]:
         if known is not None and known[0] is settings:
             return known[1]
         found = ask(settings)
+        # A copy, and a pop that may miss: several threads run ticks.
         for oldest in list(answers)[: len(answers) - REMEMBERED + 1]:
             answers.pop(oldest, None)
         answers[id(settings)] = (settings, found)
@@ -131,6 +132,7 @@ class Thresholds(Section):
 class Markov(Section):
     """States of the consensus, from strong bearish to strong bullish."""
 
+    # strict=False, here and below: JSON has lists only, and a strict tuple takes none.
     cut_points: tuple[float, float, float, float] = Field(
         (-0.40, -0.15, 0.15, 0.40), strict=False, description="borders between the five states"
     )
@@ -415,6 +417,7 @@ class DeskSettings(Section):
                     f"{instance.id} uses {', '.join(sorted(outside))} and channel "
                     f"{instance.channel}, which is not there: add channels.{instance.channel}"
                 )
+            # The sample's prices are years old: an order at them would go to the market of today.
             if instance.bridge != "paper" and instance.feed == "sample":
                 raise ValueError(
                     f"{instance.id} would send orders to MT5 on the sample's bars of the past; "

@@ -59,6 +59,7 @@ def backups(folder: Path) -> list[Path]:
     """Return the backups of a folder by their names, the newest first; none where it is missing."""
     with suppress(OSError):
         found = [path for path in folder.iterdir() if BACKUP_NAME.fullmatch(path.name)]
+        # By the time in the name: a copied backup has a newer time of change.
         return sorted(found, key=_age, reverse=True)
     return []
 

@@ -157,6 +157,7 @@ def _raw(opinions: Sequence[Answer], failed: Collection[str]) -> float:
     words += [low for name in failed if name not in SIDES]
     cases = [trust(answer.report) for answer in opinions if answer.role.kind == "researcher"]
     if cases or any(name in SIDES for name in failed):
+        # One word for the two: by their office one of them has no case.
         words.append(max(cases, default=low))
     return round(fsum(words) / len(words), SCORE_DECIMALS)
 

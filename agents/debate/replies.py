@@ -71,6 +71,7 @@ UNGROUNDED: Final = "ungrounded"
 
 ABSTAINED: Final = "no reason given"
 
+# Strict models take no string for an enum and no list for a tuple, and JSON has only those.
 Reason = Annotated[GateReason, Field(strict=False)]
 Listed = Annotated[tuple[str, ...], Field(strict=False), FailFast()]
 CitedValue = Annotated[
@@ -478,6 +479,7 @@ def _finite(value: object) -> float:
 def _fitting(model: type[R], reply: Mapping[str, Any]) -> R:
     try:
         return model.model_validate(reply if isinstance(reply, dict) else dict(reply))
+    # `from None` here and below: the error's own text quotes what the model wrote.
     except (ValidationError, OverflowError) as error:
         raise _garbage(_fault(error)) from None
 
@@ -515,6 +517,7 @@ def _kept(name: str, value: float | str | None) -> Evidence:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json keeps the last of two equal keys; which of them the model meant nobody knows.
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _garbage("a duplicate key")
@@ -522,6 +525,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(word: str) -> float:
+    # 1e999 is good JSON, and infinity to float().
     number = float(word)
     if not math.isfinite(number):
         raise _garbage("a number that is not finite")

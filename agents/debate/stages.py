@@ -132,6 +132,7 @@ def crowded() -> bool:
 
 def _leave_behind(running: set[Future[Any]]) -> None:
     for future in running:
+        # Added first: a future that has ended meanwhile calls back at once, and goes again.
         _left_behind.add(future)
         future.add_done_callback(_left_behind.discard)
 

@@ -132,6 +132,7 @@ def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     if answers.needs_channel:
         desk["channels"] = {answers.channel: _channel(answers, terminal, notes)}
     differing = _differing(profile, Profile().model_dump(mode="json"))
+    # Raises here what `torra run` would raise: a plan that cannot be loaded is none.
     validate(DeskSettings, desk, "desk.json")
     validate(Profile, differing, f"profile {answers.profile_name}")
     return DeskPlan(
@@ -265,6 +266,8 @@ def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str,
     """Return the values that differ from the usual ones, without empty sections."""
     found: dict[str, Any] = {}
     for name, value in values.items():
+        # A profile replaces the timeframe weights as a whole: an entry left out as usual would be
+        # gone.
         if isinstance(value, Mapping) and name != "timeframe_weights":
             if inner := _differing(value, usual.get(name) or {}):
                 found[name] = inner

@@ -279,6 +279,7 @@ class Asker:
             try:
                 return read(text.strip())
             except ConfigError as error:
+                # click asks again after this one.
                 raise click.UsageError(str(error)) from error
 
         answer: T = click.prompt(question, default=default or None, value_proc=understood, err=True)

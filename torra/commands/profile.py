@@ -89,6 +89,7 @@ def diff(home: Path, /, name: str, other: str | None, as_json: bool) -> None:
     _answer(document, as_json)
 
 
+# A value may be negative, and -0.5 is no option.
 @profile.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("pairs", nargs=-1, metavar="PLACE VALUE [PLACE VALUE]...")

@@ -83,6 +83,7 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     stop = Stop()
+    # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.tell)
     told: list[str] = []

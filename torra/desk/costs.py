@@ -54,7 +54,7 @@ def run(home: Path, profile: str | None = None) -> dict[str, Any]:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
     named = [item.profile for item in load_desk(home).instances]
-    # Opening would make one, and asking what was spent must not start a desk's memory.
+    # Opening would create a database, and a question must not leave one behind.
     if not (home / DATABASE).exists():
         return report(home, None, named, now, profile=profile)
     database = open_home(home)
@@ -230,9 +230,11 @@ class LedgerSums:
     ) -> Any:
         """Return what `read` says of a stretch of the ledger; of the past, from memory."""
         known = self._held.get((name, start, end))
+        # abs: the clock may have been set back.
         if known is not None and abs(now - known[0]) < REMEMBERED:
             return known[1]
         found = read(name, start, end)
+        # A younger stretch is read each time: late answers are still booked into it.
         if end <= now - SETTLED_AFTER:
             self._held[name, start, end] = (now, found)
         return found

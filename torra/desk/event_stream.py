@@ -131,6 +131,7 @@ class EventStream:
         self._gather = gather
         self._queue: deque[Waiting] = deque()
         self._attempts: dict[str, Attempt] = {}
+        # Two locks: followers who wait for events may not hold up the ticks that bring them.
         self._heard = threading.Condition()
         self._news = threading.Condition()
         self._ended = threading.Event()
@@ -286,6 +287,7 @@ class EventStream:
                 self._look()
                 self._complained = False
             except StoreUnavailable as error:
+                # Said once: while the database is away it is tried twice a second.
                 if not self._complained:
                     log.warning("events wait: %s", error)
                 self._complained = True

@@ -146,8 +146,7 @@ class Promotions:
         standing, trial = standing_of(database, mark)
         self._known[mark] = standing.promoted
         wanted = next_look(standing, self.rule)
-        # A cheap upper bound: pooling 100,000 ticks takes half a minute, and most times none is
-        # due.
+        # A cheap upper bound: pooling 100,000 ticks takes half a minute, and mostly none is due.
         stored = database.stored_ticks([*ran_with(database, mark)])
         counted, then = self._seen.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
@@ -284,6 +283,7 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
     found = {}
     for instance, told in database.profiles_given():
         profile = _told(told)
+        # Oldest first, so the newest profile of an instance is the one that stays.
         if profile is not None and _mark(told) == mark:
             found[instance] = profile
     return found

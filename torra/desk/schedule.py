@@ -191,8 +191,7 @@ class Desk:
         for setup in self.setups.values():
             left = max(0.0, end - self.clock.monotonic())
             if not setup.lock.acquire(timeout=left):
-                # The lease is kept too: the next desk waits it out, and fences the tick that still
-                # runs.
+                # The lease is kept too: the next desk waits it out and fences the running tick.
                 return False
             setup.lock.release()  # from here on a wake sees that the desk is closing
         self._at_close()
@@ -376,12 +375,10 @@ class Desk:
                 return outcomes
             # Before `_due`: a claim that was not released would hide its close.
             self._pay_debts(name, epoch)
-            # Before the ticks: what still waits is sent, or taken back by a halt, before more is
-            # decided.
+            # Before the ticks: what waits is sent, or taken back by a halt, before more is decided.
             publish(setup.instance, edges)
             due = self._due(setup, epoch)
-            # Only once the closes are known: after a failed look the next wake still counts as the
-            # first.
+            # Only once the closes are known: after a failed look the next wake is still the first.
             before, self._woken[name] = self._woken.get(name), self.clock.now()
             old = {key: None for key in due if self._too_old(key)}
             outcomes.extend(self._pass_over(setup, [*old], epoch))
@@ -423,17 +420,12 @@ class Desk:
     def _due(self, setup: InstanceSetup, epoch: int) -> list[TickKey]:
         now = self.clock.now()
         name = setup.instance.id
+        # `start`: a stream without any tick begins with its newest close, not with all its history.
         keys = [
             TickKey(name, timeframe, bar_time)
             for timeframe in setup.instance.timeframes
             for bar_time in self.database.due(
-                # A stream without any tick begins with its newest close, not with all of its
-                # history.
-                name,
-                timeframe,
-                upto=now,
-                epoch=epoch,
-                start=now - duration(timeframe),
+                name, timeframe, upto=now, epoch=epoch, start=now - duration(timeframe)
             )
         ]
         return sorted(keys, key=running_order)

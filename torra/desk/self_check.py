@@ -183,6 +183,7 @@ def _providers(place: Place) -> Iterator[CheckResult]:
     instances = load_desk(home).instances
     names = dict.fromkeys(instance.profile for instance in instances)
     found = {name: load_profile(name, home).agents for name in names}
+    # Each vendor once, however many profiles name it.
     reached: dict[str, bool] = {}
     for vendor in dict.fromkeys(v for agents in found.values() for v in agents.vendors()):
         answer = _vendor(vendor, board)
@@ -416,7 +417,7 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     settings = load_desk(home)
     instances = settings.instances
     for name, feed in wiring.open_feeds(instances, settings.channels, database).items():
-        # Sample and store live in the past, where no bar is ever fresh.
+        # A sample lives in the past, where no bar is ever fresh.
         if feed.period() is not None:
             continue
         instance = next(item for item in instances if item.id == name)

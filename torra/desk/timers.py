@@ -46,8 +46,7 @@ class Timers:
         return _Scheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(self._workers)},
-            # By default a wake more than a second late is dropped, and its bar would wait for the
-            # next close.
+            # By default a wake a second late is dropped, and its bar would wait for the next close.
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 

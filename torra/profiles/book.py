@@ -245,6 +245,7 @@ class ProfileBook:
             now = self.read(name).profile
             warnings += fixed(now, profile, users) if now else []
         known = {item.name for item in settings(canonical(profile))}
+        # Several instances may object in the same words.
         told = dict.fromkeys(found)
         return tuple(SettingFault(_named(text, known), text) for text in told), tuple(warnings)
 
@@ -345,14 +346,12 @@ class ProfileBook:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             newest = self.history(now.name, 1)
-            # A file that was edited by hand gets its own entry first, so that an undo can bring it
-            # back.
+            # A file edited by hand gets an entry of its own first: an undo can bring it back.
             if now.profile and (not newest or newest[0].digest != now.digest):
                 said = compare(newest[0].values, canonical(now.profile)) if newest else ()
                 found = "shipped" if now.shipped else "found on the disk"
                 self._keep(now.name, now.profile, said, "a file", found)
-            # History before file: a crash between leaves an entry too many, never a state without
-            # one.
+            # History before file: a crash leaves an entry too many, never a state without one.
             number = self._keep(now.name, profile, changes, actor, action)
             write_whole(self.path(now.name), as_json(canonical(profile)).encode())
         except OSError as error:
@@ -383,9 +382,11 @@ class ProfileBook:
         return number
 
     def _numbers(self, name: str) -> list[int]:
+        # Only for its refusal: a bad name must not become part of a path.
         self.path(name)
         with suppress(OSError):
             stems = [path.stem for path in (self.folder / ".history" / name).glob("*.json")]
+            # isascii: int() takes digits of other scripts as well.
             return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
         return []
 

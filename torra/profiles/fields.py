@@ -164,8 +164,7 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         return (name,)
     if section == "symbols":
         symbol, _, last = rest.rpartition(".")
-        # XAUUSD.m.spread: what stands after the last dot is the field, unless a symbol has the
-        # whole name.
+        # XAUUSD.m.spread: the last part is the field, unless a symbol has the whole name.
         if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
             return ("symbols", symbol, last)
         return ("symbols", rest)

@@ -105,8 +105,7 @@ def propose(
     expires: datetime,
 ) -> str:
     """Write what an action would send as a proposal; return its id, that of its first opening."""
-    # A reverse closes and opens; the proposal is named after its opening, which is what a person
-    # decides about.
+    # A reverse closes and opens: the proposal is named after its opening.
     first = max(action.drafts, key=lambda draft: draft.kind == "open")
     sid = signal_bridge.signal_id(
         key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
@@ -170,8 +169,7 @@ def approve(
         state, reason = _verdict(row, action)
         if state != "APPROVED":
             return _end(database, sid, state, reason)
-        # After the checks: a denial is recorded whatever was typed; a wrong size raises, which
-        # rolls back.
+        # After the checks: a denial is recorded whatever was typed; a wrong size changes nothing.
         _check_typed(typed, action)
         # The compare-and-set comes before the signals, so a second yes finds nothing to take.
         _end(database, sid, "APPROVED", "")
@@ -183,8 +181,7 @@ def approve(
                 symbol=row["symbol"],
                 timeframe=row["timeframe"],
                 bar_time=parse(row["bar_time"]),
-                # The life counts from the yes: from the tick's close the signal could be old at
-                # once.
+                # From the yes: counted from the tick's close the signal could be old at once.
                 created=now,
                 expires=now + life,
                 bridge=instance.route,
@@ -212,8 +209,7 @@ def preview(
     row = _waiting(database, sid)
     action = _review(database, row, instance, profile, now, price, halted, figures or {})
     state, reason = _verdict(row, action)
-    # `approve` asks expiry first, then drift, then the checks; here the last that applies wins, so
-    # the order is reversed.
+    # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
     if _drifted(row, price):
         state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
     if now >= parse(row["expires"]):

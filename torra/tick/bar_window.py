@@ -118,7 +118,7 @@ class HistoryWindow:
         """Score every history that is long and sound enough; the others are left out."""
         self._streams: dict[str, _Stream] = {}
         for name, frame in frames.items():
-            # A history too short to score still has its other timeframes.
+            # One timeframe may be too short to score; the others can still tick.
             with suppress(DataUnavailable):
                 self._streams[name] = _Stream(name, frame)
 

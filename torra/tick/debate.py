@@ -162,6 +162,7 @@ def debate(
         if answerers.picture is None:
             picture, seen = _picture(inputs, profile, plan.config.agents, left, clock)
         else:
+            # A replay is shown the chart of then, or none, as it was.
             picture, seen = answerers.picture(), ()
         context = replace(context, picture=picture)
         late = LateAnswers(answerers.submit, clock.monotonic)
@@ -203,8 +204,7 @@ def _plan(
     flags: tuple[str, ...] = ()
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
     if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
-        # A few ticks that are not pivotal are asked all the same, to measure what skipping leaves
-        # out.
+        # A sample is asked all the same, to measure what skipping leaves out.
         if not call_policy.sampled(key.text, config.agents.pivotal_sample):
             return _Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
@@ -240,8 +240,7 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
         notes=notes,
         features=inputs.bundle.features,
         memory=inputs.memory,
-        # A fresh one each tick: a text from outside cannot close a fence whose mark it cannot
-        # guess.
+        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
         nonce=token(),
         asset=profile.symbol(inputs.instance.symbol).asset,
     )
@@ -265,6 +264,7 @@ def _deliberate(
     )
     paid = purse.submit if purse else submit
     if purse and is_immediate(submit):
+        # A partial: the mark on a bound method would land on the function of every purse.
         paid = immediate(partial(purse.submit))
     spoken = agent_framework.deliberate(
         context,

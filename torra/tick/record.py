@@ -136,6 +136,7 @@ def build(
         "cost_usd": debated.deliberation.cost_usd,
         "elapsed_ms": round(elapsed_ms, 3),
         "provider": provider,
+        # By its hash: the bytes stand once in their own table.
         "picture": hashlib.sha256(debated.picture).hexdigest() if debated.picture else None,
         "profile": profile.digest(),
         "execution": profile.execution,

@@ -229,8 +229,7 @@ class Purse:
         try:
             future = self._submit(request)
         except BaseException as error:
-            # A refusal on the way out was perhaps billed; only the provider can say that it was
-            # not.
+            # It may have been billed all the same; only the provider can say that it was not.
             self._end(row, self._failed(error))
             raise
         row.future = future
