@@ -270,13 +270,13 @@ def _start(key: TickKey) -> dict[str, Any]:
 
 
 def _skip(outcome: Outcome) -> dict[str, Any]:
-    """Return what is told of a tick whose bars could not be used: it is not tried again."""
+    """Return the event of a tick whose bars could not be used: it is not tried again."""
     code, message = f"skipped:{outcome.reason}", outcome.detail
     return {"code": code, "message": message, "recoverable": False}
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
-    """Return what is told of a tick that raised: the kind of its error, never its text."""
+    """Return the event of a tick that raised: the kind of its error, never its text."""
     if isinstance(error, StoreUnavailable):
         told = "The database could not be used, or the tick is another desk's by now."
         return {"code": "store", "message": told, "recoverable": True}
@@ -435,6 +435,7 @@ def _decide(
             "trading_state": trading_state(edges),
             "exposure": NO_EXPOSURE,
         }
+        # A HOLD asks nothing of the account: without a record it is not read.
         if edges.recorded or saved.verdict != "HOLD":
             exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
             desk["exposure"] = {**exposure, **figures}

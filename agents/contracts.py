@@ -98,7 +98,7 @@ class ModelUnavailable(Exception):
 
 
 class SourceType(StrEnum):
-    """Who stands behind the scores of a tick (docs/debate.md, "When things fail")."""
+    """The source of a tick's scores (docs/debate.md, "When things fail")."""
 
     AGENT_FULL = "AGENT_FULL"
     AGENT_BUDGET = "AGENT_BUDGET"

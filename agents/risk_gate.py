@@ -142,6 +142,7 @@ def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> Gate
     An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it. What
     counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
     """
+    # Not through `_Seen`: where there is no calendar nothing is missing, so nothing is flagged.
     near = _within(features, AHEAD, settings.event_before_minutes) or _within(
         features, BEHIND, settings.event_after_minutes
     )

@@ -440,6 +440,7 @@ class DeskSettings(Section):
 
 def home(environment: dict[str, str] | None = None) -> Path:
     """Return TORRA_HOME, by default ./torra_home."""
+    # An empty variable counts as none: Path("") would be the working directory.
     return Path((environment or dict(os.environ)).get("TORRA_HOME") or "torra_home").expanduser()
 
 

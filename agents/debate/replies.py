@@ -395,6 +395,7 @@ def _held(drawn: AgentReport, role: Role) -> AgentReport:
     }
     if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
         flags[CLAMPED] = None
+    # Only the gate rules: a ruling in any other report is dropped.
     judged = drawn.ruling if role.kind == "gate" else None
     if judged is not None:
         judged = replace(judged, multiplier=max(0.0, min(1.0, _finite(judged.multiplier))))

@@ -112,6 +112,7 @@ def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
 def _links(found: Tokens, address: str) -> list[dict[str, str]]:
     base = address.rstrip("/")
     return [
+        # Behind the #: a browser sends that part to no server, so no log has it.
         {"scope": scope, "token": found.by_scope[scope], "may": MAY[scope],
          "link": f"{base}/login#token={found.by_scope[scope]}"}
         for scope in SCOPES

@@ -250,7 +250,7 @@ def done_table(document: Mapping[str, Any]) -> str:
 
 
 def _in_the_market(now: Mapping[str, Any]) -> list[str]:
-    """Return what may be in the market of which the desk will know nothing."""
+    """Return what may be in the market without the desk's knowledge after a restore."""
     rows = now["under_way"]
     if rows is None:
         return ["Which orders may be in the market cannot be read: look in MetaTrader 5."]

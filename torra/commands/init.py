@@ -213,6 +213,7 @@ def write(found: DeskPlan, *, force: bool = False) -> None:
 
     if not force:
         refuse_overwriting(found.desk_path, found.profile_path)
+    # The same digits in both names: by them `recover` knows a note of one run.
     mark = f"{token(4)}.new"
     desk, profile = (
         path.with_name(f"{path.name}.{mark}") for path in (found.desk_path, found.profile_path)

@@ -183,6 +183,7 @@ def _swap(roster: Roster, refit: Refit, name: str) -> None:
     """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
     with roster.swapping:
         setup = roster.wished.pop(name, None)
+        # A later adoption may have taken this wish back, or put it in its place.
         if setup is not None:
             _commit(roster, refit, [setup])
 
@@ -310,6 +311,7 @@ def _fall_back(
     Unless `watched`, headlines and events stay as they are.
     """
     name = setup.instance.id
+    # It may be the second fall, over headlines or events: its reason replaces the first.
     found.older.pop(name, None)
     try:
         older = _from_database(roster, refit, setup)

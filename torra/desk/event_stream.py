@@ -208,7 +208,7 @@ class EventStream:
 
     @property
     def active(self) -> bool:
-        """Whether the desk of this process works: those who follow are woken."""
+        """Whether the desk of this process works, so that followers are woken."""
         return self._active and not self.closed
 
     @property
@@ -325,7 +325,7 @@ class EventStream:
             log.exception("streams that others left open stay so until the next start")
 
     def _settle(self, batch: list[Waiting]) -> None:
-        """Write a batch and tell of it; a database that cannot be used raises StoreUnavailable."""
+        """Write a batch and pass its changes on; raises StoreUnavailable."""
         if not batch:
             return
         changes: list[Change] = []
@@ -343,7 +343,7 @@ class EventStream:
             self._tell(change)
 
     def _store(self, batch: list[Waiting]) -> list[Change]:
-        """Write a batch, all of it or nothing; return the changes that it told."""
+        """Write a batch, all of it or nothing; return the changes in it."""
         changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
         rows: dict[str, list[StreamEvent]] = {}
         for item in batch:

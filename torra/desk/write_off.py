@@ -71,6 +71,7 @@ def write_off(
 def _reasons(instance: Instance, feed: Feed, keys: Sequence[TickKey]) -> dict[TickKey, Reason]:
     """Return MISSED for the bars that the feed has, and for the others why it has not."""
     reasons: dict[TickKey, Reason] = {}
+    # groupby joins neighbours only, and `those[-1]` must be the newest.
     ordered = sorted(keys, key=lambda key: (key.timeframe, key.bar_time))
     for timeframe, group in groupby(ordered, key=lambda key: key.timeframe):
         those, step = list(group), duration(timeframe)

@@ -89,7 +89,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One state of a profile in its history. `changes` are Change.told, against the one before."""
+    """One state of a profile in its history. `changes` are against the state before."""
 
     number: int
     at: str

@@ -161,6 +161,7 @@ class _Stream:
         self.timeframe = timeframe
         if not len(frame):
             raise DataUnavailable("too_short", "no bars")
+        # Checked as of its own end: the past is never stale.
         end = frame.index[-1].to_pydatetime() + duration(timeframe)
         checked = door.check(frame, timeframe, as_of=end)
         self.shelf = BarArrays(checked)

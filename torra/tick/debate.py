@@ -126,7 +126,7 @@ class Answerers:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a tick is debated; `silent` says why nobody is asked, None when somebody is."""
+    """How a tick is debated; `silent` is why no agent is asked, None when agents are."""
 
     config: DebateSettings
     flags: tuple[str, ...] = ()

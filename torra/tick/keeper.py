@@ -30,7 +30,7 @@ class Keeper(signal_bridge.OutboxStore, Protocol):
     # --- the tick -------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours; False when it is somebody's or finished."""
+        """Claim a tick; False when another desk has claimed it or it is finished."""
         ...
 
     def release_claim(self, key: TickKey, epoch: int) -> None:

@@ -328,6 +328,7 @@ def versions() -> dict[str, str]:
     for package in RECORDED_PACKAGES:
         try:
             found[package] = version(package)
+        # A checkout that was never installed has no version.
         except PackageNotFoundError:
             found[package] = "unknown"
     return found

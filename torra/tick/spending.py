@@ -151,6 +151,7 @@ class LateRows:
 
     def remove(self, rows: Sequence[_Row]) -> None:
         """Drop what is written."""
+        # By identity: rows compare by value, and two may be alike.
         gone = {id(row) for row in rows}
         with self._lock:
             self._rows = [row for row in self._rows if id(row) not in gone]
@@ -310,6 +311,7 @@ class Purse:
         """
         rows = list(self._rows.values())
         for row in rows:
+            # Outside the lock, which `_end` takes itself.
             if row.future is not None and row.future.done():
                 self._end(row, self._outcome(row, row.future))  # its callback may not have run yet
         with self._lock:
@@ -406,7 +408,7 @@ class Purse:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What a tick is run with: the settings of its rung, and whether anybody is asked at all."""
+    """One step of the ladder: the settings of a tick, and whether agents are asked at all."""
 
     settings: AgentSettings
     name: str
