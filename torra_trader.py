@@ -321,7 +321,7 @@ def _release(database: Keeper, key: TickKey, epoch: int) -> None:
         return  # the claim stays; the desk owes it a row and writes it on its next wake
 
 
-# --- what the tick sees: steps 2 to 7 -------------------------------------------------------------
+# --- what the tick sees: steps 2 to 5 -------------------------------------------------------------
 
 
 def _look(
@@ -399,7 +399,7 @@ def _look(
     )
 
 
-# --- what the tick decides: step 10 ---------------------------------------------------------------
+# --- what the tick decides: step 8 ----------------------------------------------------------------
 
 
 def _decide(
