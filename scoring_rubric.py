@@ -1,7 +1,7 @@
-"""Every prompt that a model reads, rendered from the context of one tick.
+"""The prompts of all models, rendered from the context of one tick, and the identity of a request.
 
-`build_interpretive_prompt` is the template: with no role it is the prompt of the single-model
-`score_chart()`; each role's version is the same template with that role's task (`RUBRICS`), its
+`build_interpretive_prompt` is the template. Without a role it is the prompt of the single-model
+`score_chart()`. Each role's version is the same template with that role's task (`RUBRICS`), its
 evidence and, for the later stages, the other agents' reports. The same context always yields the
 same text: nothing here reads a clock, a file or a setting.
 
@@ -9,14 +9,14 @@ A prompt begins with `SHARED_PREFIX`, the same bytes for every role, so that ven
 hit: what is common stands first, what changes with the bar stands last. Evidence is listed by id,
 each number with its decimals and its unit. `RUBRIC_VERSION` names the wording of all of it.
 
-What may enter a prompt is decided here and nowhere else. Numbers and ids are shown as they are.
-Prose of another agent is shown only inside a fence (`agents.fence`) that carries the call's nonce;
-without a nonce none is shown at all. Of the agents in `NUMBERS_ONLY` (the news agent reads text
-from strangers) no word of prose is ever shown; only they are shown a stranger's words, in the same
-fence. `visible` is that rule as a function, and a provider is handed the same visible reports.
+This module alone decides what may enter a prompt. Numbers and ids are shown as they are. Prose of
+another agent is shown only inside a fence (`agents.fence`) that carries the call's nonce; without a
+nonce none is shown at all. Prose of the agents in `NUMBERS_ONLY` is never shown to others (the news
+agent reads text from strangers). Only those agents are shown a stranger's words, in the same fence.
+`visible` is that rule as a function, and a provider is handed the same visible reports.
 
-The module also says what a request is: `request_hash` is the identity under which a call is
-recorded and answered again. Parsing the replies is left to `agents.debate.replies`.
+`request_hash` is the identity under which a call is recorded and answered again.
+agents.debate.replies parses the replies.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The way of a tick: one closed bar in, one stored verdict out. Read this first.
 
-`run_tick` is the only caller of everything that a tick needs. It is handed its edges (database,
-bars, provider, clock), each step returns a frozen value, and nobody calls back up. Live ticks,
-warm-up, one-off ticks on the command line and replays all come through here; only the edges differ.
+`run_tick` calls everything that a tick needs, in order. It is handed its edges (database, bars,
+provider, clock), each step returns a frozen value, and nobody calls back up. Live ticks, warm-up,
+one-off ticks on the command line and replays all come through here; only the edges differ.
 
-What it promises when something fails: bars that cannot be used skip the tick and the reason is
-recorded; a model that fails costs its own opinion; a tick that raises releases its claim; what is
-stored is stored whole, in one transaction, or not at all. When to run a tick is
-torra.desk.schedule's part.
+Failures: bars that cannot be used skip the tick, and the reason is recorded. A model that fails
+costs its own opinion. A tick that raises releases its claim. A tick is stored whole, in one
+transaction, or not at all. torra.desk.schedule decides when to run one.
 """
 
 from __future__ import annotations
@@ -52,17 +51,18 @@ LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
 
 PUBLISH_WAIT: Final = 5.0
-"""Seconds that publishing waits for the lock: many instances may be at it, and a signal that is not
-published now waits for the next wake.
+"""Seconds that publishing waits for the lock: many instances may publish at once.
+
+A signal that is not published now waits for the next wake.
 """
 
 EXECUTION_OFF: Final = "EXECUTION_OFF"
-"""Reason of a HOLD where something would have been sent, had it been wanted."""
+"""Reason of a HOLD that would have sent something, had the profile let it."""
 
 NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
     {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
 )
-"""Stands for the account where a HOLD asks nothing of it and no record tells of it."""
+"""Stands for the account at a HOLD, which asks nothing of it, when no record is kept."""
 
 
 class MarketRoute(Protocol):
@@ -88,13 +88,13 @@ class MarketRoute(Protocol):
 class Edges:
     """What a tick is handed.
 
-    `on_event` hears what happens inside it and may not fail it; `submit` is None where nobody is to
-    be asked, `account` None where nobody is to be paid; `picture` gives a replay the chart of then.
-    `news` tells what was known at a moment, `events` what was scheduled around a close and the
-    moment of its tick; None where the profile asks for neither. `route` leads to a bridge, None to
-    the paper bridge; `halted` says why nothing may go out, "" when it may; `on_error` is told what
-    went wrong after a tick was stored, which cannot fail it any more. Without `recording` no
-    journal is kept: what only a record would say is not worked out.
+    `on_event` hears what happens inside it and may not fail it. `submit` is None where nobody is to
+    be asked, `account` None where nobody is to be paid. `picture` gives a replay the chart of then.
+    `news` returns what was known at a moment, `events` what was scheduled around a close and the
+    moment of its tick; each is None where the profile does not ask for it. `route` leads to a
+    bridge, None to the paper bridge. `halted` says why nothing may go out, "" when it may.
+    `on_error` gets what went wrong after a tick was stored, which cannot fail it any more. Without
+    `recording` no journal is kept, and what only a record needs is not computed.
     """
 
     database: Keeper
@@ -117,12 +117,12 @@ class Edges:
 
     @property
     def recorded(self) -> bool:
-        """Whether anybody takes the whole record of a tick: the store's journal, or a listener."""
+        """Whether a record is wanted: for the store's journal or for a listener."""
         return self.recording or self.on_event is not None
 
     @property
     def answerers(self) -> Answerers:
-        """Who answers the tick's agents, and who pays."""
+        """The callables that answer the tick's agents and pay for them."""
         return Answerers(
             self.submit,
             self.account,
@@ -135,10 +135,10 @@ class Edges:
 
 
 class TickResult(NamedTuple):
-    """What a finished tick came to, as values: what its record is made of.
+    """The values of a finished tick, of which its record is made.
 
     `signals` are the rows that it wrote, `desk` its trading state and exposure (NO_EXPOSURE for a
-    HOLD that no record tells of).
+    HOLD of which no record is kept).
     """
 
     inputs: TickInputs
@@ -152,7 +152,7 @@ class TickResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a tick: done with its record, skipped or late with a reason, or taken.
+    """How a tick ended: done with its record, skipped or late with a reason, or taken.
 
     `result` is there for every tick that is done, `record` where one was wanted (Edges.recording).
     """
@@ -178,11 +178,12 @@ def run_tick(
 
     `due` is the moment, in the clock's monotonic seconds, from which the deadline counts. Raises
     StoreUnavailable when the tick could not be stored before the deadline + 0.5 s; its claim is
-    released then, as on any other exception. Whoever listens hears of a claimed tick from its
-    beginning to one end: `tick` with the record, or `tick_error`.
+    released then, as on any other exception. A listener hears of a claimed tick from `tick_start`
+    to one end: `tick` with the record, or `tick_error`.
     """
     key = TickKey(instance.id, timeframe, bar_time)
     deadline = due + profile.agents.timeout_seconds
+    # A transaction of its own: a kill from here on leaves a claim that the next desk can take over.
     with _write(edges, deadline):
         if not edges.database.claim_tick(key, edges.epoch):
             return Outcome(key, "taken", reason="claimed")
@@ -191,6 +192,7 @@ def run_tick(
         _tell(edges, key, "tick_start", _start(key))
     try:
         outcome = _claimed(instance, key, due, deadline, profile, edges)
+    # BaseException: a listener must hear of an end after an interrupt, too.
     except BaseException as error:
         _tell(edges, key, "tick_error", _fault(error))
         raise
@@ -227,6 +229,7 @@ def _claimed(
     except BaseException:
         _release(database, key, edges.epoch)
         raise
+    # Only now: a late answer is added to a stored call, and before the commit there is none.
     if debated.late:
         debated.late.watch(database, key)
     _afterwards(instance, edges)
@@ -238,6 +241,7 @@ def _afterwards(instance: Instance, edges: Edges) -> None:
     try:
         if edges.route is not None:
             edges.route.send(instance.id)
+        # Looked at without a lock first: most ticks send nothing and need no transaction.
         elif signal_bridge.waits(edges.database, instance.id):
             with edges.database.transaction(PUBLISH_WAIT):
                 publish(instance, edges)
@@ -247,7 +251,7 @@ def _afterwards(instance: Instance, edges: Edges) -> None:
 
 
 def _tell(edges: Edges, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
-    """Tell whoever listens; one that fails is logged and does not fail the tick."""
+    """Tell the listener; one that fails is logged and does not fail the tick."""
     if edges.on_event is None:
         return
     try:
@@ -266,16 +270,17 @@ def _start(key: TickKey) -> dict[str, Any]:
 
 
 def _skip(outcome: Outcome) -> dict[str, Any]:
-    """Return what is told of a tick whose bars could not be used: it is not tried again."""
+    """Return the event of a tick whose bars could not be used: it is not tried again."""
     code, message = f"skipped:{outcome.reason}", outcome.detail
     return {"code": code, "message": message, "recoverable": False}
 
 
 def _fault(error: BaseException) -> dict[str, Any]:
-    """Return what is told of a tick that raised: the kind of its error, never its text."""
+    """Return the event of a tick that raised: the kind of its error, never its text."""
     if isinstance(error, StoreUnavailable):
         told = "The database could not be used, or the tick is another desk's by now."
         return {"code": "store", "message": told, "recoverable": True}
+    # The text of an error may hold an address or a key, and this goes to the pages.
     told = f"The tick failed ({type(error).__name__}); the log says why."
     return {"code": "failed", "message": told, "recoverable": True}
 
@@ -316,7 +321,7 @@ def _release(database: Keeper, key: TickKey, epoch: int) -> None:
         return  # the claim stays; the desk owes it a row and writes it on its next wake
 
 
-# --- what the tick sees: steps 2 to 7 -------------------------------------------------------------
+# --- what the tick sees: steps 2 to 5 -------------------------------------------------------------
 
 
 def _look(
@@ -324,22 +329,26 @@ def _look(
 ) -> TickInputs:
     as_of = key.bar_time + duration(key.timeframe)
     bars = edges.window.bars(key.timeframe, as_of)
+    # An older newest bar would be scored as if it were the one that is due.
     if bars.last != key.bar_time:
         raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
     cursor = None if edges.route else edges.database.paper_cursor(instance.id)
+    # The feed may be slow, so its bars are fetched before the lock is taken.
     path = tick_paper.path(instance, edges.window, cursor, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
     now = edges.clock.now()
+    # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
     with _write(edges, deadline):
         edges.window.keep(key.timeframe, bars)
         if edges.route is None:
             publish(instance, edges)  # a halt since the last tick takes back what waits for a fill
             tick_paper.advance(instance, profile, edges.database, path, cursor, as_of)
+    # After `keep`: a live window reads the highest price from the stored bars.
     ath = edges.window.ath(key.timeframe, as_of)
     memory = edges.database.memory_context(
         instance.id,
@@ -390,7 +399,7 @@ def _look(
     )
 
 
-# --- what the tick decides: step 10 ---------------------------------------------------------------
+# --- what the tick decides: step 8 ----------------------------------------------------------------
 
 
 def _decide(
@@ -419,22 +428,28 @@ def _decide(
             timeframes=instance.timeframes,
         )
         failpoint("saved")
+        # Taken after the wait for the lock: a tick that waited long decides as late as it is.
         now = edges.clock.now()
         desk: dict[str, Any] = {
+            # Asked inside the transaction: a halt that came during the debate holds.
             "trading_state": trading_state(edges),
             "exposure": NO_EXPOSURE,
         }
+        # A HOLD asks nothing of the account: without a record it is not read.
         if edges.recorded or saved.verdict != "HOLD":
             exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
             desk["exposure"] = {**exposure, **figures}
         action = _review(instance, inputs, debated, saved, profile, database, desk)
+        # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
+        # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
             action = _propose(key, inputs, debated, saved, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
+        # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk["decided"] = iso(now)
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed)
@@ -447,6 +462,7 @@ def _decide(
         database.write_calls(key, debated.deliberation.calls)
         if debated.picture is not None:
             database.store_picture(debated.picture)
+        # Last: it raises when the claim is another desk's by now, which undoes all of the above.
         database.finish_tick(key, edges.epoch)
         failpoint("finished")
     return record, result
@@ -494,6 +510,7 @@ def _review(
         trading_state=desk["trading_state"],
         veto=veto,
         opening_stands=stands,
+        # Gate and conviction are both at most 1: the desk can only shrink an opening.
         multiplier=_multiplier(debated, saved.verdict),
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
         duplicate=_sent_before(instance, inputs, saved.verdict, database),
@@ -506,6 +523,7 @@ def _review(
     latched = sentiment_rules.veto_latch(
         latched, outer, profile.thresholds, veto=debated.counted.veto, openings=openings
     )
+    # A tick that trades nothing (off, or a late bar) must not latch or free later ones.
     if profile.execution == "off":
         return action
     for side, held in latched.items():
@@ -552,6 +570,7 @@ def _propose(
         atr=inputs.atr,
         multiplier=_multiplier(debated, saved.verdict),
         created=now,
+        # A proposal lives until the next bar closes: then there is a newer verdict.
         expires=inputs.as_of + duration(key.timeframe),
     )
     return Action("HOLD", approval.PROPOSED, denied=action.denied)

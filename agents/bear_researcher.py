@@ -1,7 +1,7 @@
 """The bear researcher: argues for lower prices from the evidence and the analysts' reports.
 
-Its word on a score may have any sign. In a further round its context also holds the other side's
-case. It abstains when there is no score to argue about.
+Its adjustment of a score may have any sign. In a further round its context also holds the other
+side's case. It abstains when there is no score to argue about.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words that the debate speaks: what goes in, what a model is asked, what comes back.
+"""The types of the debate: what goes in, what a model is asked, what comes back.
 
 Every value that passes between the stages of a deliberation is declared here, and nothing else is.
 The module imports only the standard library and `lazy_text`, so that `agents/`, `agent_framework`,
@@ -47,7 +47,7 @@ EVENT_CLASSES: Final = (
     "supply",
     "other",
 )
-"""What a headline is about, by its words. These words are ours: they may stand in any prompt."""
+"""Subjects of headlines. These words are Torra's own, so they may stand in any prompt."""
 
 ORDINALS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -69,16 +69,16 @@ Kind = Literal["analyst", "researcher", "gate", "scorer"]
 
 
 ASKED_AGAIN: Final = frozenset(("error", "garbage"))
-"""Reasons after which one more attempt is worth its while, unless whoever raises says otherwise."""
+"""Reasons after which one more attempt may help, unless the raiser says otherwise."""
 
 
 class ModelUnavailable(Exception):
     """A model gave no usable answer; the agent that asked is skipped.
 
     `reason` is one word for the record: timeout, error, garbage, refused, budget, deadline,
-    wrong_symbol, miss, blocked (the vendor is not asked for an hour). `again` is after how many
-    seconds one more attempt may help, None when it will not; by default at once after an error or
-    garbage. `billed` is False when the vendor surely charged nothing for the attempt.
+    wrong_symbol, miss, blocked (the vendor is not asked for an hour). `again` is the number of
+    seconds after which one more attempt may help, None when it will not; by default 0 after an
+    error or garbage. `billed` is False when the vendor surely charged nothing for the attempt.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ModelUnavailable(Exception):
 
 
 class SourceType(StrEnum):
-    """Who stands behind the scores of a tick (docs/debate.md, "When things fail")."""
+    """The source of a tick's scores (docs/debate.md, "When things fail")."""
 
     AGENT_FULL = "AGENT_FULL"
     AGENT_BUDGET = "AGENT_BUDGET"
@@ -130,7 +130,7 @@ class GateReason(StrEnum):
 class Feature:
     """One number or word of evidence, computed by code, that an agent may cite by its `id`.
 
-    `decimals` is with how many decimals a prompt shows the number; without it 8 significant digits.
+    `decimals` is how many decimals a prompt shows of the number; None shows 8 significant digits.
     """
 
     id: str
@@ -290,13 +290,14 @@ class Request:
 @texts("text")
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a provider brought back: the text as it came, how it ended, and what it cost.
+    """The answer of a provider: the text as it came, how it ended, and what it cost.
 
-    `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied;
+    `input_tokens` counts all input, `cached_tokens` the part of it that a cache supplied.
     `output_tokens` counts everything billed as output, thinking too. `stop_reason` is end, length
-    (cut off at the output limit), refusal, filter, or the vendor's own word. `final`: no second
-    look may follow, because none did when this answer was recorded. `reply` is the object whose
-    JSON the text is, of a provider that composed it itself: then nobody need write it and read it.
+    (cut off at the output limit), refusal, filter, or the vendor's own word. `final` means that no
+    second look may follow, because none did when this answer was recorded. `reply` is set by a
+    provider that composed the answer itself: the object whose JSON the text is, so that nobody has
+    to write and parse it.
     """
 
     text: str
@@ -315,8 +316,8 @@ class Completion:
 class CallBound:
     """The most that one agent of a stage can use: `reserve` grants it before any call.
 
-    `prompt_bytes` bounds system and user text of one request in UTF-8, `output_tokens` its answer;
-    `round` and `requests` say for which round and how many requests at most.
+    `prompt_bytes` bounds system and user text of one request in UTF-8, `output_tokens` its answer.
+    `round` is the round that it covers, `requests` the most requests in it.
     """
 
     role_id: str
@@ -367,17 +368,18 @@ S = TypeVar("S", bound=Callable[..., "Future[Completion]"])
 
 
 def immediate(submit: S) -> S:
-    """Mark a submit: what it returns is answered already, and no prose of a request leaves here.
+    """Mark a submit whose results are answered already, and that sends no prose out.
 
-    The desk then runs its own agents one after the other on the caller's thread, and only those
-    texts are written that somebody reads.
+    The desk then runs its own agents one after the other on the caller's thread, and writes only
+    those texts that somebody reads.
     """
+    # On a bound method this would mark the function of its class: hand in a partial.
     vars(submit)["immediate"] = True
     return submit
 
 
 def is_immediate(submit: Submit) -> bool:
-    """Tell whether a submit carries that mark."""
+    """Return whether a submit carries that mark."""
     return getattr(submit, "immediate", False) is True
 
 

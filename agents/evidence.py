@@ -1,4 +1,4 @@
-"""What an agent has to go on: whether its evidence is there, and whether a citation is true.
+"""An agent's evidence: whether what it needs is there, and whether its citations are true.
 
 Pure functions over the features of a context. A feature without a value counts as absent.
 """
@@ -22,7 +22,7 @@ SURROUNDINGS: Final = (
     "market.spread_atr",
     "market.range_atr",
 )
-"""What everybody sees of the market at once; how old and how many the bars are is the gate's."""
+"""What every agent sees of the market; age and number of the bars are for the gate only."""
 
 MARKET_EVIDENCE: Final = (
     *SURROUNDINGS,
@@ -31,7 +31,7 @@ MARKET_EVIDENCE: Final = (
     "technical.minus_di",
     "technical.volatility_percentile",
 )
-"""What every agent is told: the regime, what it is read from, and whether the bar is unusual."""
+"""What every agent is shown: the regime, its inputs, and whether the bar is unusual."""
 
 FUNDAMENTALS: Final = tuple(
     f"fundamentals.{name}"
@@ -73,10 +73,10 @@ NOTHING_WRONG: Final = "available"
 
 
 def missing(role: Role, context: DebateContext) -> str:
-    """Return why a role cannot judge, "" when something that it needs has a value.
+    """Return why a role cannot judge, "" when one of its needs has a value.
 
-    A need names a feature, or all whose id begins with it and a dot (the whole block `technical`);
-    a need that ends in an underscore begins an id.
+    A need names a feature, or all features whose id begins with it and a dot (the whole block
+    `technical`). A need that ends in an underscore is the beginning of ids.
     """
     whole, begun = _needed(tuple(role.needs))
     if not role.needs or any(
@@ -99,14 +99,14 @@ def named(
 ) -> tuple[str, ...]:
     """Return, sorted, the names with one of the prefixes that are in none of some blocks.
 
-    Remembered, because the names of one tick are mostly those of the next.
+    Cached, because the names of one tick are mostly those of the next.
     """
     found = (name for name in names if name.startswith(prefixes))
     return tuple(sorted(name for name in found if name.split(".", 1)[0] not in but))
 
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
-    """Tell whether every citation names a feature and its value, numbers within 1 %."""
+    """Return whether every citation names a feature and its value, numbers within 1 %."""
     return all([_true(cited, features.get(cited.id)) for cited in evidence])  # noqa: C419 - quick
 
 
@@ -114,6 +114,7 @@ def number(features: Mapping[str, Feature], name: str) -> float | None:
     """Return a feature's value as a finite number; None when it is absent or no number."""
     feature = features.get(name)
     value = None if feature is None else feature.value
+    # A bool would pass for 0 or 1.
     if isinstance(value, bool | str) or value is None or not math.isfinite(value):
         return None
     return float(value)
@@ -130,7 +131,7 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
 
 @lru_cache(maxsize=64)
 def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the names that needs give, and how the other names begin that they mean."""
+    """Return the names among the needs, and the beginnings of names that they stand for."""
     begun = (need if need.endswith((".", "_")) else f"{need}." for need in needs)
     return frozenset(needs), tuple(begun)
 

@@ -1,8 +1,9 @@
-"""The fence around the words of others: what they may contain, and the random word that marks it.
+"""The fence around quoted prose: the random word that marks it, and the text that it may hold.
 
-Prose of an agent and headlines of strangers are quoted between two lines that carry a nonce.
-`clean` leaves nothing in them that could forge such a line or begin one of its own: one printable
-line, no bracket, no nonce, no letter that is not seen. Pure functions that raise for no text.
+Prose of another agent and headlines from strangers are quoted between two lines that carry a nonce.
+`clean` removes everything that could forge such a line or begin one of its own: the result is one
+printable line without brackets, without the nonce and without invisible letters. Pure functions
+that raise for no text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from .contracts import DebateContext
 
 NONCE_PLACEHOLDER: Final = "{NONCE}"
-"""Stands in every record where the random text of the fence stood."""
+"""Replaces the fence's random text in every record."""
 
 NONCE: Final = re.compile(r"[A-Za-z0-9]{8,64}")
 _OPENING: Final = "<{[‹«≪⟨〈《˂ᐸ❬❮❰⟪⋖⋘⪡⦉⦑⧼⫷"
@@ -29,43 +30,48 @@ _UNSEEN: Final = (
     (0xFFA0, 0xFFA0),
     (0xE0100, 0xE01EF),
 )
-"""Characters that Unicode shows as nothing though they count as printable."""
+"""Characters that Unicode displays as nothing though they count as printable."""
 _PLAINER: Final = str.maketrans(
     dict.fromkeys(_OPENING, "(")
     | dict.fromkeys(_CLOSING, ")")
     | {"`": "'"}
     | {chr(code): "" for first, last in _UNSEEN for code in range(first, last + 1)}
 )
-"""What text may keep of brackets, which open fences and a chat's own marks, and of the unseen."""
+"""Replaces brackets, which open fences and a chat's own marks; removes invisible letters."""
 _MARKS: Final = re.compile(r"[<>{}\[\]`]")
-"""The ASCII among them."""
+"""The ASCII characters among those."""
 _CUT: Final = "…"
 
 
 def has_nonce(context: DebateContext) -> bool:
-    """Tell whether the context carries a nonce that is long and plain enough to fence with."""
+    """Return whether the context carries a nonce that is long and plain enough to fence with."""
     return NONCE.fullmatch(context.nonce) is not None
 
 
 def clean(text: str, limit: int, nonce: str = "") -> str:
     """Return text as one printable line of at most `limit` bytes that can forge no fence."""
+    # Cut before the work: a stranger's text may be megabytes long.
     text = text[: limit * 2]
     if _is_clean(text) and (not nonce or nonce.lower() not in text.lower()):
         return text if len(text) <= limit else text[: max(0, limit - len(_CUT.encode()))] + _CUT
     if not text.isascii():
+        # Full-width brackets and the like become the plain ones that are replaced below.
         text = unicodedata.normalize("NFKC", text)
     if not text.isprintable():
         text = "".join(letter if letter.isprintable() else " " for letter in text)
+    # Letters first: invisible ones inside it could hide a nonce; its placeholder has brackets
+    # again.
     text = without_nonce(text.translate(_PLAINER), nonce).translate(_PLAINER)
     text = " ".join(text.split())
     written = text.encode()
     if len(written) <= limit:
         return text
+    # Cut by bytes, so the last letter may be half: it is dropped.
     return written[: max(0, limit - len(_CUT.encode()))].decode(errors="ignore") + _CUT
 
 
 def _is_clean(text: str) -> bool:
-    """Tell whether text is as `clean` would have it, its length aside: most is."""
+    """Return whether text is as `clean` would leave it, its length aside: most is."""
     return (
         text.isascii()
         and text.isprintable()

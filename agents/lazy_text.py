@@ -1,10 +1,10 @@
-"""Text that is written when somebody first reads it, as a field of a frozen value.
+"""Lazy text fields of frozen values: the text is written when somebody first reads it.
 
-A prompt is long, and with a provider that reads values and no prose nobody may ever look at it. So
-a field that `texts` names may be given `later(write)` in place of its text: whoever reads the field
-gets the text, written then and kept. To everybody else such a field is text: comparison, hash,
-repr, `replace`, `asdict`, copies and pickles read it. `write` must give the same text whenever it
-is called; two threads that read at once may both call it.
+A prompt is long, and a provider that reads values and no prose never looks at it. So a field that
+`texts` names may be given `later(write)` in place of its text: the first read calls `write` and
+keeps the result. In every other respect such a field is text: comparison, hash, repr, `replace`,
+`asdict`, copies and pickles read it. `write` must always give the same text; two threads that read
+at once may both call it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ T = TypeVar("T")
 
 
 def later(write: Callable[[], str]) -> str:
-    """Return what stands in a field of text until it is read; nowhere else is it text."""
+    """Return a stand-in that only a lazy text field may hold, and that becomes text when read."""
     return cast(str, _Later(write))
 
 
 def texts(*names: str) -> Callable[[type[T]], type[T]]:
-    """Let the named fields of a dataclass with slots take `later`."""
+    """Return a class decorator that lets the named fields of a slotted dataclass take `later`."""
 
     def decorate(owner: type[T]) -> type[T]:
         for name in names:
+            # The slot stays underneath and keeps the value; only reading it goes another way.
             setattr(owner, name, _Text(owner.__dict__[name]))
         return owner
 
@@ -55,6 +56,7 @@ class _Text:
         value = self._get(instance, owner)
         if type(value) is _Later:
             value = value.write()
+            # Through the slot: the dataclass is frozen and would refuse.
             self._set(instance, value)
         return value
 

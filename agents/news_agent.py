@@ -1,7 +1,8 @@
-"""The news analyst: what the headlines mean for all four scores, and six ordinals about them.
+"""The news analyst: reads what the headlines mean for all four scores, and gives six ordinals.
 
-It alone reads text from strangers, in a fence; others see its numbers, ordinals and item ids, never
-a word. It abstains when there is no headline, and says why. It knows nothing of the other agents.
+It alone reads text from strangers, inside a fence. Other agents see its numbers, ordinals and item
+ids, never a word. It abstains when there is no headline, and says why. It knows nothing of the
+other agents.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NEWS: Final = (
     "news.item_event.",
     *(f"news.{name}_" for name in EVENT_CLASSES),
 )
-"""Every number but an item's weight, which says no more than its age does."""
+"""Every number of the news but an item's weight, which says no more than its age does."""
 
 ROLE: Final = Role(
     id="news",

@@ -1,10 +1,10 @@
-"""The risk gate: arithmetic that always holds, and a model that may only be stricter.
+"""The risk gate: fixed arithmetic, and a model that may only be stricter.
 
 `rules` turns features and the analysts' spread into a multiplier and a veto of openings. A feature
 that the host does not supply leaves its rule silent, which is flagged; only a calendar of scheduled
-events need not be there. `analyze` asks a model, and `merged` lets its ruling lower the multiplier
-or add a veto, never raise or lift; when it does not answer, the rules stand. A veto acts on the
-action, never on the scores, and never on a close.
+events may be missing without a flag. `analyze` asks a model. `merged` lets the model's ruling lower
+the multiplier or add a veto, never raise or lift one; when no model answers, the rules stand. A
+veto acts on the action, never on the scores, and never on a close.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VOLATILITY: Final = "technical.volatility_percentile"
 
 CALENDAR: Final = "source.events"
 UNSURE: Final = ("broken", "ended")
-"""Words of the state of a calendar that is there and may miss what comes."""
+"""Words in the state of a calendar that is there but may miss an event."""
 
 AHEAD: Final = ("events.to_next_min", "source.events_ahead_min")
 BEHIND: Final = ("events.since_last_min", "source.events_behind_min")
@@ -62,10 +62,10 @@ ROLE: Final = Role(
 
 
 class Rules(NamedTuple):
-    """The ruling of the arithmetic, and what is to be flagged about it.
+    """The ruling of the arithmetic, and the flags about it.
 
-    `flags` are `silent:<feature>` for each feature that it would have needed, and `events:broken`
-    and `events:ended` where a calendar of scheduled events may miss what comes.
+    `flags` are `silent:<feature>` for each missing feature that a rule needed, and `events:broken`
+    and `events:ended` where a calendar of scheduled events may miss one.
     """
 
     ruling: GateRuling
@@ -142,6 +142,7 @@ def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> Gate
     An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it. What
     counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
     """
+    # Not through `_Seen`: where there is no calendar nothing is missing, so nothing is flagged.
     near = _within(features, AHEAD, settings.event_before_minutes) or _within(
         features, BEHIND, settings.event_after_minutes
     )
@@ -160,7 +161,7 @@ def _unsure(features: Mapping[str, Feature]) -> tuple[str, ...]:
 
 
 class _Seen:
-    """Reads limits against features and remembers which features were not there."""
+    """Compares features with limits and remembers which features were missing."""
 
     def __init__(self, features: Mapping[str, Feature]) -> None:
         self._features = features

@@ -1,7 +1,8 @@
-"""The sentiment analyst: the mood of the market, laid over all four scores.
+"""The sentiment analyst: reads the mood of the market for all four scores.
 
-Mood is the tone of the news and what closes, volume and the desk's own consensus say of it; no feed
-of positions is wired. It abstains when none of that is there. It knows nothing of the other agents.
+Mood is the tone of the news, and what closes, volume and the desk's own consensus say of it; no
+feed of positions is wired. It abstains when none of that is there. It knows nothing of the other
+agents.
 """
 
 from __future__ import annotations

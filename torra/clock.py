@@ -1,12 +1,9 @@
-"""Time and chance, the only module that reads either.
+"""Time and chance: the only module that reads either; also the arithmetic of the bar grid (UTC).
 
 `now` is the desk's clock (UTC, aware); `monotonic` is real elapsed seconds. In production the two
-run alike; the accelerated demo maps real time onto the sample's period with `Scaled`, and
-everything that asks what time it is (feed, door, expiry, pages) asks the desk's clock. Deadlines,
-leases and the scheduler's own timers use real time: `real_time_of` says when, in real time, a
-moment of the desk's clock comes.
-
-Also here: the arithmetic of the bar grid (UTC), because a bar's time is a question about clocks.
+run alike; for the accelerated demo `Scaled` maps real time onto the sample's period. Feed, door,
+expiry and pages ask the desk's clock. Deadlines, leases and the scheduler's own timers use real
+time: `real_time_of` says when, in real time, a moment of the desk's clock comes.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 TEXTS: Final = 4096
-"""Times of which the text is remembered, and the other way round: a tick asks for the same ones
-again and again.
+"""How many times keep their text, and texts their time: a tick asks for the same ones repeatedly.
 """
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +40,7 @@ class Clock(Protocol):
 
     @property
     def accelerated(self) -> bool:
-        """Whether desk time runs through a period of the past: what such a desk shows is a DEMO."""
+        """Whether desk time runs through a past period: such a desk shows itself as a DEMO."""
         ...
 
     @property
@@ -109,6 +105,7 @@ class Scaled(System):
         if rate <= 0:
             raise ValueError("rate must be positive")
         self.rate = rate
+        # `rate` may be None by its type; the arithmetic needs a plain float.
         self._pace = rate
         self._start = start
         self._zero = time.monotonic()
@@ -166,6 +163,7 @@ def duration(timeframe: str) -> timedelta:
 
 def floor(moment: datetime, timeframe: str) -> datetime:
     """Return the newest moment on the timeframe's UTC grid that is not after `moment`."""
+    # In whole timedeltas: seconds as floats could round a close into its neighbour.
     return EPOCH + (moment - EPOCH) // duration(timeframe) * duration(timeframe)
 
 
@@ -180,6 +178,7 @@ def closes(timeframe: str, after: datetime, upto: datetime) -> Iterator[datetime
 
 def iso(moment: datetime) -> str:
     """Write an aware time as 2021-12-01T10:00:00Z, with fractions only when there are any."""
+    # Equal times of other zones hash alike: without this one text would be cached for the other's.
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return _written(moment)

@@ -1,10 +1,10 @@
-"""Profiles and the desk: every setting, its meaning, its default and its limits.
+"""The settings of profiles and the desk: every one with its meaning, default and limits.
 
 The default values in this module and in `agent_config` are the shipped default profile;
 profiles/default.json and docs/profiles.md are written from them and a test holds them together. A
 file that does not fit raises ConfigError with the place, the value and, for an unknown key, the
-nearest valid name. Nothing here reads a clock or a network; the only files read are the profile and
-the desk file that the caller names.
+nearest valid name. The only files read are the profile and the desk file that the caller names;
+nothing here reads a clock or a network.
 """
 
 from __future__ import annotations
@@ -93,23 +93,25 @@ def _as_path(value: str) -> str:
 
 
 REMEMBERED: Final = 16
-"""Profiles of which `once` keeps an answer: those that a process runs at a time."""
+"""Number of profiles whose answer `once` keeps: those that a process runs at a time."""
 
 
 def once(ask: Callable[[T], R]) -> Callable[[T], R]:
-    """Let a method of frozen settings be worked out once for each object, not on every tick.
+    """Make a method of frozen settings compute its answer once per object, not on every tick.
 
-    An answer is found by the very object, which is kept with it, so that a changed copy has its
-    own; the oldest go.
+    The answer belongs to the very object, which is kept with it, so a changed copy has its own. The
+    oldest answers are dropped first.
     """
     answers: dict[int, tuple[T, R]] = {}
 
     @wraps(ask)
     def asked(settings: T) -> R:
         known = answers.get(id(settings))
+        # An id can be given again to another object; `is` tells them apart.
         if known is not None and known[0] is settings:
             return known[1]
         found = ask(settings)
+        # A copy, and a pop that may miss: several threads run ticks.
         for oldest in list(answers)[: len(answers) - REMEMBERED + 1]:
             answers.pop(oldest, None)
         answers[id(settings)] = (settings, found)
@@ -144,6 +146,7 @@ class Thresholds(Section):
 class Markov(Section):
     """States of the consensus, from strong bearish to strong bullish."""
 
+    # strict=False, here and below: JSON has lists only, and a strict tuple takes none.
     cut_points: tuple[float, float, float, float] = Field(
         (-0.40, -0.15, 0.15, 0.40), strict=False, description="borders between the five states"
     )
@@ -353,6 +356,7 @@ class Instance(Section):
     @property
     def magic(self) -> int:
         """The number that marks this instance's orders at the broker, in [1, 2^31 - 1]."""
+        # Made of the name, not counted: it stays the same when instances come and go.
         return MAGIC_BASE + zlib.crc32(self.id.encode()) % MAGIC_RANGE
 
     @property
@@ -445,11 +449,13 @@ class DeskSettings(Section):
                     f"{instance.id} uses {', '.join(sorted(outside))} and channel "
                     f"{instance.channel}, which is not there: add channels.{instance.channel}"
                 )
+            # The sample's prices are years old: an order at them would go to the market of today.
             if instance.bridge != "paper" and instance.feed == "sample":
                 raise ValueError(
                     f"{instance.id} would send orders to MT5 on the sample's bars of the past; "
                     "give it a live feed or the paper bridge"
                 )
+        # Two instances with one number would take each other's positions for their own.
         sent = [item.magic for item in self.instances if item.bridge != "paper"]
         if len(set(sent)) != len(sent):
             raise ValueError("two instances have the same magic number; rename one of them")
@@ -466,6 +472,7 @@ class DeskSettings(Section):
 
 def home(environment: dict[str, str] | None = None) -> Path:
     """Return TORRA_HOME, by default ./torra_home."""
+    # An empty variable counts as none: Path("") would be the working directory.
     return Path((environment or dict(os.environ)).get("TORRA_HOME") or "torra_home").expanduser()
 
 
@@ -492,10 +499,12 @@ def load_profile(name: str | Path, folder: Path) -> Profile:
 def read(model: type[Model], path: Path) -> Model:
     """Read one JSON file into a settings model; raises ConfigError with file, place and remedy."""
     try:
+        # Windows editors put a byte order mark in front, which json refuses.
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     try:
+        # Of a key that stands twice json keeps the last, silently: a limit would be lost.
         values = json.loads(text, object_pairs_hook=_no_key_twice)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
@@ -557,6 +566,7 @@ def _explain(model: type[BaseModel], item: Any) -> str:
         shown = repr(item.get("input"))
         said = item["msg"].removeprefix("Value error, ")
         return f"{place}: {said} (found {shown[:60]})"
+    # Keys below a name (symbols.X, instances) are not reached from the model's own fields.
     known = [*_keys(model), *SymbolSpec.model_fields, *Instance.model_fields]
     near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""

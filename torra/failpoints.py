@@ -2,8 +2,8 @@
 
 `failpoint` does nothing unless the environment variable TORRA_CRASH_AT names its point; then the
 process kills itself at once, with nothing flushed and nothing tidied. `POINT:3` names the third
-time that the process comes there. Every name is in POINTS, so that a test can go through all of
-them and a misspelt one is found.
+time that the process comes there. POINTS lists every name, so that a test can go through all of
+them and find a misspelt one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ IN_A_TICK: Final = (
     "finished",
     "published",
 )
-"""From a claim to what goes out on paper, in that order. `reserved`, `asked` and `settled` are met
-by ticks that pay, `moved` (inside its transaction) where the paper bridge reports; `saved`,
-`recorded` and `finished` lie inside the transaction that stores the tick, `published` inside the
-one that marks a signal.
+"""The points from a claim to what goes out on paper, in that order.
+
+Ticks that pay pass `reserved`, `asked` and `settled`; `moved` lies inside the transaction in which
+the paper bridge reports; `saved`, `recorded` and `finished` inside the one that stores the tick;
+`published` inside the one that marks a signal.
 """
 
 ON_THE_WAY: Final = (
@@ -60,6 +61,7 @@ def failpoint(point: str) -> None:
 
 def strike() -> None:
     """End the process at once."""
+    # SIGKILL runs no finally, no atexit and no flush: nothing that a power cut would not run.
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,10 +1,10 @@
 """The names of everything in TORRA_HOME, and whether a home has lost its database.
 
-One list of names: who writes or reads a file of a home takes its name from here. `lost` looks for
-signs of an earlier database, because a new one in its place would let a desk trade without memory
-of what it has sent; whoever opens a database asks first. Signs are what only a desk with a database
-leaves behind: settings and tokens are none, they are there before the first start. Nothing here
-writes, and nothing raises; torra.desk.start_check says what to do about a loss.
+Every module that writes or reads a file of a home takes its name from here. `lost` looks for signs
+of an earlier database: a new one in its place would let a desk trade without memory of what it has
+sent, so a caller asks before it opens a database. Signs are what only a desk with a database leaves
+behind; settings and tokens are none, they are there before the first start. Nothing here writes,
+and nothing raises. torra.desk.start_check decides what to do about a loss.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HALT: Final = Path("control") / "HALT"
 BACKUP_FOLDER: Final = "backups"
 
 STATE_FOLDER: Final = "channels"
-"""What this side keeps of a channel whose folder is not ours."""
+"""Torra's own state of a channel whose folder belongs to somebody else."""
 
 BACKUP_NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{8}T\d{6}Z)\.db")
 """A backup by its name: made by a person or by a migration, number of the schema, the mark of the
@@ -51,7 +51,7 @@ LOST: Final = "is gone or empty, and there was one"
 
 
 def lost(path: Path) -> bool:
-    """Return whether a database, by its path, is not there or empty and ought to be."""
+    """Return whether a database that ought to be there is missing or empty."""
     return not _bytes(path) and _was_there(path)
 
 
@@ -59,6 +59,7 @@ def backups(folder: Path) -> list[Path]:
     """Return the backups of a folder by their names, the newest first; none where it is missing."""
     with suppress(OSError):
         found = [path for path in folder.iterdir() if BACKUP_NAME.fullmatch(path.name)]
+        # By the time in the name: a copied backup has a newer time of change.
         return sorted(found, key=_age, reverse=True)
     return []
 
@@ -70,6 +71,7 @@ def _age(path: Path) -> tuple[str, str]:
 
 def _was_there(path: Path) -> bool:
     home, log = path.parent, path.with_name(f"{path.name}-wal")
+    # A WAL with pages in it, or a backup, was written beside a database.
     if _bytes(log) or backups(home / BACKUP_FOLDER):
         return True
     with suppress(OSError):
@@ -78,9 +80,9 @@ def _was_there(path: Path) -> bool:
 
 
 def _bytes(path: Path) -> int:
-    """Return the bytes of a file, 0 where there is none; what is no file, or cannot be told, is 1.
+    """Return the size of a file in bytes, 0 where there is none, 1 where it cannot be told.
 
-    Whoever opens that says what it is.
+    1 also stands for what is no file: opening it will say what it is.
     """
     try:
         return path.stat().st_size or int(not path.is_file())

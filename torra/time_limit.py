@@ -1,10 +1,10 @@
-"""Waiting for what may never answer, such as a folder on a share whose server is gone.
+"""A time limit for calls that may never return, such as a folder on a share whose server is gone.
 
-A call is made in a thread of its own and waited for a limited time. One that takes longer is left
-behind, and until it comes back every other call under the same limit is refused at once: neither
-threads nor waits pile up. What it brings in the end is dropped. The caller sees TimeoutError, which
-is an OSError, whatever the call was. A folder has one limit in a process, so that who meets its
-silence first spares the others the wait.
+`TimeLimit.run` makes a call in a thread of its own and waits a limited time. A call that takes
+longer is left behind and its result is dropped. Until it returns, every other call under the same
+limit is refused at once, so neither threads nor waits pile up. The caller sees TimeoutError, which
+is an OSError, whatever the call was. A folder has one limit per process: after the first caller has
+waited in vain, no other has to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHARE_SECONDS: Final = 3.0
 
 
 class TimeLimit:
-    """One thing that may not answer; `what` names it in errors. Any thread may ask."""
+    """The limit of one thing that may not answer; `what` names it in errors. Thread-safe."""
 
     def __init__(self, what: str, seconds: float) -> None:
         self._what = what
@@ -40,6 +40,8 @@ class TimeLimit:
         if self.silent:
             raise self._silence()
         answer: Future[T] = Future()
+        # A thread and no pool: a pool joins its workers at exit, and one that hangs would keep the
+        # process.
         threading.Thread(target=_work, args=(answer, work), name="limited", daemon=True).start()
         if not wait([answer], self._seconds).done:
             with self._lock:
@@ -51,6 +53,7 @@ class TimeLimit:
     def silent(self) -> bool:
         """Whether a call that took too long has not come back yet."""
         with self._lock:
+            # A call that came back in the meantime frees the limit again.
             self._late = [answer for answer in self._late if not answer.done()]
             return bool(self._late)
 
@@ -60,7 +63,7 @@ class TimeLimit:
 
 @cache
 def of_folder(folder: Path, seconds: float = SHARE_SECONDS) -> TimeLimit:
-    """Return the limit of a folder, the same for all who ask."""
+    """Return the limit of a folder, the same one for every caller."""
     return TimeLimit(str(folder), seconds)
 
 

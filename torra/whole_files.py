@@ -1,4 +1,4 @@
-"""Writing files so that they are there whole or not at all, whatever cuts the writing off."""
+"""Atomic file writing: after a crash or power cut a file is there whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from torra.clock import token
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file into a folder that is there, in the place of any older one; raises OSError.
+    """Write a file into an existing folder, in place of any older one; raises OSError.
 
     After a crash or a power cut it is the old one or the new one. Of two writers at once the later
     one's is whole too.
     """
+    # A name of chance: two writers at once must not share a partial file.
     partial = path.with_name(f".{path.name}.{token(4)}.partial")
     try:
         write_synced(partial, content)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+    # The rename itself is on the disk only when the folder is.
     sync_folder(path.parent)
 
 

@@ -1,1 +1,1 @@
-"""How a desk deliberates: asking, reading replies, stages, arithmetic, the record."""
+"""The deliberation of a desk: asking, reading replies, stages, arithmetic, the record."""

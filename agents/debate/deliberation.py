@@ -1,4 +1,4 @@
-"""The record of one debate, and the score_chart shape in which its scores leave the desk.
+"""The record of one debate, and its scores in the shape of score_chart.
 
 Values only: nothing here asks, waits or fails.
 """
@@ -60,7 +60,7 @@ class Deliberation:
         return self.ruling.veto
 
     def conviction_for(self, side: str) -> float:
-        """Return what the desk's conviction leaves of the size of an opening BUY or SELL, 0 to 1.
+        """Return the share, 0 to 1, that conviction leaves of an opening BUY or SELL.
 
         1 when no opinion answered. (agents.debate.panel)
         """

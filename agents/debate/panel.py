@@ -1,4 +1,4 @@
-"""How far the desk agrees, as arithmetic: the panel's spread, opposition, conviction, quorum.
+"""The panel: how far the desk agrees, as arithmetic (spread, opposition, conviction, quorum).
 
     view         L1 + adjustment: how an analyst, or the debate, scores a vector
     stance       focus-weighted mean of an analyst's views of the vectors that it scored
@@ -8,13 +8,14 @@
                  of low confidence; 1 when no opinion was heard
     conviction   raw x (1 - OPPOSITION_COST x opposition), never above raw
 
-Only those that took a side count, so abstainers and the neutral dilute nothing: one that opposes
-beside three that abstain is full opposition (document 000). By office one of the two researchers
-has no case, so the surer one speaks for both. An agent that failed makes nobody surer; where nobody
-was heard there is no conviction to go by, and the size is the deterministic one. Conviction scales
-the size of an opening, downwards only; the scores it leaves alone. Sums are exact and every number
-is rounded to 1e-8, so neither order nor names change one. Nothing here asks, waits or fails, and
-the falsifiers, which are prose, are for pages only. (docs/debate.md, "Disagreement and
+Only analysts that took a side count, so abstainers and the neutral dilute nothing: one that opposes
+beside three that abstain is full opposition (document 000). By design one of the two researchers
+has no case, so the surer one speaks for both. An agent that failed makes nobody surer. Where nobody
+was heard there is no conviction to go by, and the size is the deterministic one.
+
+Conviction scales the size of an opening, downwards only; it leaves the scores alone. Sums are exact
+and every number is rounded to 1e-8, so neither order nor names change one. Nothing here asks, waits
+or fails. The falsifiers, which are prose, are for pages only. (docs/debate.md, "Disagreement and
 conviction".)
 """
 
@@ -39,10 +40,10 @@ DIRECTIONS: Final[Mapping[str, int]] = MappingProxyType({"BUY": 1, "SELL": -1})
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What the answers of a desk say about each other.
+    """The agreement and disagreement among the answers of a desk.
 
-    `spread` is the range of the analysts' adjustments per vector, `side` which way the debate sees
-    the market (-1, 0, +1), `stances` how each analyst that scored something does. `sided`,
+    `spread` is the range of the analysts' adjustments per vector. `side` is which way the debate
+    sees the market (-1, 0, +1), `stances` how each analyst that scored something does. `sided`,
     `opposed` and `abstained` count analysts. `disagreements` are made of ids and numbers alone;
     `falsifiers`, by researcher, are prose and enter no prompt. Without any answer it is `NEUTRAL`.
     """
@@ -60,10 +61,11 @@ class Panel:
     falsifiers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def conviction_for(self, side: str) -> float:
-        """Return, in [0, 1], what the desk's conviction leaves of an opening BUY or SELL.
+        """Return the share, in [0, 1], that conviction leaves of an opening BUY or SELL.
 
-        The conviction where the debate sees the market that way or nowhere; as under full
-        opposition where it sees it the other way; 1 where nobody answered.
+        It is the conviction where the debate sees the market that way or nowhere. Where the debate
+        sees it the other way, it is the conviction under full opposition. It is 1 where nobody
+        answered.
         """
         if self.side * DIRECTIONS.get(side, 0) >= 0:
             return self.conviction
@@ -96,10 +98,11 @@ def measure(
     scores: Mapping[str, float],
     failed: Collection[str] = (),
 ) -> Panel:
-    """Return the panel of the answers that count and of the debate that came of them.
+    """Return the panel of the answers that count and of the debate that resulted from them.
 
     `scores` are the four of L1; `failed` names the opinions that were asked and gave no report.
     """
+    # By id, so that the record does not depend on which model answered first.
     told = sorted(answers, key=lambda answer: answer.role.id)
     analysts = [answer for answer in told if answer.role.kind == "analyst"]
     heard = [answer for answer in told if not answer.report.abstained]
@@ -134,7 +137,7 @@ def measure(
 
 
 def quorate(heard: int, seats: int, quorum: int) -> bool:
-    """Tell whether enough of the analysts that have a seat gave a report, abstentions included.
+    """Return whether enough of the seated analysts gave a report, abstentions included.
 
     Desks of fewer than QUORUM_FROM analysts need no quorum, nor does one whose `quorum` is 0.
     """
@@ -154,6 +157,7 @@ def _raw(opinions: Sequence[Answer], failed: Collection[str]) -> float:
     words += [low for name in failed if name not in SIDES]
     cases = [trust(answer.report) for answer in opinions if answer.role.kind == "researcher"]
     if cases or any(name in SIDES for name in failed):
+        # One word for the two: by their office one of them has no case.
         words.append(max(cases, default=low))
     return round(fsum(words) / len(words), SCORE_DECIMALS)
 
@@ -189,7 +193,7 @@ def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:
 
 
 def _apart(answers: Sequence[Answer], vector: str) -> str:
-    """Say who stands furthest apart on a vector; "" unless on both sides of 0, and clearly."""
+    """Return who stands furthest apart on a vector; "" unless clearly on both sides of 0."""
     given = [
         (value, answer.role.id)
         for answer in answers
@@ -198,6 +202,7 @@ def _apart(answers: Sequence[Answer], vector: str) -> str:
     if not given:
         return ""
     low, below = min(given)
+    # Not max(): of two that are equally high the first by name, as for the low end.
     high, above = min(given, key=lambda one: (-one[0], one[1]))
     if low > -APART_FROM or high < APART_FROM:
         return ""

@@ -1,15 +1,18 @@
-"""From the text of a reply to a value, or to a failure: schemas, strict parsing, bounds, grounding.
+"""Replies of models: parses a text strictly into a report, or fails; the schemas; the bounds.
 
 A reply either fits its model here exactly or the agent failed: `ModelUnavailable("garbage")`, never
 a neutral vote and never another exception. The JSON schemas that providers send are made from the
-same models, so that there is one truth. NaN, Infinity, 1e999, a string or a boolean where a number
-belongs, a duplicate or missing key, a lone surrogate, anything around the JSON object and more than
-64 kB are garbage; an answer about another symbol is `wrong_symbol`. What fits is then held to the
-role: a finite number outside its bound is clamped and flagged `clamped`, and so is an ordinal; a
-vector outside its focus is dropped and flagged `out_of_focus`, and citations that are not in the
-evidence flag the report `ungrounded`. A report that scores something and cites nothing is
-ungrounded too: nothing can be checked. Fields are parsed, prose never is: it may be in any
-language, keys and words of choice may not. A key that nobody asked for is passed over.
+same models, so that there is one truth.
+
+Garbage is: NaN, Infinity, 1e999, a string or a boolean where a number belongs, a duplicate or
+missing key, a lone surrogate, anything around the JSON object, and more than 64 kB. An answer about
+another symbol is `wrong_symbol`. A key that nobody asked for is ignored.
+
+A reply that fits is then held to its role. A finite number outside its bound is clamped and flagged
+`clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`.
+Citations that are not in the evidence flag the report `ungrounded`; so does scoring without any
+citation, because nothing can be checked. Fields are parsed, prose never is: prose may be in any
+language, keys and enumerated words may not.
 """
 
 from __future__ import annotations
@@ -68,6 +71,7 @@ UNGROUNDED: Final = "ungrounded"
 
 ABSTAINED: Final = "no reason given"
 
+# Strict models take no string for an enum and no list for a tuple, and JSON has only those.
 Reason = Annotated[GateReason, Field(strict=False)]
 Listed = Annotated[tuple[str, ...], Field(strict=False), FailFast()]
 CitedValue = Annotated[
@@ -241,6 +245,7 @@ def load(text: object, symbol: str) -> dict[str, Any]:
         raise _garbage(f"the reply has {len(text)} characters")
     try:
         reply = _DECODER.decode(text)
+        # A lone surrogate cannot be stored: it is refused here, as text or as an escape.
         text.encode()
         if "\\u" in text:
             json.dumps(reply, ensure_ascii=False).encode()
@@ -308,7 +313,9 @@ def _drawn(
     evidence = _citations(told.evidence)
     points = _lines(told.key_points)
     _writable(evidence, told.reasoning, told.abstain_reason, *points, *told.flags, *falsifiers)
+    # Torra's own flags change what a report weighs: a model may not set them.
     flags = [flag for flag in _lines(told.flags) if flag not in OWN_FLAGS]
+    # All citations are checked, before the record keeps only the first.
     if not told.abstained and not _stands(adjustments, evidence, features):
         flags.append(UNGROUNDED)
     return AgentReport(
@@ -358,7 +365,7 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
 
 
 def held_to(drawn: object, role: Role) -> AgentReport:
-    """Return a report within its role: bounds, focus, finite numbers. Twice changes nothing.
+    """Return a report held to its role: bounds, focus, finite numbers. Idempotent.
 
     Raises ModelUnavailable("garbage") for what is no report.
     """
@@ -388,6 +395,7 @@ def _held(drawn: AgentReport, role: Role) -> AgentReport:
     }
     if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
         flags[CLAMPED] = None
+    # Only the gate rules: a ruling in any other report is dropped.
     judged = drawn.ruling if role.kind == "gate" else None
     if judged is not None:
         judged = replace(judged, multiplier=max(0.0, min(1.0, _finite(judged.multiplier))))
@@ -456,10 +464,12 @@ def _within(value: float, bound: float) -> float:
 
 
 def _finite(value: object) -> float:
+    # True is an int to Python, and would count as a full vote.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _garbage(f"a {type(value).__name__} where a number belongs")
     try:
         converted = float(value)
+    # JSON has integers of any length; float() takes none above 1e308.
     except OverflowError:
         raise _garbage("a number too large to be one") from None
     if not math.isfinite(converted):
@@ -470,14 +480,16 @@ def _finite(value: object) -> float:
 def _fitting(model: type[R], reply: Mapping[str, Any]) -> R:
     try:
         return model.model_validate(reply if isinstance(reply, dict) else dict(reply))
+    # `from None` here and below: the error's own text quotes what the model wrote.
     except (ValidationError, OverflowError) as error:
         raise _garbage(_fault(error)) from None
 
 
 def _fault(error: Exception) -> str:
-    """Say where a reply does not fit and why, in no word of the reply's."""
+    """Return where a reply does not fit and why, without a word of the reply."""
     if not isinstance(error, ValidationError):
         return type(error).__name__
+    # This text goes to logs and pages, so nothing that a model wrote may be in it.
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['type']}"
 
@@ -506,6 +518,7 @@ def _kept(name: str, value: float | str | None) -> Evidence:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # json keeps the last of two equal keys; which of them the model meant nobody knows.
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _garbage("a duplicate key")
@@ -513,6 +526,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(word: str) -> float:
+    # 1e999 is good JSON, and infinity to float().
     number = float(word)
     if not math.isfinite(number):
         raise _garbage("a number that is not finite")

@@ -1,9 +1,10 @@
-"""Running the agents of a stage at once, on threads that can be left behind, or in turn on none.
+"""Runs the agents of a stage: at once on threads that can be left behind, or in turn on none.
 
-A call that hangs cannot be cancelled, and a thread that waits for it cannot be killed. So each
-agent of a stage gets a daemon thread: it never blocks the end of the process, and when the stage's
-time is up the desk goes on without it. Threads left behind are counted until they finish; while
-there are more than `MAX_ABANDONED`, `crowded` says so and no further agent is started.
+A call that hangs cannot be cancelled, and a thread that waits for it cannot be killed. So
+`run_together` gives each agent a daemon thread: it never blocks the end of the process, and when
+the stage's time is up the desk goes on without it. Threads left behind are counted until they
+finish; while there are more than `MAX_ABANDONED`, `crowded` returns True and no further agent is
+started.
 
 `run_in_turn` is for jobs that can neither hang nor wait: the desk's own agents with a provider that
 answers while it is asked. It needs no thread and looks at the time between the jobs.
@@ -17,9 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, Final, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 MAX_ABANDONED: Final = 32
-"""Threads left behind, over the whole process, above which no agent is asked: four ticks of eight
-agents.
-"""
+"""Threads left behind, in the whole process, above which no agent is asked: four ticks of eight."""
 
 GRACE_SECONDS: Final = 0.05
 """How long past the end of a stage its threads may take to notice it."""
@@ -32,7 +31,7 @@ _left_behind: set[Future[Any]] = set()
 
 
 class Ended(Protocol[T_co]):
-    """A job that has ended, asked as a future is."""
+    """A job that has ended, with the interface of a future."""
 
     def exception(self) -> BaseException | None:
         """Return what it raised, None when it did not."""
@@ -49,6 +48,7 @@ class DaemonExecutor(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Start the job at once; its future carries whatever it returns or raises."""
         future: Future[T] = Future()
+        # From here on cancel() fails: a thread that runs cannot be taken back.
         future.set_running_or_notify_cancel()
 
         def run() -> None:
@@ -61,6 +61,7 @@ class DaemonExecutor(Executor):
 
         try:
             threading.Thread(target=run, name="torra-agent", daemon=True).start()
+        # The system has no more threads: the agent failed, not the tick.
         except RuntimeError as error:
             future.set_exception(error)
         return future
@@ -85,6 +86,7 @@ def run_together(
         done, running = wait(running, timeout=left, return_when=FIRST_COMPLETED)
         if not done:
             break
+        # In the order of the jobs: two that finish at once are recorded alike on every run.
         for future in sorted(done, key=lambda one: list(names).index(one)):
             finished(names[future], future)
     _leave_behind(running)
@@ -99,8 +101,9 @@ def run_in_turn(
 ) -> tuple[str, ...]:
     """Run the jobs one after the other on this thread, and report each, until the time is up.
 
-    As `run_together`, names the jobs that were not finished then; one that finishes too late is
-    among them. What a job raises costs only itself; an interrupt of the program goes through.
+    Returns, as `run_together`, the names of the jobs that were not finished then; one that finishes
+    too late is among them. What a job raises costs only itself; an interrupt of the program goes
+    through.
     """
     unfinished = dict.fromkeys(jobs)
     for name, job in jobs.items():
@@ -123,12 +126,13 @@ def abandoned() -> int:
 
 
 def crowded() -> bool:
-    """Tell whether so many threads were left behind that no agent should be asked."""
+    """Return whether so many threads were left behind that no agent should be asked."""
     return abandoned() > MAX_ABANDONED
 
 
 def _leave_behind(running: set[Future[Any]]) -> None:
     for future in running:
+        # Added first: a future that has ended meanwhile calls back at once, and goes again.
         _left_behind.add(future)
         future.add_done_callback(_left_behind.discard)
 

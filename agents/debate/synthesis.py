@@ -1,4 +1,4 @@
-"""From reports to four adjustments: pure arithmetic, no prompt, no clock, nothing that fails.
+"""Synthesis: turns reports into four adjustments. Pure arithmetic; no prompt, no clock, no failure.
 
     f_i          focus weight of analyst i on the vector: primary 1.0, secondary 0.5
     k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5), x 0.3 if ungrounded
@@ -7,10 +7,10 @@
     adjustment   clamp(debate x multiplier, -0.3, +0.3)
 
 Trust is in the numerator only, so it shrinks an adjustment towards L1, also at a desk of one
-analyst. Abstainers and failures leave both sums. A missing side removes both, and a researcher's
-null is a missing side on that vector; only when a single opinion answered at the whole desk is it
-used alone, times its trust, within its role's bound. Sums are exact (fsum), so the order and the
-names of the agents change nothing. (docs/debate.md, "Synthesis".)
+analyst. Abstainers and failures leave both sums. A missing side removes both sides, and a
+researcher's null is a missing side on that vector. Only when a single opinion answered at the whole
+desk is it used alone, times its trust, within its role's bound. Sums are exact (fsum), so the order
+and the names of the agents change nothing. (docs/debate.md, "Synthesis".)
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def moved(l1: Mapping[str, float], adjustments: Mapping[str, float]) -> dict[str
 
 def blended(l1: float, agent_score: float) -> float:
     """Return 0.80 L1 + 0.20 agent score, rounded to 1e-8; L1 bit for bit where the two agree."""
+    # The rounding below could move an L1 score whose agents said nothing.
     if agent_score == l1:
         return l1
     return round(l1 + BLEND_WEIGHT * (agent_score - l1), SCORE_DECIMALS)
@@ -128,6 +129,7 @@ def _shift(sides: Sequence[Answer], vector: str, *, sole: bool) -> float:
         for _, report in sides
         if (value := report.adjustments.get(vector)) is not None
     ]
+    # One side alone would push every score its own way.
     if len(words) == len(SIDES):
         return fsum(words) / len(SIDES)
     return words[0] if sole and words else 0.0

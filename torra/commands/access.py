@@ -1,10 +1,10 @@
-"""`torra token` and `torra audit`: who may log in to the pages, and what was done through them.
+"""`torra token` and `torra audit`: the tokens of the pages, and what was done through them.
 
 Both work on the home, whether or not a desk runs: one that runs takes new tokens with its next
-request. Tokens are shown to whoever may read the home, because whoever may read it has them. New
-ones are in place before they are put on record, so that a leaked token ends even where the database
-cannot be written; that is then said. A mistake is one line and exit code 2, a broken database or
-a broken chain exit code 1. Heavy imports stand inside the functions, as everywhere here.
+request. Tokens are shown to anybody who may read the home, because they lie in it. New ones are in
+place before they are put on record, so that a leaked token ends even where the database cannot be
+written; the command then says so. A mistake is one line and exit code 2, a broken database or a
+broken chain exit code 1. Heavy imports stand inside the functions, as in every command.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 SCOPES: Final = ("read", "approve", "admin")
 ADDRESS: Final = "http://127.0.0.1:5000"
-"""Where the pages are when no desk has told where it serves them."""
-
-"""In a home: where its desk serves its pages, as it told when it began to."""
+"""Address of the pages when no desk has noted another."""
 
 SCHEMES: Final = ("http://", "https://")
 BY_COMMAND_LINE: Final = "command line"
@@ -79,17 +77,18 @@ def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
 
 
 def served_at(home: Path) -> str:
-    """Return where the desk of a home serves its pages, as far as it told; never raises."""
+    """Return the address that the desk of a home has noted for its pages; never raises."""
     try:
         told = json.loads((home / PAGES).read_text(encoding="utf-8"))["address"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ADDRESS
+    # The address is printed as a link with a token in it: only a plain one is.
     plain = isinstance(told, str) and told.isprintable() and told.startswith(SCHEMES)
     return told if plain else ADDRESS
 
 
 def tell_address(home: Path, address: str) -> None:
-    """Put down where the desk of a home serves its pages; raises OSError."""
+    """Note in a home the address of its desk's pages; raises OSError."""
     write_whole(home / PAGES, (json.dumps({"address": address}) + "\n").encode())
 
 
@@ -102,6 +101,7 @@ def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
     if not address.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
     if new:
+        # Replaced first: whatever the database does, the old tokens have ended.
         found, made = access_file.replace(home), True
         _on_record(home)
     else:
@@ -112,6 +112,7 @@ def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
 def _links(found: Tokens, address: str) -> list[dict[str, str]]:
     base = address.rstrip("/")
     return [
+        # Behind the #: a browser sends that part to no server, so no log has it.
         {"scope": scope, "token": found.by_scope[scope], "may": MAY[scope],
          "link": f"{base}/login#token={found.by_scope[scope]}"}
         for scope in SCOPES

@@ -1,9 +1,9 @@
-"""`torra backup` and `torra restore`: keep what a desk knows, and put it back.
+"""`torra backup` and `torra restore`: copy what a desk knows, and put it back.
 
-A backup needs no stop: a desk may work meanwhile. Restoring shows what would happen and asks; where
+A backup needs no stop: a desk may work meanwhile. A restore shows what would happen and asks; where
 nobody can be asked it does nothing without --yes. A mistake is one line and exit code 2, and then
 nothing was changed; a restore that was cut off half-way is exit code 1 and says what ends it. Heavy
-imports stand inside the functions, as everywhere here.
+imports stand inside the functions, as in every command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torra.backup.restore import RestorePlan
 
 SHOWN: Final = 10
-"""Backups, and signals under way, that a person is shown."""
+"""Number of backups, and of signals under way, that are listed."""
 
 
 @click.command()
@@ -82,9 +82,10 @@ def restore(
 
 
 def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
-    """Show a plan, and return whether it is wished."""
+    """Show a plan, and return whether to carry it out."""
     if not as_json:
         click.echo(plan_table(found.as_dict()))
+    # --yes with --json: the document of what was done is printed by the caller.
     if yes:
         return True
     if as_json:
@@ -99,7 +100,7 @@ def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
 
 
 def is_asked() -> bool:
-    """Return whether there is a person who can answer."""
+    """Return whether somebody sits at a terminal and can answer."""
     return sys.stdin.isatty()
 
 
@@ -127,6 +128,7 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
     made, left_out = backup_store.write(
         database, target.absolute(), lambda: backup_files.found(home), now
     )
+    # After the new one is whole: a failed backup costs no old one.
     removed = backup_store.surplus(made.path, keep) if keep else []
     for old in removed:
         _remove(old)
@@ -248,7 +250,7 @@ def done_table(document: Mapping[str, Any]) -> str:
 
 
 def _in_the_market(now: Mapping[str, Any]) -> list[str]:
-    """Return what may be in the market of which the desk will know nothing."""
+    """Return what may be in the market without the desk's knowledge after a restore."""
     rows = now["under_way"]
     if rows is None:
         return ["Which orders may be in the market cannot be read: look in MetaTrader 5."]

@@ -1,7 +1,8 @@
-"""`torra import`: bars of a file into the desk's database, checked at the door first.
+"""`torra import`: stores the bars of a file in the desk's database, checked at the door first.
 
 The import is one transaction: all of the file or none of it. Bars that are there already stay; a
-bar that differs is kept as a new revision.
+bar that differs is kept as a new revision. What does not fit raises ConfigError, and then nothing
+was imported.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def run(
                 for part in _parts(checked, progress=progress)
             )
             revised = database.bar_rows(instance, timeframe) - rows - new
+            # Known only after the bars are in; raising here takes all of them back.
             if revised > REVISED_SHARE * len(checked) and not revise:
                 raise ConfigError(
                     f"{file} differs from what is stored in {revised} of {len(checked)} bars; "
@@ -81,6 +83,7 @@ def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
     """Return the bars through the door; they must be closed by now and as far apart as they say."""
     step = duration(timeframe)
     gaps = pd.Series(frame.index).diff().dropna()
+    # The commonest gap: weekends and holes make others, and any mean wrong.
     usual = gaps.mode()
     if len(usual) and usual.iloc[0] != pd.Timedelta(step):
         raise ConfigError(
@@ -95,6 +98,7 @@ def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
             "file with --clock, or take the forming bar out; nothing was imported"
         )
     try:
+        # A short file is no fault here: it may be one part of a longer history.
         return door.check(frame, timeframe, as_of=newest, minimum=1)
     except DataUnavailable as error:
         raise ConfigError(f"{file}: {error}; nothing was imported") from error

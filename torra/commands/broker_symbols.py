@@ -1,9 +1,10 @@
-"""From a broker's list of symbols to a profile's trading conditions.
+"""A broker's list of symbols, turned into a profile's trading conditions.
 
 The list comes from MetaTrader 5 by a bridge or, where there is none, from a JSON file of the same
-content. What it says (digits, tick, contract, lots, stops level, spread of the quote) goes before
-what Torra ships; of a symbol's kind only what its name makes certain is said. A symbol that the
-list does not have is a ConfigError with the names most like it: none is ever chosen for the user.
+content. Its values (digits, tick, contract, lots, stops level, spread of the quote) replace what
+Torra ships. Asset class and currencies are set only where the symbol's name makes them certain. A
+symbol that the list does not have raises ConfigError with the names most like it: none is ever
+chosen for the user.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from torra.errors import ConfigError
 
 COUNTS: Final = ("digits", "stops_level")
 SIZES: Final = ("tick_size", "tick_value", "contract_size", "lot_min", "lot_step", "lot_max")
-"""What a profile takes from the broker's list as it stands there: whole numbers and others."""
+"""Values that a profile takes from the broker's list unchanged: whole numbers, and others."""
 
 PLAIN: Final[Mapping[str, Any]] = {"stops_level": 0, "asset": "", "currencies": []}
-"""What a profile need not say of a symbol that is not shipped."""
+"""Values that a profile need not name for a symbol that is not shipped."""
 
 NEAREST: Final = 5
 """Names of the broker that an error offers."""
@@ -73,8 +74,10 @@ def conditions(symbol: str, found: SymbolTerms) -> dict[str, Any]:
 def spread_of(found: SymbolTerms) -> float | None:
     """Return ask minus bid of the broker's quote; None without a quote."""
     quote = found.quote
+    # A closed market quotes 0: that is no spread.
     if quote is None or not 0 < quote.bid <= quote.ask:
         return None
+    # The difference of two prices has binary noise behind their digits.
     return round(quote.ask - quote.bid, min(found.digits, 10))
 
 
@@ -156,6 +159,7 @@ def read_terms(path: Path) -> dict[str, SymbolTerms]:
 def _terms(path: Path, name: str, row: Mapping[str, Any]) -> SymbolTerms:
     def number(key: str, default: float | None = None) -> Any:
         value = row.get(key, default)
+        # JSON's true is an int to Python.
         if isinstance(value, bool) or not isinstance(value, int if key in COUNTS else int | float):
             said = f"is {value!r}, not a number" if key in row else "is missing"
             raise ConfigError(f"{path}: {key} of {name} {said}")
@@ -168,5 +172,6 @@ def _terms(path: Path, name: str, row: Mapping[str, Any]) -> SymbolTerms:
         **{key: float(number(key)) for key in SIZES},
         trade_mode=row.get("trade_mode", "full"),
         currency=str(row.get("currency", "")),
+        # EPOCH: a file does not say when its quote was made.
         quote=Quote(float(number("bid")), float(number("ask")), EPOCH) if "bid" in row else None,
     )

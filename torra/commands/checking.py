@@ -1,8 +1,8 @@
-"""The commands `torra lookahead` and `torra consistency`: whether measurements can be believed.
+"""`torra lookahead` and `torra consistency`: check whether measurements can be believed.
 
-Both change nothing of the desk. Long work shows where it is on standard error; what it found goes
-to standard output as a table or, with --json, as one document. A mistake is one line and exit code
-2; exit code 1 says that something was found which must be mended.
+Both change nothing of the desk. Long work shows its progress on standard error; the result goes to
+standard output as a table or, with --json, as one document. A mistake is one line and exit code 2;
+exit code 1 means that something was found which must be mended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
 SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("EURUSD_H1.csv",)))
-"""What is probed when nothing is named."""
+"""Symbols and files that are probed when none is named."""
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -60,6 +60,7 @@ def lookahead(
         for which, files in _series(symbol, bars)
     ]
     for subject in subjects:
+        # All before the first probe, which takes long: a mistake is told at once.
         wiring.check_profile(profile, subject.instance, name)
     found = []
     for subject in subjects:
@@ -147,7 +148,7 @@ def _bar(length: int, label: str) -> Any:
 
 
 def table(exhibit: Any) -> str:
-    """Return an exhibit for a terminal: title, rows under their columns, and what it says."""
+    """Return an exhibit for a terminal: title, rows under their columns, and its conclusion."""
     rows = [tuple(_cell(value) for value in row) for row in exhibit.rows]
     lines = [exhibit.title]
     if rows:

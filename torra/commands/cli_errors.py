@@ -1,7 +1,7 @@
-"""How every command ends when something is wrong: one line on standard error and an exit code.
+"""The error ending of every command: one line on standard error and an exit code.
 
-A mistake that a person can mend, and data that is not there, are 2; everything else of Torra's is
-1. Whatever is no TorraError is a defect of the program and passes through.
+Exit code 2: a mistake that a person can mend, or data that is not there. Exit code 1: every other
+TorraError. Any other exception is a defect of the program and passes through.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class PlainGroup(click.Group):
     """A group whose usage errors are one line, like every other mistake."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; a wrong word ends with exit code 2."""
+        """Run; a usage error ends with exit code 2."""
+        # click's own standalone mode would print its usage errors in several lines.
         alone = kwargs.pop("standalone_mode", True)
         run: Callable[..., Any] = super().main
         try:
@@ -53,6 +54,7 @@ class PlainGroup(click.Group):
             click.echo(f"torra: {_one_line(error)}", err=True)
             sys.exit(2)
         except click.Abort:
+            # 128 + SIGINT, as a shell reports Ctrl-C.
             sys.exit(130)
         if alone:
             sys.exit(code if isinstance(code, int) else 0)

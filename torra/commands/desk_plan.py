@@ -1,10 +1,10 @@
-"""What `torra init` would write: a desk.json and a profile from a user's answers. Pure.
+"""The plan of `torra init`: a desk.json and a profile from a user's answers. Pure.
 
-What MetaTrader 5 said of itself (symbols with their trading conditions, the server's offset, the
-account) is handed in and the answers are held against it; an answer that does not fit raises
-ConfigError. What comes out has been checked by the models that read the files later: nothing is
-planned that could not be loaded. The profile says only what differs from the shipped default.
-Asking, reading and writing are torra.commands.init'.
+The caller hands in what MetaTrader 5 said of itself (symbols with their trading conditions, the
+server's offset, the account); an answer that does not fit it raises ConfigError. The plan has been
+checked by the models that read the files later, so nothing is planned that could not be loaded. The
+profile names only what differs from the shipped default. torra.commands.init asks, reads and
+writes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from torra.home import DESK
 from torra.market.broker_clock import USUAL, ServerClock, check, detect
 
 KEY_VARIABLE: Final[str] = Channel.model_fields["key_variable"].default
-"""Where the channel key is looked for, as long as a channel names no other variable."""
+"""Environment variable of the channel key, unless a channel names another."""
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalFacts:
     """What MetaTrader 5 said of itself; None, 0 or "" where nothing is known.
 
-    `offset` are the seconds that the server was ahead of UTC at `at`, `terms` the symbols that the
-    broker trades; `trouble` says why something is not known.
+    `offset` is by how many seconds the server was ahead of UTC at `at`. `terms` are the symbols
+    that the broker trades. `trouble` says why something is not known.
     """
 
     terms: Mapping[str, SymbolTerms] | None = None
@@ -46,9 +46,9 @@ class TerminalFacts:
 
 @dataclass(frozen=True, slots=True)
 class InitAnswers:
-    """What the desk is to be. `symbols` pairs canonical names with the broker's.
+    """The user's answers. `symbols` pairs canonical names with the broker's.
 
-    An empty `server_clock` is found from the server's offset.
+    An empty `server_clock` is derived from the server's offset.
     """
 
     symbols: tuple[tuple[str, str], ...] = ()
@@ -84,7 +84,7 @@ class InitAnswers:
 
 @dataclass(frozen=True, slots=True)
 class DeskPlan:
-    """The two files as they would be, with what the user should know and do."""
+    """The two files as they would be, with notes for the user and the next steps."""
 
     desk_path: Path
     desk: Mapping[str, Any]
@@ -115,6 +115,7 @@ def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     """Return what would be written; raises ConfigError naming the answer and the remedy."""
     _refuse_clashes(answers)
     notes = [terminal.trouble] if terminal.trouble else []
+    # Sizes are computed from the capital: above the balance every risk is larger than it says.
     if 0 < terminal.balance < answers.capital:
         notes.append(f"the account's balance is {terminal.balance:.2f}, below the capital")
     profile = {
@@ -131,6 +132,7 @@ def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     if answers.needs_channel:
         desk["channels"] = {answers.channel: _channel(answers, terminal, notes)}
     differing = _differing(profile, Profile().model_dump(mode="json"))
+    # Raises here what `torra run` would raise: a plan that cannot be loaded is none.
     validate(DeskSettings, desk, "desk.json")
     validate(Profile, differing, f"profile {answers.profile_name}")
     return DeskPlan(
@@ -225,7 +227,7 @@ def server_clock(given: str, terminal: TerminalFacts, notes: list[str]) -> str:
 
 
 def _weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
-    """Return weights for timeframes of which the shipped profile does not know one."""
+    """Return equal weights where the shipped profile lacks one of the timeframes."""
     if set(timeframes) <= set(Profile().timeframe_weights):
         return {}
     notes.append("every timeframe weighs the same: see timeframe_weights in the profile")
@@ -235,7 +237,7 @@ def _weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
 def _conditions(
     symbol: str, broker: str, answers: InitAnswers, terminal: TerminalFacts, notes: list[str]
 ) -> dict[str, Any]:
-    """Return a symbol's section of the profile: what the broker's list says, or nothing."""
+    """Return a symbol's section of the profile: from the broker's list, or nothing."""
     if terminal.terms is None:
         if not shipped(symbol):
             raise ConfigError(
@@ -261,9 +263,11 @@ def _conditions(
 
 
 def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are not the usual ones; sections without any go."""
+    """Return the values that differ from the usual ones, without empty sections."""
     found: dict[str, Any] = {}
     for name, value in values.items():
+        # A profile replaces the timeframe weights as a whole: an entry left out as usual would be
+        # gone.
         if isinstance(value, Mapping) and name != "timeframe_weights":
             if inner := _differing(value, usual.get(name) or {}):
                 found[name] = inner

@@ -1,13 +1,13 @@
 """`torra init`: asks, or takes flags, and writes a desk.json and a profile for one's own symbols.
 
-What MetaTrader 5 says of itself is read from the channel's folder where it can be; what is to be
-written is torra.commands.desk_plan's. Both files are put in place or neither: each is written
-beside its place, read back by the models that will read it later, then renamed. What a kill between
-the two leaves is undone by the next `torra init` or `torra run`.
+What MetaTrader 5 says of itself is read from the channel's folder where possible;
+torra.commands.desk_plan decides what to write. Both files are put in place or neither: each is
+written beside its place, read back by the models that will read it later, then renamed. The next
+`torra init` or `torra run` undoes what a kill between the two leaves.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
-otherwise. No channel key is ever written to a file or into --json; one that is asked for is shown
-on a terminal only. Heavy imports stand inside the functions, so that `torra --help` stays fast.
+otherwise. No channel key is ever written to a file or into --json; a fresh one is shown on a
+terminal only. Heavy imports stand inside the functions, so that `torra --help` stays fast.
 """
 
 from __future__ import annotations
@@ -103,14 +103,16 @@ def init(home: Path, /, **flags: Any) -> None:
 
 
 def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-    """Ask, plan, write and tell; raises ConfigError, and then nothing was written."""
+    """Ask, plan, write and report; raises ConfigError, and then nothing was written."""
     from torra.commands.desk_plan import plan  # noqa: PLC0415
 
     if flags["make_key"]:
         show_key()
         return
+    # Before the look for files: half of an earlier init is not a file that is there already.
     recover(home)
     if not flags["force"]:
+        # Before the questions: nobody should answer them all in vain.
         refuse_overwriting(home / DESK)
     ask = Asker(flags, asks=not (flags["yes"] or flags["as_json"]))
     found = plan(home, *gather(ask, environment, look))
@@ -122,7 +124,7 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
 
 
 def show_key() -> None:
-    """Show a fresh channel key to a person; raises ConfigError where nobody would see it."""
+    """Show a fresh channel key on a terminal; raises ConfigError where nobody would see it."""
     from torra.commands.desk_plan import KEY_VARIABLE  # noqa: PLC0415
 
     if not on_terminal():
@@ -211,6 +213,7 @@ def write(found: DeskPlan, *, force: bool = False) -> None:
 
     if not force:
         refuse_overwriting(found.desk_path, found.profile_path)
+    # The same digits in both names: by them `recover` knows a note of one run.
     mark = f"{token(4)}.new"
     desk, profile = (
         path.with_name(f"{path.name}.{mark}") for path in (found.desk_path, found.profile_path)
@@ -219,6 +222,7 @@ def write(found: DeskPlan, *, force: bool = False) -> None:
         found.profile_path.parent.mkdir(parents=True, exist_ok=True)
         write_synced(profile, as_text(found.profile).encode())
         write_synced(desk, as_text(found.desk).encode())
+        # As they lie on the disk: what a desk could not load must not get its name.
         read(Profile, profile)
         read(DeskSettings, desk)
         put_both(profile, found.profile_path, desk, found.desk_path)
@@ -234,7 +238,7 @@ def write(found: DeskPlan, *, force: bool = False) -> None:
 
 
 def refuse_overwriting(*paths: Path) -> None:
-    """Raise ConfigError when one of the files is there."""
+    """Raise ConfigError when one of the files exists."""
     for path in paths:
         if path.exists():
             raise ConfigError(f"{path} is there already: add --force to replace it")
@@ -242,6 +246,7 @@ def refuse_overwriting(*paths: Path) -> None:
 
 def as_text(values: Mapping[str, Any]) -> str:
     """Write a settings file as JSON, without exponents."""
+    # A person reads and edits this: 0.00001, not 1e-05.
     text = json.dumps(values, indent=2, allow_nan=False)
     return SMALL.sub(lambda found: format(Decimal(found[0]), "f"), text) + "\n"
 
@@ -275,6 +280,7 @@ class Asker:
             try:
                 return read(text.strip())
             except ConfigError as error:
+                # click asks again after this one.
                 raise click.UsageError(str(error)) from error
 
         answer: T = click.prompt(question, default=default or None, value_proc=understood, err=True)
@@ -303,6 +309,7 @@ def gather(
         terminal = replace(
             terminal, terms={**(terminal.terms or {}), **read_terms(ask.flags["terms"])}, trouble=""
         )
+    # Rounded down: capital above the balance would make every size too large.
     balance = math.floor(terminal.balance)
     return replace(
         answers,
@@ -345,6 +352,7 @@ def _ask_channel(
         usual = str(common / "Torra" / channel) if common else ""
         folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
         answers = replace(answers, folder=folder)
+    # Before the next questions, whose defaults come from what the terminal said.
     terminal = look(answers, environment.get(KEY_VARIABLE, ""))
     account = ask("account", "Account number", str(terminal.account or ""), account_number)
     live = bool(ask.flags.get("live"))
@@ -352,6 +360,7 @@ def _ask_channel(
         live = click.confirm("May orders go to an account with real money", err=True)
     given = ask.flags.get("server_clock")
     clock = ""
+    # Without either the plan derives the clock itself and notes how.
     if ask.asks or given:
         clock = ask(
             "server_clock",
@@ -363,7 +372,7 @@ def _ask_channel(
 
 
 def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a reader that knows these words."""
+    """Return a reader that accepts these words only."""
 
     def read(text: str) -> str:
         if text not in names:

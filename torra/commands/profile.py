@@ -1,10 +1,10 @@
 """`torra profile`: show, compare, check, set and undo a profile from the command line.
 
-The same book as the pages' (torra.profiles.book), without their limits: whoever sits at the desk's
-own machine may loosen what guards the account. That is asked about on a terminal, needs --yes
-elsewhere, and goes on record with the actor "command line". A running desk takes a change at its
-next start, or when an administrator tells it to on the page of the profile. Every command has
---json; a mistake is one line and exit code 2.
+The commands use the same book as the pages (torra.profiles.book), without the pages' limits: a
+person at the desk's own machine may loosen what guards the account. A terminal asks first, anything
+else needs --yes, and the change goes on record with the actor "command line". A running desk takes
+it at its next start, or when an administrator tells it to on the page of the profile. Every command
+has --json; a mistake is one line and exit code 2.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def diff(home: Path, /, name: str, other: str | None, as_json: bool) -> None:
     _answer(document, as_json)
 
 
+# A value may be negative, and -0.5 is no option.
 @profile.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("pairs", nargs=-1, metavar="PLACE VALUE [PLACE VALUE]...")
@@ -191,7 +192,7 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
 
 @contextmanager
 def _book(home: Path) -> Iterator[ProfileBook]:
-    """Open the profiles of a home; its database is touched by a save only."""
+    """Open the profiles of a home; only a save touches its database."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -241,9 +242,10 @@ def _proposal(wanted: Sequence[tuple[str, str]], unset: Sequence[str]) -> Any:
 
 
 def _read(setting: Any, text: str) -> Any:
-    """Read a value as the form does; what no setting is known for is JSON, or else text."""
+    """Read a value as the form does; for an unknown setting it is JSON, or else text."""
     from torra.profiles.fields import read  # noqa: PLC0415
 
+    # On a command line a list is typed as JSON; a form has one entry a line.
     if setting is not None and not text.startswith(("[", "{")):
         return read(setting, text)
     try:
@@ -253,7 +255,7 @@ def _read(setting: Any, text: str) -> Any:
 
 
 def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
-    """Have a person agree to what loosens; raises ConfigError where nobody does."""
+    """Ask a person to agree to what loosens; raises ConfigError where nobody does."""
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
     loose = loosening(changes)
@@ -269,13 +271,14 @@ def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
 
 
 def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool) -> None:
-    """Put a change on record and tell it; raises ConfigError for one that was not made."""
+    """Record a change and print it; raises ConfigError for one that was not made."""
     from instance_database import open_home  # noqa: PLC0415
 
     done = saved.outcome in ("saved", "unchanged")
     outcome = "done" if done else "failed"
     database = open_home(home)
     try:
+        # What was refused goes on record too, so before the error is raised.
         database.audit(
             actor=ACTOR,
             action=action,

@@ -1,9 +1,9 @@
-"""The command `torra replay`: arms over a history, and the scorecard that tells them apart.
+"""`torra replay`, `recompose` and `sweep`: arms over a history, and how to judge them.
 
-Long work says beforehand how long it will take and shows where it is, on standard error; what it
-found goes to standard output as a table or, with --json, as one document, to the page Replays and,
-with --report, into one HTML file. An interrupted replay that is started again goes on where it was;
-whoever interrupts is told so, and the exit code is 130.
+Long work says beforehand how long it will take and shows its progress on standard error. The result
+goes to standard output as a table or, with --json, as one document, to the page Replays and, with
+--report, into one HTML file. An interrupted replay goes on where it was when it is started again;
+the command says so and ends with exit code 130.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
 REDRAWN: Final = 500
-"""Times at most that a bar is drawn: oftener nobody sees, and a log would hold every one."""
+"""Most redraws of a progress bar: more nobody sees, and a log would hold every one."""
 
 INTERRUPTED: Final = 130
 """Exit code of a command that Ctrl-C ended."""
@@ -38,6 +38,7 @@ def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command]
     """Return a decorator that gives a command several options, which help shows in this order."""
 
     def given(command: Command) -> Command:
+        # A decorator that is applied last is shown first.
         for option in reversed(options):
             command = option(command)
         return command
@@ -65,7 +66,7 @@ RUN: Final = (
     click.option("--name", help="What the result is called; default: made of symbol and settings."),
     *TOLD,
 )
-"""What is run of a history, on what terms, where, and under which name."""
+"""Options of a run: period, timeframes, costs, workers, and the name of the result."""
 
 
 @click.command("replay")

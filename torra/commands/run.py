@@ -1,10 +1,10 @@
 """`torra run`: warm the database, start the desk, serve its pages until a person ends it.
 
-What a desk must not trade on is looked for first: it refuses the start, or halts it
-(torra.desk.start_check). The port is tried before the lease and before anything long, so that a
-taken one ends in a single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running
-tick has a second to finish, the lease is given back. A crash needs no other path: the next start
-picks up where the database stands.
+torra.desk.start_check comes first: it refuses the start, or halts the desk, where that must not
+trade. The port is opened before the lease and before anything long, so that a taken port ends in a
+single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running tick has a second to
+finish, the lease is given back. A crash needs no other path: the next start picks up where the
+database stands.
 """
 
 from __future__ import annotations
@@ -42,27 +42,28 @@ ENDING: Final = "Ctrl-C ends it."
 
 
 LOOK_EVERY: Final = 0.2
-"""Seconds after which the main thread looks whether it was told to end."""
+"""Seconds between two looks of the main thread at whether it was told to end."""
 
 
 class Stop:
     """Whether a person, or the system, has told the program to end.
 
-    The main thread may not wait for that without end: Python runs a handler when the main thread
-    comes to itself, which a signal that the system hands to another thread (as after SIGSTOP and
-    SIGCONT), or any on Windows, does not make it do. Nor may the two share a lock, which a handler
-    that comes while the main thread holds it would never get: so this is a flag, and no Event.
+    The main thread must not block on this without a time limit: Python runs a signal handler only
+    when the main thread executes code again. A signal that the system delivers to another thread
+    (as after SIGSTOP and SIGCONT), and any signal on Windows, does not wake it. Nor may handler and
+    main thread share a lock: a handler that interrupts the main thread while that holds the lock
+    would wait for ever. So this is a flag, and no Event.
     """
 
     def __init__(self) -> None:
         self.told = False
 
     def tell(self, *_: object) -> None:
-        """Be told, as the handler of a signal."""
+        """Note the request to end; usable as a signal handler."""
         self.told = True
 
     def wait(self) -> None:
-        """Return once it was told."""
+        """Return when the program was told to end."""
         clock = System()
         while not self.told:
             clock.sleep(LOOK_EVERY)
@@ -70,7 +71,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class PagesAddress:
-    """Where the pages are served, and by which names other machines may open them."""
+    """The address at which pages are served, and the names that other machines may use."""
 
     host: str
     port: int
@@ -82,6 +83,7 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
     """Run the desk of a home until it is told to stop; raises ConfigError."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     stop = Stop()
+    # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.tell)
     told: list[str] = []
@@ -124,7 +126,7 @@ def _halted(desk: Desk) -> str:
 
 
 def notes(desk: Desk) -> Iterator[str]:
-    """Say which streams have no bars, or none that are fresh enough for a tick."""
+    """Yield which streams have no bars, or none that are fresh enough for a tick."""
     for name, setup in desk.setups.items():
         for timeframe in setup.instance.timeframes:
             state = stream_state(setup.feed, setup.instance.symbol, timeframe, desk.clock.now())
@@ -139,6 +141,7 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
         key=duration,
     )
     steps = desk.warm_up(floor(desk.clock.now(), shortest))
+    # The first tick is run to learn how many there are; without any no bar is drawn.
     first = next(steps, None)
     if first is None:
         return
@@ -154,7 +157,7 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
 def _listen(
     desk: Desk, settings: DeskSettings, home: Path, address: PagesAddress
 ) -> tuple[Any, str]:
-    """Hold the port before anything long begins, so that a taken one is known at once.
+    """Open the port before anything long begins, so that a taken one is known at once.
 
     Returns the server and the address to open: at the first start with the link that logs in.
     """
@@ -187,7 +190,7 @@ def _listen(
 
 
 def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
-    """Return where the pages are opened, and put it down for `torra token`.
+    """Return the address of the pages, and note it for `torra token`.
 
     A home that cannot be written keeps no desk from running: the command then names the default.
     """

@@ -1,8 +1,8 @@
-"""The commands `torra scorecard` and `torra standing`: what a desk's own agents are worth, so far.
+"""`torra scorecard` and `torra standing`: what a desk's own agents are worth so far.
 
-The scorecard is built from the desk's own ticks and goes to the page Replays too; standing tells
-which agents have a say, by the rule of torra.evaluation.promotion_rule, and why. Neither asks a
-model, takes a look or changes a trade. A home without a database stays without one.
+The scorecard is built from the desk's own ticks and goes to the page Replays too. `torra standing`
+shows which agents have a say, by the rule of torra.evaluation.promotion_rule, and why. Neither asks
+a model, takes a look or changes a trade. A home without a database stays without one.
 """
 
 from __future__ import annotations

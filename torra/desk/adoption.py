@@ -1,15 +1,16 @@
-"""How a desk goes on with other profiles: between two ticks, at a take-over; all of it or none.
+"""Adoption of profiles: while the desk runs, between two ticks; at a take-over, before the first.
 
-While the desk runs, provider, account and whatever else hangs on a profile are opened first; what
-cannot be opened, or cannot change while the desk runs, raises ConfigError and the old profile
-stays. Then every instance of the profile is swapped under its own lock, which a tick holds from its
-first step to its last, so that no tick sees two profiles: all those that are free within PATIENCE
-in one transaction, or none. Where a tick takes longer a thread waits for its end; the newest wish
-wins, and one that fails then raises an alarm.
+While the desk runs, `adopt` first opens provider, account and whatever else hangs on a profile.
+What cannot be opened, or cannot change while the desk runs, raises ConfigError and the old profile
+stays. Then it swaps every instance of the profile under the instance's own lock, which a tick holds
+from its first step to its last, so no tick sees two profiles. All instances that are free within
+PATIENCE are swapped in one transaction, or none of them. For an instance whose tick takes longer a
+thread waits; the newest wish wins, and a swap that fails then raises an alarm.
 
-A desk that gains the lease reads the files again, as a start would: what it knows may be days old.
-What cannot be read or opened is replaced by what the database says was applied last; where that
-cannot be used either, trading halts, because nobody may run with older limits unawares.
+A desk that gains the lease (`take_over`) reads the files again, as a start would: what it knows may
+be days old. A profile that cannot be read or opened is replaced by the one that the database says
+was applied last. Where that cannot be used either, trading halts, because nobody may run with older
+limits unawares.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from torra.desk.roster import InstanceSetup, Refit, Roster
 from torra.errors import ConfigError, StoreUnavailable
 
 PATIENCE: Final = 2.0
-"""Real seconds that an adoption waits for running ticks, all in all, before it leaves them to
-threads. Instances that are free wait as long with their next tick.
+"""Real seconds that an adoption waits for running ticks, in all; then threads wait for the rest.
+
+Instances that are free wait as long with their next tick.
 """
 
 SPELLED: Final = ("asset", "currencies", "news_terms", "ticker")
-"""Of a symbol's conditions, what headlines and events are looked for by."""
+"""Conditions of a symbol by which headlines and events are searched."""
 
 ALARM: Final = "PROFILE"
 """Kind of the alarm that an instance does not run with the profile that it should."""
@@ -65,11 +67,13 @@ def adopt(roster: Roster, profile_name: str, profile: Profile) -> None:
             users = [
                 item for name, item in roster.setups.items()
                 if item.instance.profile == profile_name
+                # A wish that still waits must be replaced, also by the profile that runs now.
                 and (name in roster.wished or item.profile.digest() != profile.digest())
             ]  # fmt: skip
         for setup in users:
             _refuse_what_is_fixed(setup, profile)
             _refuse_under_a_position(roster, setup, profile)
+        # Opening a provider may take long: before any lock that a tick waits for.
         fitted = [_fitted(refit, setup, profile) for setup in users]
         with _locked(roster, fitted) as free:
             _commit(roster, refit, free)
@@ -135,9 +139,11 @@ def _locked(roster: Roster, setups: Sequence[InstanceSetup]) -> Iterator[list[In
 
 def _commit(roster: Roster, refit: Refit, setups: Sequence[InstanceSetup]) -> None:
     """Put setups in their places, all or none; the caller holds their locks."""
+    # Instances that did not change count too: an older wish of theirs must go.
     names = [setup.instance.id for setup in setups]
     with roster.swapping:
         changed = [item for item in setups if item is not roster.setups[item.instance.id]]
+        # A desk that stands by writes nothing; it puts its profiles on record when it takes over.
         if changed and roster.active():
             with roster.database.transaction():
                 for setup in changed:  # a tick may have opened a position meanwhile
@@ -152,19 +158,19 @@ def _commit(roster: Roster, refit: Refit, setups: Sequence[InstanceSetup]) -> No
 
 
 def _put_on_record(roster: Roster, setup: InstanceSetup) -> None:
-    """Note what an instance runs with from now on: what it should."""
+    """Store the profile with which an instance runs from now on, and end its alarm."""
     name, profile = setup.instance.id, setup.profile
     roster.database.apply_profile(name, profile.model_dump_json(), profile.digest())
     roster.database.end_alarm(alarm_key(name))
 
 
 def alarm_key(instance: str) -> str:
-    """Name the alarm that an instance does not run with the profile that it should."""
+    """Return the key of the alarm that an instance does not run with its profile."""
     return f"profile {instance}"
 
 
 def _wait_for(roster: Roster, refit: Refit, setup: InstanceSetup) -> None:
-    """Let a setup take its place when the tick that runs has ended."""
+    """Start a thread that swaps a setup in when the running tick has ended."""
     name = setup.instance.id
     with roster.swapping:
         roster.wished[name] = setup
@@ -177,6 +183,7 @@ def _swap(roster: Roster, refit: Refit, name: str) -> None:
     """Put the newest wish of an instance in its place; the caller holds the instance's lock."""
     with roster.swapping:
         setup = roster.wished.pop(name, None)
+        # A later adoption may have taken this wish back, or put it in its place.
         if setup is not None:
             _commit(roster, refit, [setup])
 
@@ -190,6 +197,7 @@ def _later(roster: Roster, refit: Refit, name: str) -> None:
             told = f"{name} goes on with its old profile, its tick had to end first: {error}"
         else:
             return
+    # Outside the lock: the database may be away for minutes, and ticks go on meanwhile.
     _raise_alarm(roster, name, f"{told}. Let the desk take the file on the page of the profile.")
 
 
@@ -210,10 +218,10 @@ def _raise_alarm(roster: Roster, name: str, told: str) -> None:
 
 @dataclass(slots=True)
 class Reread:
-    """What a desk goes on with that gains the lease.
+    """The setups with which a desk that gains the lease goes on.
 
-    `older` says of instances why they run with what was applied last and not with the file; `lost`
-    of those that have neither, and keep what they have while trading is halted.
+    `older` says of instances why they run with what was applied last and not with the file. `lost`
+    says why of those that have neither; they keep what they have while trading is halted.
     """
 
     setups: dict[str, InstanceSetup]
@@ -234,6 +242,7 @@ def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
         found = Reread(dict(roster.setups))
         if refit is not None:
             _reread(roster, refit, found)
+        # Recorded before anything is swapped: a database that fails leaves the desk as it was.
         with roster.database.transaction():
             for name, setup in found.setups.items():
                 if name not in found.lost:
@@ -247,10 +256,12 @@ def take_over(roster: Roster, halt: Callable[[str], None]) -> None:
         if found.outlook is not None:
             old, roster.outlook = roster.outlook, found.outlook
             if old is not None:
+                # After the swap: until then ticks may ask the old one.
                 old.close()
         for name, setup in found.setups.items():
             if refit is not None and setup is not before[name]:
                 refit.tell(setup)
+        # Last, when every other instance has what it can have: a halt stops them all.
         if found.lost:
             halt("; ".join(found.lost.values()))
 
@@ -295,11 +306,12 @@ def _from_database(roster: Roster, refit: Refit, setup: InstanceSetup) -> Instan
 def _fall_back(
     roster: Roster, refit: Refit, found: Reread, setup: InstanceSetup, why: str, *, watched: bool
 ) -> None:
-    """Let an instance go on with what was applied last, or lose it where that cannot be used.
+    """Replace an instance's profile by what was applied last; it is lost where that cannot be used.
 
     Unless `watched`, headlines and events stay as they are.
     """
     name = setup.instance.id
+    # It may be the second fall, over headlines or events: its reason replaces the first.
     found.older.pop(name, None)
     try:
         older = _from_database(roster, refit, setup)

@@ -1,4 +1,4 @@
-"""When bars close: the trigger that wakes a desk, and the next close of any timeframe.
+"""The trigger that wakes a desk at each bar close, and the next close of any timeframe.
 
 The desk's clock says when, in real time, a bar closes; APScheduler keeps the timer.
 """
@@ -14,7 +14,7 @@ from apscheduler.triggers.base import BaseTrigger
 from torra.clock import Clock, closes, duration
 
 TIMER_SLACK: Final = timedelta(milliseconds=10)
-"""A wake comes this much after the close, so that it never comes before it."""
+"""Delay of a wake after the close, so that it never comes before it."""
 
 
 class BarCloses(BaseTrigger):  # type: ignore[misc]
@@ -31,6 +31,7 @@ class BarCloses(BaseTrigger):  # type: ignore[misc]
         fire = self._clock.real_time_of(moment) + TIMER_SLACK
         if previous is None or previous > self._clock.real_now() + TIMER_SLACK:
             return fire  # nothing fired yet, or under a clock that has been set back since
+        # APScheduler asks again at once: a clock a hair behind would name the same close twice.
         return max(fire, previous + TIMER_SLACK)
 
 

@@ -1,8 +1,8 @@
-"""Whether the desk's clock goes: wall time held against monotonic time, which nobody sets.
+"""The watch over the desk's clock: compares wall time with monotonic time, which nobody sets.
 
-A wall clock is set forwards and backwards, by people, by time servers and by a machine that wakes
-from sleep. Each who asks is told how far the two have parted since they asked last. After a jump
-the clock may be corrected again, so for a while nothing that hangs on it is final (`settling`).
+People, time servers and a machine that wakes from sleep set a wall clock forwards and backwards.
+`jump` returns how far the two clocks have parted since the same caller asked last. After a jump the
+clock may be corrected again, so for a while nothing that depends on it is final (`settling`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ SETTLING_SECONDS: Final = 600.0
 """Real seconds after a jump of the clock during which no bar is written off as missed."""
 
 CLOCK_TOLERANCE: Final = timedelta(seconds=30)
-"""Real time by which the desk's clock and monotonic time may part between two looks: more is a
-jump, after which the desk waits as long before it believes the clock.
+"""Real time by which desk clock and monotonic time may part between two looks.
+
+More is a jump, after which the desk waits as long before it believes the clock.
 """
 
 TIMER_TOLERANCE: Final = timedelta(seconds=1)
-"""The same, after which timers are set anew: they would come that much late."""
+"""Real time by which they may part before timers are set anew, which would come that late."""
 
 log = logging.getLogger("torra")
 
 
 class ClockWatch:
-    """The last looks at a desk's clocks, by who looked."""
+    """The last looks at a desk's clocks, by caller."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[datetime, float]] = {}
@@ -44,6 +45,7 @@ class ClockWatch:
         seen, self._seen[who] = self._seen.get(who), (now, monotonic)
         if seen is None or rate is None:
             return timedelta(0)
+        # Desk time divided by its rate is real time, so an accelerated clock does not seem to jump.
         jump = (now - seen[0]) / rate - timedelta(seconds=monotonic - seen[1])
         if abs(jump) > CLOCK_TOLERANCE:
             log.warning("the clock jumped by %s", jump)

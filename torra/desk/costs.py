@@ -1,9 +1,10 @@
-"""`torra cost`: what models have cost, by hour, day, role, model and profile, against the ceilings.
+"""The cost report: money spent on models by hour, day, role, model and profile, against ceilings.
 
-Everything is read from the desk's ledger; nothing is changed, and a home without a database stays
-without one. A request that was sent and not answered counts at its worst case and is told apart as
-`kept`; so does one that a crash left reserved. Times are UTC and real, also where the desk's clock
-runs faster; money is USD. `report` tells the same of an open database, for the page Cost.
+`torra cost` prints `run`, the page Cost shows `report` of an open database. Everything is read from
+the desk's ledger; nothing is changed, and a home without a database stays without one. A request
+that was sent and not answered counts at its worst case and is listed apart as `kept`; so does one
+that a crash left reserved. Times are UTC and real, also where the desk's clock runs faster; money
+is USD.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from torra.tick.spending import HOUR, HYSTERESIS, UNASKED, rung_name, tick_worst
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30
-"""Days that are told one by one, today's with them."""
+"""Days that are listed one by one, today included."""
 
 SETTLED_AFTER: Final = timedelta(hours=2)
 """What is older hardly changes any more: an answer that came very late is booked afterwards."""
 
 REMEMBERED: Final = timedelta(minutes=10)
-"""For how long sums of that age are kept in memory."""
+"""How long sums of that age are kept in memory."""
 
 KEPT_SHOWN: Final = 20
 CALLS_READ: Final = 500
@@ -53,6 +54,7 @@ def run(home: Path, profile: str | None = None) -> dict[str, Any]:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
     named = [item.profile for item in load_desk(home).instances]
+    # Opening would create a database, and a question must not leave one behind.
     if not (home / DATABASE).exists():
         return report(home, None, named, now, profile=profile)
     database = open_home(home)
@@ -75,8 +77,9 @@ def report(
 ) -> dict[str, Any]:
     """Return the report of a database, or of None: nothing was spent.
 
-    `named` are the profiles of the desk, `now` is real time. `settings` tells profiles as a running
-    desk has them, otherwise they are read from the home; `past` remembers between reports.
+    `named` are the profiles of the desk, `now` is real time. `settings` returns profiles as a
+    running desk has them; without it they are read from the home. `past` remembers sums between
+    reports.
     """
     now = now.replace(microsecond=0)
     booked = database.ledger_profiles() if database else []
@@ -128,6 +131,7 @@ def table(document: Mapping[str, Any]) -> str:
 def _sums(now: datetime, groups: Sequence[Row]) -> dict[str, Any]:
     hour = [row for row in groups if row["in_hour"]]
     today = [row for row in groups if row["in_today"]]
+    # The projection takes the last hour for every hour that is left of the day.
     rest = (_midnight(now) + DAY - now) / HOUR
     return {
         "at": iso(now),
@@ -212,6 +216,7 @@ class LedgerSums:
         self, database: Database, name: str, start: datetime, end: datetime | None, now: datetime
     ) -> list[Row]:
         if end is None:
+            # The newest stretch still grows, so it is read each time.
             return list(database.ledger_sums(name, start, None))
         return list(self._of(database.ledger_sums, name, start, end, now))
 
@@ -223,11 +228,13 @@ class LedgerSums:
         end: datetime,
         now: datetime,
     ) -> Any:
-        """Return what was read of a stretch of the ledger, not long ago if it is of the past."""
+        """Return what `read` says of a stretch of the ledger; of the past, from memory."""
         known = self._held.get((name, start, end))
+        # abs: the clock may have been set back.
         if known is not None and abs(now - known[0]) < REMEMBERED:
             return known[1]
         found = read(name, start, end)
+        # A younger stretch is read each time: late answers are still booked into it.
         if end <= now - SETTLED_AFTER:
             self._held[name, start, end] = (now, found)
         return found
@@ -240,6 +247,7 @@ class LedgerSums:
 def _edges(now: datetime) -> list[datetime]:
     """Return where the stretches of 24 hours begin: at each whole hour, and an hour ago."""
     first = (now - DAY).replace(minute=0, second=0, microsecond=0) + HOUR
+    # Whole hours: the stretches between them stay the same, so their sums can be kept.
     hours = [first + number * HOUR for number in range(23)]
     return sorted({now - DAY, *hours, now - HOUR, _midnight(now)})
 
@@ -285,7 +293,7 @@ def _late(database: Database | None) -> dict[str, int]:
 
 
 def _chosen(home: Path, names: set[str], asked: str | None) -> list[str]:
-    """Return the profiles to tell about; raises ConfigError for one that is not there."""
+    """Return the profiles to report on; raises ConfigError for one that is not there."""
     if asked is None:
         return sorted(names)
     if asked not in names:
@@ -373,6 +381,7 @@ def _worst(
     prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
 ) -> dict[str, float]:
     """Return the most that a tick costs on each rung of a profile's ladder, the highest first."""
+    # Names as torra.tick.spending gives them, for `rung_held` is compared with them.
     rungs = {rung_name(each): each for each in agents.ladder()}
 
     def local(vendor: str) -> bool:
@@ -412,6 +421,7 @@ def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -
     left = ceiling - _usd(rows)
     if worst <= left:
         return iso(now)
+    # A row frees its money one hour after `until`, not after it was booked.
     for row in rows:
         left += row["usd"]
         if worst <= left:
@@ -423,6 +433,7 @@ def _local(vendor: str, environment: Mapping[str, str]) -> bool:
     try:
         return address(vendor, environment).local
     except ConfigError:
+        # What cannot be read counts as billed: a report may be too high, never too low.
         return False
 
 

@@ -1,17 +1,17 @@
-"""What ticks tell while they run, written down as streams of events that anybody may follow.
+"""The event streams of a desk: what ticks report while they run, written down for any follower.
 
-`on_event` is handed to the desk as its listener. It is called on the threads of ticks, so it only
-shapes what it is told and puts it into a bounded queue; one thread of its own writes what has
-gathered, in short transactions, and wakes those who follow. Each attempt at a tick has a stream of
-its own, numbered from 1 without a gap, whose last event, the only terminal one, is `decision` or
-`error`. A stream whose desk was killed gets its `error` from the next desk (`take_over`). The
-stream `desk` tells what changed, so that pages need not ask all the time; for that the writer also
-looks, once a second, for what others changed.
+The desk hands `on_event` to its ticks as their listener. It runs on the threads of ticks, so it
+only shapes an event and puts it into a bounded queue. One thread of its own writes the queue in
+short transactions and wakes the followers. Each attempt at a tick has its own stream, numbered from
+1 without a gap; its last event, the only terminal one, is `decision` or `error`. A stream whose
+desk was killed gets its `error` from the next desk (`take_over`). The stream `desk` says what
+changed, so that pages need not poll; for that the writer also looks, once a second, for what others
+changed.
 
 When something fails no tick notices. Events that find the queue full are left out and the terminal
 one counts them; an attempt that begins then has no stream. While the database cannot be written
-events wait. What an event looks like is torra.store.envelopes' part, the tables are
-torra.store.streams's, telling browsers is the dashboard's.
+events wait. torra.store.envelopes shapes events, torra.store.streams has the tables, the dashboard
+informs browsers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLOSE_SECONDS: Final = 2.0
 """How long closing waits for what is not written yet."""
 
 PULSES: Final = {"audit": "state"}
-"""What is said to have changed, where the pulse of the database has another word for it."""
+"""The word for a change, where the pulse of the database uses another."""
 
 MONOTONIC: Final = System().monotonic
 
@@ -108,10 +108,10 @@ class Waiting:
 
 
 class EventStream:
-    """One desk's streams: hears what ticks tell, writes it down, wakes those who follow.
+    """The streams of one desk: takes events from ticks, writes them, wakes followers.
 
-    `owner` names this process in the database, by default a name of chance. `written` grows with
-    every batch that can be read.
+    `owner` names this process in the database, by default a random name. `written` grows with every
+    batch that can be read.
     """
 
     def __init__(
@@ -131,6 +131,7 @@ class EventStream:
         self._gather = gather
         self._queue: deque[Waiting] = deque()
         self._attempts: dict[str, Attempt] = {}
+        # Two locks: followers who wait for events may not hold up the ticks that bring them.
         self._heard = threading.Condition()
         self._news = threading.Condition()
         self._ended = threading.Event()
@@ -146,7 +147,7 @@ class EventStream:
     # --- hearing ----------------------------------------------------------------------------------
 
     def on_event(self, kind: str, payload: Mapping[str, Any]) -> None:
-        """Take down what a tick tells; never waits, never raises."""
+        """Take an event of a tick; never waits, never raises."""
         try:
             with self._heard:
                 if not self.closed:
@@ -155,7 +156,7 @@ class EventStream:
             log.exception("an event of the kind %s was left out", kind)
 
     def changed(self, what: str, **where: str) -> None:
-        """Tell that something changed: tick, running, signals, proposals, state or profile."""
+        """Report that something changed: tick, running, signals, proposals, state or profile."""
         with self._heard:
             if not self.closed:
                 self._put(DESK_STREAM, Shaped("changed", {"what": what, **where}))
@@ -176,6 +177,7 @@ class EventStream:
             attempt.dropped += 1
 
     def _begin(self, key: str, event: Shaped) -> None:
+        # The tick is tried again before its first attempt reported an end.
         if (left := self._attempts.pop(key, None)) is not None:
             self._end(left, envelopes.failure(*envelopes.REPLACED))
         attempt = Attempt(f"tick_{token()}", {name: event.payload[name] for name in WHERE})
@@ -195,6 +197,7 @@ class EventStream:
 
     def _put(self, stream_id: str, event: Shaped, opens: str | None = None) -> bool:
         """Queue an event; one that is not terminal only while there is room."""
+        # A terminal event always gets in: a stream without one would look alive for ever.
         if len(self._queue) >= self._capacity and not event.terminal:
             return False
         self._queue.append(Waiting(stream_id, event, opens))
@@ -205,7 +208,7 @@ class EventStream:
 
     @property
     def active(self) -> bool:
-        """Whether the desk of this process works: those who follow are woken."""
+        """Whether the desk of this process works, so that followers are woken."""
         return self._active and not self.closed
 
     @property
@@ -225,6 +228,7 @@ class EventStream:
         with self._heard:
             if not self.closed:
                 self._active = self._orphans = True
+                # The first look only remembers: against nothing, everything would have changed.
                 self._pulse = {}
                 self._start_writer()
 
@@ -248,6 +252,7 @@ class EventStream:
             self._writer.join(within)
         self._ended.set()
         if self._writer is not None:
+            # The writer may be inside a transaction, which waits this long at most.
             self._writer.join(PATIENCE_SECONDS)
         self._wake()
 
@@ -282,6 +287,7 @@ class EventStream:
                 self._look()
                 self._complained = False
             except StoreUnavailable as error:
+                # Said once: while the database is away it is tried twice a second.
                 if not self._complained:
                     log.warning("events wait: %s", error)
                 self._complained = True
@@ -296,10 +302,12 @@ class EventStream:
             idle = PULSE_SECONDS if self._active else None
             self._heard.wait_for(lambda: self._queue or self.closed or self._orphans, idle)
         if self._queue and not self.closed:
+            # Waits on closing, so that a desk that stops need not sit the pause out.
             self._closing.wait(self._gather)
         with self._heard:
             if self._ended.is_set() or (self.closed and not self._queue):
                 return None
+            # Copied, not taken: what is not written yet stays in the queue for the next try.
             return [self._queue[place] for place in range(min(BATCH, len(self._queue)))]
 
     def _end_orphans(self) -> None:
@@ -307,6 +315,7 @@ class EventStream:
             wanted, self._orphans = self._orphans, False
         last = envelopes.written(envelopes.failure(*envelopes.LOST))
         try:
+            # A few at a time, each in its own transaction, so that ticks get in between.
             while wanted and self._database.end_orphans(self.owner, last):
                 self._wake()
         except StoreUnavailable:
@@ -316,12 +325,13 @@ class EventStream:
             log.exception("streams that others left open stay so until the next start")
 
     def _settle(self, batch: list[Waiting]) -> None:
-        """Write a batch and tell of it; a database that cannot be used raises StoreUnavailable."""
+        """Write a batch and pass its changes on; raises StoreUnavailable."""
         if not batch:
             return
         changes: list[Change] = []
         try:
             changes = self._store(batch)
+        # Another time may do: the batch stays queued. Anything else would fail for ever.
         except StoreUnavailable:
             raise
         except Exception:
@@ -333,7 +343,7 @@ class EventStream:
             self._tell(change)
 
     def _store(self, batch: list[Waiting]) -> list[Change]:
-        """Write a batch, all of it or nothing; return the changes that it told."""
+        """Write a batch, all of it or nothing; return the changes in it."""
         changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
         rows: dict[str, list[StreamEvent]] = {}
         for item in batch:
@@ -354,6 +364,7 @@ class EventStream:
     def _give_up(self, batch: list[Waiting]) -> None:
         """End the streams of a batch that nobody could have written, each as far as it goes."""
         last = envelopes.written(envelopes.failure(*envelopes.UNWRITABLE))
+        # Reversed: of each stream its first event stays, the only one that may open it.
         opened = {item.stream_id: item.opens for item in reversed(batch)}
         for stream_id, key in opened.items():
             if stream_id == DESK_STREAM:
@@ -393,9 +404,9 @@ class EventStream:
 
 
 def _last_of_each(items: Iterable[Waiting]) -> list[Change]:
-    """Return the changes of a batch; of several of one sort at one place the last.
+    """Return the changes of a batch: of several of one sort at one place only the last.
 
-    Every tick that ended is told: whoever writes its row elsewhere must not miss one.
+    Every tick that ended is kept: a follower that copies its row elsewhere must not miss one.
     """
     found: dict[tuple[Any, ...], Change] = {}
     for item in items:

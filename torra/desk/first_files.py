@@ -1,8 +1,9 @@
-"""Two files that `torra init` puts in place together: desk.json and a profile, both or neither.
+"""The two first files of a home, desk.json and a profile: put in place together, or neither.
 
-A note in the home says what is under way, so that a kill or a power cut between the two renames is
-undone by the next `torra init` or `torra run`. A note that cannot have been written here moves and
-removes nothing: ConfigError. What stands in the files is torra.commands.desk_plan's part.
+`torra init` calls `put_both`. A note in the home says what is under way, so that the next `torra
+init` or `torra run` undoes what a kill or a power cut between the two renames left (`recover`). A
+note that cannot have been written here moves and removes nothing: ConfigError.
+torra.commands.desk_plan decides what stands in the files.
 """
 
 from __future__ import annotations
@@ -39,14 +40,17 @@ def put_both(first: Path, first_place: Path, second: Path, second_place: Path) -
         parts = {"draft": first, "profile": first_place, "kept": kept, "desk": second}
         told = {name: path.relative_to(home).as_posix() for name, path in parts.items()}
         write_synced(note, json.dumps({**told, "had": had}).encode())
+        # The note must be on the disk before the first rename can be.
         _sync(home, first_place.parent)
         first.replace(first_place)
         try:
+            # So must the first rename, before the second, which decides, can be.
             _sync(first_place.parent)
             second.replace(second_place)
         except OSError:
             _put_back(first_place, kept, had=had)
             raise
+        # Both files are in place; a folder that cannot be synced is no failure any more.
         with suppress(OSError):
             _sync(home)
     finally:
@@ -81,6 +85,7 @@ def recover(home: Path) -> str:
     else:
         _refuse_foreign(note, *names)
     draft, profile, kept, desk = (home / name for name in names)
+    # The draft of desk.json is renamed last: while it is there, the rename did not happen.
     half = desk != note and desk.exists()
     try:
         if half:
@@ -95,7 +100,7 @@ def recover(home: Path) -> str:
 
 
 def _refuse_foreign(note: Path, draft: str, profile: str, kept: str, desk: str) -> None:
-    """Raise ConfigError unless a note names what `write` would: what it names is removed."""
+    """Raise ConfigError unless a note names what `put_both` would: what it names is removed."""
     first, second = DRAFTS["draft"].fullmatch(draft), DRAFTS["desk"].fullmatch(desk)
     ours = (first[1], f"{draft}.kept", first[2]) if first else None
     if second is None or ours != (profile, kept, second[2]):

@@ -1,6 +1,6 @@
-"""Ticks of the journal as observations: what torra.evaluation computes from.
+"""Stored ticks as observations: turns rows of the journal into what torra.evaluation reads.
 
-The counterpart of torra.replay.shards.seen for ticks that are stored: a number is only moved to its
+The counterpart of torra.replay.shards.seen for ticks that are stored. A number is only moved to its
 place, and a tick that ran in a replay gives the same observation either way. A record of an older
 version that lacks what an observation needs is left out, never guessed at.
 """
@@ -55,6 +55,7 @@ def tick_of(row: Row) -> TickSeen | None:
         veto=gate["veto"],
         rule_multiplier=gate["rule"]["multiplier"],
         rule_veto=gate["rule"]["veto"],
+        # In shadow the tick was sized without its agents.
         conviction=1.0 if SHADOW in flags else _conviction(said, row["verdict"]),
         calls=record["calls"] or 0,
         cost_usd=row["cost_usd"],

@@ -1,11 +1,11 @@
-"""What a desk knows besides the bars: headlines that were collected, events that are scheduled.
+"""Headlines and scheduled events of a desk: collected and read beside its ticks.
 
-One per process. A tick is handed two functions, `news` and `events`; both only read what is in
-memory or in the database, and what they tell was known at the moment that is asked for. Collecting
-is news_collector's part, on a thread of its own, from `start` to `rest` or `close`; where no
-profile wants headlines it is not even imported. Calendars are read strictly when they are opened;
-from `start` to `close` one thread reads those again that change, so that a tick never waits for a
-disk. Whatever is wrong with the settings raises ConfigError before anything starts.
+There is one Outlook per process. A tick is handed two functions, `news` and `events`. Both read
+only what is in memory or in the database, and return what was known at the moment that is asked
+for. news_collector collects headlines on a thread of its own, from `start` to `rest` or `close`;
+where no profile wants headlines it is not even imported. Calendars are read strictly when they are
+opened. From `start` to `close` one thread reads changed calendars again, so that a tick never waits
+for a disk. Settings that are wrong raise ConfigError before anything starts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ News = Callable[[datetime], NewsView]
 Events = Callable[[datetime, datetime], EventView]
 
 REFRESH_SECONDS: Final = 5.0
-"""Between two looks whether a calendar has changed."""
+"""Pause between two looks at whether a calendar has changed."""
 
 FIRST_SECONDS: Final = 1.0
-"""How long a start waits for the first of them: a desk that stood by for days may have old ones."""
+"""Longest wait of a start for the first look: a desk that stood by for days may have old ones."""
 
 CLOSE_SECONDS: Final = 1.0
-"""How long a close waits for the thread; one that hangs at a dead drive is left behind."""
+"""Longest wait of a close for the thread; one that hangs at a dead drive is left behind."""
 
 log = logging.getLogger("torra")
 
@@ -47,8 +47,9 @@ log = logging.getLogger("torra")
 class Outlook:
     """The collector and the calendars of a desk whose instances have these profiles.
 
-    `now` is the desk's clock: a headline is first seen when it is seen there. Raises ConfigError
-    for a bad address or key of a news vendor, and for a file of headlines that cannot be read.
+    `now` is the desk's clock: it gives the time at which a headline was first seen. Raises
+    ConfigError for a bad address or key of a news vendor, and for a file of headlines that cannot
+    be read.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Outlook:
         self._thread: threading.Thread | None = None
 
     def news(self, instance: Instance, profile: Profile) -> News | None:
-        """Return what tells an instance's news; None when its profile wants none."""
+        """Return the function that gives an instance's news; None when its profile wants none."""
         collector = self.collector
         if collector is None or not profile.agents.include_news:
             return None
@@ -79,15 +80,16 @@ class Outlook:
         return lambda as_of: collector.latest(subject, as_of, settings)
 
     def events(self, instance: Instance, profile: Profile) -> Events | None:
-        """Return what tells the events around the close of a bar and the moment of its tick.
+        """Return the function that gives the events around a close and the moment of its tick.
 
         None without a calendar. Raises ConfigError for a calendar that cannot be read, and for a
-        symbol of which nobody knows which currencies concern it.
+        symbol whose currencies are not known.
         """
         if not profile.events.calendar:
             return None
         path = self._folder / profile.events.calendar
         calendar = self._calendars.setdefault(path, CalendarFile(path))
+        # Read here, so that a calendar with a fault stops the start and not a tick.
         calendar.events()
         currencies = currencies_of(instance, profile)
 
@@ -108,6 +110,7 @@ class Outlook:
                 self._thread = threading.Thread(target=self._look, name="calendars", daemon=True)
                 self._thread.start()
         if self._thread is not None:
+            # Outside the lock: a drive that hangs may not keep `close` waiting.
             self._looked.wait(FIRST_SECONDS)
 
     def rest(self) -> None:
@@ -117,7 +120,7 @@ class Outlook:
                 self.collector.rest()
 
     def close(self) -> None:
-        """Stop both for good."""
+        """Stop collector and thread for good."""
         self._ended.set()
         with self._lock:
             if self.collector is not None:
@@ -127,6 +130,7 @@ class Outlook:
 
     def refresh(self) -> None:
         """Read the calendars that have changed; never raises."""
+        # A copy: an instance may bring another calendar meanwhile.
         for calendar in tuple(self._calendars.values()):
             try:
                 calendar.refresh()
@@ -163,7 +167,7 @@ def _currencies(symbol: str, profile: Profile) -> tuple[str, ...]:
 
 
 def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
-    """Return what headlines about an instance are looked for by."""
+    """Return the terms by which headlines about an instance are searched."""
     spec = profile.symbol(instance.symbol)
     return NewsSubject(
         symbol=instance.symbol,

@@ -1,13 +1,13 @@
-"""Which agents have earned their influence: the promotion rule, applied to what the journal holds.
+"""The promotion rule applied to the journal: which agents have earned their influence.
 
-What is looked at is a setting: what agents are (`fingerprint`), whatever the profile is called that
-has it and whichever instances run with it now. Every tick that any instance of the database ever
-ran with a setting counts for it, and for no other, so a profile that is renamed, copied, or edited
+The rule judges a setting: what agents are (`fingerprint`), whatever the profile that has it is
+called and whichever instances run with it now. Every tick that any instance of the database ever
+ran with a setting counts for it, and for no other. So a profile that is renamed, copied, or edited
 and edited back, and an instance that comes or goes, neither skip a look nor repeat one, nor begin
 anew. A setting with `agents.influence` earned is looked at when its ticks reach one of the rule's
-looks. The look goes by the first ticks there were, in the order of time, so it does not matter when
-somebody gets to it; it is taken once, and its result is one row that nobody changes, with its entry
-in the audit log in the same transaction.
+looks. The look uses the first ticks there were, in the order of time, so the moment at which it is
+computed does not matter. It is taken once; its result is one row that nobody changes, with its
+entry in the audit log in the same transaction.
 
 A look that fails is logged and changes nothing; ticks never wait for one. Until the first row says
 otherwise, and while the database cannot be read, agents are in shadow.
@@ -50,20 +50,20 @@ EARNED: Final = "earned"
 
 ACTION: Final = "agents.standing"
 ACTOR: Final = "promotion rule"
-"""What a look is called in the audit log, and who it was."""
+"""Action and actor of a look in the audit log."""
 
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
-"""Settings of the agents that change nothing about what they say."""
+"""Settings of the agents that do not change what they say."""
 
 CODE: Final = "rules"
-"""A provider whose replies are this program's own: another version is another setting."""
+"""A provider whose replies come from this program: another version is another setting."""
 
 log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
 class PromotionSubject:
-    """A profile as the rule knows it: its name, its settings, the instances that run with it."""
+    """A profile as the rule sees it: its name, its settings, the instances that run with it."""
 
     name: str
     profile: Profile
@@ -77,12 +77,12 @@ class PromotionSubject:
 
 @dataclass(frozen=True, slots=True)
 class AgentsStanding:
-    """How a profile's agents stand, for people.
+    """How a profile's agents stand, for people to read.
 
-    `ticks` is how many pooled ticks of this setting there are, `next_look` the count at which the
-    next look is taken, None where none is left; `waiting` how many more there are whose outcome, or
-    that of one before them, is not known yet; `trial` the number of this setting among those of
-    the database that came to a look.
+    `ticks` is how many pooled ticks of this setting there are. `next_look` is the count at which
+    the next look is taken, None where none is left. `waiting` is how many more ticks there are
+    whose outcome, or that of one before them, is not known yet. `trial` is the number of this
+    setting among those of the database that came to a look.
     """
 
     subject: PromotionSubject
@@ -95,14 +95,14 @@ class AgentsStanding:
 
     @property
     def counts(self) -> bool:
-        """Whether its agents have a say now."""
+        """Whether its agents count now."""
         influence = self.subject.profile.agents.influence
         return influence == "full" or (influence == EARNED and self.standing.promoted)
 
 
 @dataclass
 class Promotions:
-    """The standing of every profile of a desk: asked by each tick, looked at now and then.
+    """The standing of every profile of a desk: read by each tick, looked at now and then.
 
     `subjects` are those of the desk as it runs now. Any thread may use it.
     """
@@ -119,6 +119,7 @@ class Promotions:
         known = self._known.get(mark)
         if known is None:
             try:
+                # Remembered only when it was read: shadow for want of a database must not last.
                 known = self._known[mark] = self.database.agents_promoted(mark)
             except StoreUnavailable as error:
                 log.error("the standing of %s: %s", name, error)
@@ -145,6 +146,7 @@ class Promotions:
         standing, trial = standing_of(database, mark)
         self._known[mark] = standing.promoted
         wanted = next_look(standing, self.rule)
+        # A cheap upper bound: pooling 100,000 ticks takes half a minute, and mostly none is due.
         stored = database.stored_ticks([*ran_with(database, mark)])
         counted, then = self._seen.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
@@ -153,6 +155,7 @@ class Promotions:
         self._seen[mark] = pool.count, stored
         found = []
         while due := promotion_rule.due(standing, pool.count, trial, self.rule):
+            # Seeded by setting and look: whichever desk takes the look, its intervals are the same.
             chance = Generator(PCG64([int(mark, 16), due.number]))
             seen = promotion_evidence.evidence(pool, due, chance)
             after = promotion_rule.decide(standing, seen, self.rule)
@@ -161,6 +164,7 @@ class Promotions:
             before = standing, trial
             standing, trial = standing_of(database, mark)  # as it is on record, by whomever
             self._known[mark] = standing.promoted
+            # Nothing was written, here or elsewhere: the next turn would be this one again.
             if (standing, trial) == before:
                 break
         return found
@@ -173,7 +177,7 @@ class Promotions:
         after: Standing,
         figures: Mapping[str, Any],
     ) -> bool:
-        """Note a look with its entry in the audit log; False when somebody else came first."""
+        """Store a look with its entry in the audit log; False when another desk was first."""
         with self.database.transaction():
             new = self.database.write_standing(
                 subject.name,
@@ -256,10 +260,10 @@ def next_look(standing: Standing, rule: Rule = RULE) -> int | None:
 
 
 def pooled(database: Database, subject: PromotionSubject) -> promotion_evidence.Pool:
-    """Return what the rule goes by: every tick of a setting, of whichever instances ran with it.
+    """Return the rule's evidence: every tick of a setting, of whichever instances ran with it.
 
-    Each with the bars of its own instance, and at the costs of the newest profile by which that ran
-    with this setting.
+    Each tick comes with the bars of its own instance, at the costs of the newest profile by which
+    that instance ran with this setting.
     """
     return _pooled(database, subject)[1]
 
@@ -279,6 +283,7 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
     found = {}
     for instance, told in database.profiles_given():
         profile = _told(told)
+        # Oldest first, so the newest profile of an instance is the one that stays.
         if profile is not None and _mark(told) == mark:
             found[instance] = profile
     return found
@@ -372,6 +377,7 @@ class Fingerprints:
                 profile = _told(row["profile"])
                 if profile is None:
                     continue
+                # Ticks of late bars ran with execution off, whose digest no profile on record has.
                 silent = profile.model_copy(update={"execution": "off"})
                 known |= {row["digest"]: profile, silent.digest(): profile}
         return known

@@ -1,6 +1,6 @@
-"""The instances that a desk works on, each with everything that its ticks need.
+"""The instances on which a desk works, each with everything that its ticks need.
 
-`InstanceSetup` is one instance with its feed, provider and profile; `Roster` is all of them, with
+`InstanceSetup` is one instance with its feed, provider and profile. `Roster` is all of them, with
 what an adoption of other profiles may change and the locks that it holds meanwhile. The desk owns
 its roster; torra.desk.adoption changes it. Nothing here opens, runs or decides anything.
 """
@@ -39,11 +39,11 @@ class InstanceSetup:
 
 @dataclass(frozen=True, slots=True)
 class Refit:
-    """What a desk opens for a setup with another profile, and whom it tells afterwards.
+    """The functions with which a desk opens another profile for a setup and announces it.
 
     `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
-    profile by its name as a start would, `watch` what looks after the headlines and events of all
-    profiles; both raise ConfigError. A desk without `read` goes by what was applied last.
+    profile by its name as a start would; `watch` opens the headlines and events of all profiles;
+    both raise ConfigError. A desk without `read` uses what was applied last.
     """
 
     fit: Callable[[InstanceSetup, Profile], InstanceSetup]
@@ -56,9 +56,9 @@ class Refit:
 class Roster:
     """The setups of a desk by the names of their instances, and how they may change.
 
-    `setups` is replaced as a whole, under `swapping`, and never changed in place: whoever holds
-    the mapping keeps one moment of it. `wished` are setups that wait for a running tick to end.
-    `adopting` lets one adoption or take-over through at a time. `active` says whether the desk
+    `setups` is replaced as a whole, under `swapping`, and never changed in place, so a reader that
+    holds the mapping keeps one moment of it. `wished` are setups that wait for a running tick to
+    end. `adopting` lets one adoption or take-over through at a time. `active` says whether the desk
     holds the lease, `monotonic` is the desk's clock, in seconds.
     """
 

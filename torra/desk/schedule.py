@@ -1,14 +1,15 @@
-"""When ticks run: the lease, the wakes at each bar's close, the catch-up and the warm-up.
+"""The desk's schedule: the lease, the wakes at each bar's close, the catch-up and the warm-up.
 
 One desk works on a database at a time; a second one stands by and takes over when the lease runs
 out. A wake lists every close that has neither a finished nor a skipped tick and runs them oldest
-first, the longer timeframe first where two close together; closes more than two bars old get a row
-`skipped(missed)`, and what closed meanwhile is looked for at its end. So it does not matter which
-wake comes, comes late or comes twice. A tick that raises is tried again at the next wake until it
-is too old. The timers live in real time; the desk's clock says when, in real time, a bar closes.
+first, the longer timeframe first where two close together. Closes more than two bars old get a row
+`skipped(missed)`. At its end a wake looks for closes that came meanwhile. So it does not matter
+whether a wake comes late, comes twice or is replaced by another. A tick that raises is tried again
+at the next wake until it is too old. The timers live in real time; the desk's clock says when, in
+real time, a bar closes.
 
-One thread keeps the lease by monotonic time. It sets the timers anew when the clock has jumped, and
-wakes an instance itself whose wake did not come.
+One thread keeps the lease by monotonic time. It also sets the timers anew when the clock has
+jumped, and wakes an instance itself whose wake did not come.
 """
 
 from __future__ import annotations
@@ -57,37 +58,37 @@ OLDEST_BARS: Final = 2
 """A close more than this many bars ago is not worth a tick any more."""
 
 RETRY_SHARE: Final = 1 / 15
-"""A late bar is looked for again after this share of its timeframe."""
+"""Share of its timeframe after which a late bar is looked for again."""
 
 CLOSING_SECONDS: Final = 1.0
-"""Real seconds that a desk which is told to stop leaves a running tick."""
+"""Real seconds that a desk which is told to stop gives a running tick."""
 
 STORE_RETRY: Final = timedelta(seconds=5)
 """Real time after which an instance looks again when the database could not be used."""
 
 PRUNE_EVERY: Final = timedelta(hours=1)
-"""Real time between two looks for texts that are too old."""
+"""Real time between two removals of old texts."""
 
 PRUNE_FIRST: Final = timedelta(minutes=1)
-"""Real time after the start of a desk until the first of them."""
+"""Real time from the start of a desk to the first removal."""
 
 PRUNE_ROWS: Final = 200
-"""Rows of one transaction: a tick that wants to write waits no longer than that."""
+"""Rows of one transaction: the longest that a tick waits to write."""
 
 PRUNE_SECONDS: Final = 1.0
 """Real seconds after which the rest waits for the next time."""
 
 LOOK_EVERY: Final = timedelta(hours=1)
 LOOK_FIRST: Final = timedelta(minutes=3)
-"""Real time between two times that agents are looked at which have to earn their influence, and
-from the start of a desk to the first of them. A look is due when ticks have come, not then.
+"""Real time between two checks for a due look at agents that earn their influence, and from the
+start of a desk to the first check. Looks fall due by the number of ticks, not by time.
 """
 
 KEEP_CALLS: Final = timedelta(days=90)
-"""Age at which the texts of calls and headlines go, unless desk.json says otherwise."""
+"""Age at which the texts of calls and headlines are removed, unless desk.json says otherwise."""
 
 KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
-"""Headlines that are younger stay, however short texts are kept: a tick may still go by them."""
+"""Younger headlines stay, however short texts are kept: a tick may still use them."""
 
 log = logging.getLogger("torra")
 
@@ -160,7 +161,7 @@ class Desk:
     # --- life -------------------------------------------------------------------------------------
 
     def open(self) -> bool:
-        """Try for the lease and keep at it from now on; return whether this desk works now."""
+        """Try for the lease and keep trying from now on; return whether this desk works now."""
         self.owner = token(8)  # here, because a process may have been forked since
         self._hold_lease()
         threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
@@ -190,6 +191,7 @@ class Desk:
         for setup in self.setups.values():
             left = max(0.0, end - self.clock.monotonic())
             if not setup.lock.acquire(timeout=left):
+                # The lease is kept too: the next desk waits it out and fences the running tick.
                 return False
             setup.lock.release()  # from here on a wake sees that the desk is closing
         self._at_close()
@@ -200,7 +202,7 @@ class Desk:
         return True
 
     def _keep_lease(self) -> None:
-        """Keep at it by monotonic time, which no wall clock can stop, whatever goes wrong."""
+        """Renew or try for the lease by monotonic time, whatever fails."""
         while not self._ended.wait(self._lease_seconds / 3):
             try:
                 self.keep()
@@ -208,7 +210,8 @@ class Desk:
                 log.exception("the desk is looked after again in a moment")
 
     def keep(self) -> None:
-        """Renew the lease or try for it, then see that everybody is woken in time."""
+        """Renew the lease or try for it, then see that every instance is woken in time."""
+        # First: nothing below may run on a desk that has lost it.
         self._hold_lease()
         if not (self._running and self.active):
             return
@@ -222,7 +225,7 @@ class Desk:
                 self._rouse(name)
 
     def _rouse(self, name: str) -> None:
-        """Wake an instance without its timer, which did not, and set that anew."""
+        """Wake an instance whose timer did not fire, and set that timer anew."""
         log.warning("%s was not woken in time: it is now", name)
         self._set_timer(name)
         threading.Thread(target=self.wake, args=[name], name=f"rouse {name}", daemon=True).start()
@@ -255,6 +258,7 @@ class Desk:
             self._restart_clock()
         else:
             self.database.clear_blocks()  # whoever starts a desk has looked after its keys
+        # Before the epoch is set, for that lets ticks run: none may see the old profiles.
         adoption.take_over(self.roster, self.kill_switch.fault)
         self.epoch = epoch
         if self._running:
@@ -308,7 +312,7 @@ class Desk:
         self._timers.expect(job_id(name), self.clock.monotonic())
 
     def prune(self) -> int:
-        """Remove what is too old of calls, headlines and ledger, for a second at most.
+        """Remove old calls, headlines, streams and ledger rows, for a second at most.
 
         Returns how many rows of calls, pictures, headlines and streams went. Does nothing on a desk
         that stands by; a database that fails is logged.
@@ -349,6 +353,7 @@ class Desk:
         with self.setups[name].lock:
             more = True
             while more:
+                # Read before the round: a bar that closes while it runs is found by the next turn.
                 began = self.clock.now()
                 outcomes += self._round(name)
                 again = next_close(began, self.setups[name].instance.timeframes)
@@ -368,9 +373,12 @@ class Desk:
         try:
             if self._clock_jumped(name):
                 return outcomes
+            # Before `_due`: a claim that was not released would hide its close.
             self._pay_debts(name, epoch)
+            # Before the ticks: what waits is sent, or taken back by a halt, before more is decided.
             publish(setup.instance, edges)
             due = self._due(setup, epoch)
+            # Only once the closes are known: after a failed look the next wake is still the first.
             before, self._woken[name] = self._woken.get(name), self.clock.now()
             old = {key: None for key in due if self._too_old(key)}
             outcomes.extend(self._pass_over(setup, [*old], epoch))
@@ -383,7 +391,7 @@ class Desk:
         return outcomes
 
     def _clock_jumped(self, name: str) -> bool:
-        """Look whether the clock jumped since the instance's last wake; then wait a little."""
+        """Return whether the clock jumped since the instance's last wake; then wake again soon."""
         if abs(self._jump(name)) <= CLOCK_TOLERANCE:
             return False
         self._wake_again(name, self.clock.now() + CLOCK_TOLERANCE * (self.clock.rate or 1.0))
@@ -412,6 +420,7 @@ class Desk:
     def _due(self, setup: InstanceSetup, epoch: int) -> list[TickKey]:
         now = self.clock.now()
         name = setup.instance.id
+        # `start`: a stream without any tick begins with its newest close, not with all its history.
         keys = [
             TickKey(name, timeframe, bar_time)
             for timeframe in setup.instance.timeframes
@@ -429,6 +438,7 @@ class Desk:
         self, setup: InstanceSetup, keys: Sequence[TickKey], epoch: int
     ) -> list[Outcome]:
         """Give closes that are too old their rows, unless the clock may be wrong."""
+        # A clock that is ahead makes every close look too old, and a row cannot be taken back.
         if self.settling:
             told = "the clock jumped a while ago"
             return [Outcome(key, "late", reason="clock", detail=told) for key in keys]
@@ -456,7 +466,7 @@ class Desk:
         return self._run(setup, key, max(due, waited), edges, silent=self._overtaken(key))
 
     def _overtaken(self, key: TickKey) -> bool:
-        """Look whether a newer tick of the stream is done: then this one is a record, no trade."""
+        """Return whether a newer tick of the stream is done; then this one must not trade."""
         newest = self.database.newest_claim(key.instance, key.timeframe)
         return newest is not None and newest > key.bar_time
 
@@ -480,6 +490,7 @@ class Desk:
         except Exception as error:  # a tick must not end the desk; it is tried again when next due
             self._halt_if_broken(error)
             log.exception("%s failed", key.text)
+            # The reason of its row, should every later try fail as well.
             self._owed[key] = ("error", f"{type(error).__name__}: {error}")
             self._retry(setup, key, key.bar_time + duration(key.timeframe))
             return Outcome(key, "late", reason="error", detail=str(error))
@@ -493,6 +504,7 @@ class Desk:
         """
         now = self.clock.monotonic()
         fresh = before is not None and as_of > before
+        # A desk that was off would begin with a deadline long past.
         if not fresh or self.clock.now() - as_of >= duration(timeframe):
             return now
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
@@ -510,6 +522,7 @@ class Desk:
 
     def _retry(self, setup: InstanceSetup, key: TickKey, as_of: datetime) -> None:
         now = self.clock.now()
+        # One wake just past the limit, so that a close whose bar never came gets its row.
         last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
         moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
         self._wake_again(setup.instance.id, moment)
@@ -568,6 +581,7 @@ class Desk:
         plans = [one for one in found if one]
         todo = [(key, one) for one in plans for key in one.keys]
         clock = Simulated(upto)
+        # All instances in one order: they share the account, and exposure of then depends on it.
         for done, (key, one) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
             if not self.active:
                 log.warning("the lease was lost during warm-up: this desk stands by")
@@ -575,6 +589,7 @@ class Desk:
             clock.set(key.bar_time + duration(key.timeframe))
             with one.setup.lock:
                 edges = replace(self._edges(one.setup, one.window, clock), on_event=None)
+                # An account means that calls cost money; free providers do answer.
                 if one.setup.account is not None:
                     edges = replace(edges, submit=None)
                 silent = (

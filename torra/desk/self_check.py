@@ -1,4 +1,4 @@
-"""`torra doctor` tells whether everything that a desk needs is there.
+"""`torra doctor`: checks that everything a desk needs is there.
 
 Each check answers with ok, a sentence and, where something must be mended, the remedy. A check that
 breaks is a finding too. Nothing is changed but this: a database of an older version is migrated, as
@@ -41,7 +41,7 @@ from torra.tick.spending import tick_worst_case
 from torra.trading import channels
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
-"""Features that are made of headlines."""
+"""Features that are computed from headlines."""
 
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
@@ -78,7 +78,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is checked: a desk's home, with the environment that holds its keys."""
+    """The subject of all checks: a desk's home, with the environment that holds its keys."""
 
     home: Path
     environment: Mapping[str, str]
@@ -142,7 +142,7 @@ def _sqlite(place: Place) -> Iterator[CheckResult]:
 
 
 def _home(place: Place) -> Iterator[CheckResult]:
-    """Look for room, and whether the last restore ended."""
+    """Check that the disk has room, and that the last restore ended."""
     home = place.home
     for trouble in (*start_check.of_disk(home), start_check.of_restore(home)):
         if trouble is not None:
@@ -177,13 +177,14 @@ def _settings(place: Place) -> Iterator[CheckResult]:
 
 
 def _providers(place: Place) -> Iterator[CheckResult]:
-    """Look whether each profile's vendors can be asked: address, key, models, prices, blocks."""
+    """Check that each profile's vendors can be asked: address, key, models, prices, blocks."""
     home = place.home
     prices = PriceList.read(home / PRICES)
     board = Switchboard(place.environment, prices=prices)
     instances = load_desk(home).instances
     names = dict.fromkeys(instance.profile for instance in instances)
     found = {name: load_profile(name, home).agents for name in names}
+    # Each vendor once, however many profiles name it.
     reached: dict[str, bool] = {}
     for vendor in dict.fromkeys(v for agents in found.values() for v in agents.vendors()):
         answer = _vendor(vendor, board)
@@ -191,6 +192,7 @@ def _providers(place: Place) -> Iterator[CheckResult]:
         yield answer
     today = System().real_now().date()
     for name, agents in found.items():
+        # A vendor that cannot be asked was reported above; its models would only repeat it.
         if not all(reached[vendor] for vendor in agents.vendors()):
             continue
         try:
@@ -208,7 +210,7 @@ def _providers(place: Place) -> Iterator[CheckResult]:
 
 
 def _news(place: Place) -> Iterator[CheckResult]:
-    """Look whether the headlines that profiles ask for can be had."""
+    """Check that the headlines which profiles ask for can be had."""
     for name, (profile, instances) in _profiles(place.home).items():
         if not profile.agents.include_news:
             continue
@@ -247,7 +249,7 @@ def _seating(agent: str) -> str:
 
 
 def _events(place: Place) -> Iterator[CheckResult]:
-    """Look whether the calendars of scheduled events can be read, and what their windows cover."""
+    """Check that the calendars of scheduled events can be read, and what their windows cover."""
     home = place.home
     for name, (profile, instances) in _profiles(home).items():
         if not profile.events.calendar:
@@ -271,7 +273,7 @@ def _to_come(said: str, events: Sequence[ScheduledEvent]) -> CheckResult:
 
 
 def _of_sample(said: str, events: Sequence[ScheduledEvent]) -> CheckResult:
-    """Look whether a calendar is of the time of the sample's bars."""
+    """Check that a calendar is of the time of the sample's bars."""
     start, end = SampleFeed(ROOT / "sample_data").period()
     there = sum(start <= event.time <= end for event in events)
     said = f"{said}, {there or 'none'} in the sample's time, {_sample_period()}"
@@ -288,7 +290,7 @@ def _sample_period() -> str:
 
 
 def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:
-    """Look whether a bar can close before the window of an event that comes within the next."""
+    """Check that no bar closes before the window of an event that comes within the next bar."""
     before = profile.gate.event_before_minutes
     for instance in instances:
         wider = {
@@ -317,7 +319,7 @@ def _profiles(home: Path) -> dict[str, tuple[Profile, list[Instance]]]:
 
 
 def _vendor(vendor: str, board: Switchboard) -> CheckResult:
-    """Look whether a provider can be asked."""
+    """Check that a provider can be asked."""
     if vendor == "recorded":
         remedy = "name another provider; torra journal replays stored ticks"
         return CheckResult("provider", "error", f"{vendor}: it is for replays", remedy)
@@ -336,7 +338,7 @@ def _vendor(vendor: str, board: Switchboard) -> CheckResult:
 def _ceiling(
     profile: str, agents: AgentSettings, ticks: int, prices: PriceList, board: Switchboard
 ) -> Iterator[CheckResult]:
-    """Look whether what a profile may spend in an hour lets its ticks ask their agents.
+    """Check that the hourly ceiling of a profile lets its ticks ask their agents.
 
     `ticks` is how many close together at most: every timeframe of every instance of the profile.
     """
@@ -354,6 +356,7 @@ def _ceiling(
         "warning",
         f"profile {profile}: a tick costs {worst:.4f} USD at most, and "
         f"agents.max_api_cost_per_hour is {ceiling:.4f}: {said}",
+        # Rounded up: a ceiling rounded down would warn again.
         f"raise it to {math.ceil(10_000 * worst * ticks) / 10_000:.4f} or more, or name models "
         "that cost less",
     )
@@ -362,7 +365,7 @@ def _ceiling(
 def _model(
     profile: str, vendor: str, model: str, prices: PriceList, today: date
 ) -> Iterator[CheckResult]:
-    """Look whether a model will last and what it costs."""
+    """Check that a model will last, and that its price is known."""
     if ending := warning(vendor, model, today):
         yield CheckResult("model", "warning", f"profile {profile}: {ending}", "name another model")
     if not prices.known(vendor, model):
@@ -416,10 +419,11 @@ def _database(place: Place) -> Iterator[CheckResult]:
 
 
 def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
-    """Look whether each stream that lives in real time has bars fresh enough for a tick."""
+    """Check that each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
     instances = settings.instances
     for name, feed in wiring.open_feeds(instances, settings, home, database).items():
+        # A sample lives in the past, where no bar is ever fresh.
         if feed.period() is not None:
             continue
         instance = next(item for item in instances if item.id == name)
@@ -430,7 +434,7 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
 
 
 def _channels(place: Place) -> Iterator[CheckResult]:
-    """Look whether each channel to MetaTrader 5 could be opened, and whether its advisor lives."""
+    """Check that each channel to MetaTrader 5 can be opened and that its advisor lives."""
     settings = load_desk(place.home)
     try:
         kinds = channels.check(settings, place.environment)

@@ -1,17 +1,17 @@
-"""What `torra run` makes sure of before it trades.
+"""The checks of `torra run` before it trades: refuse to start, start HALTED, or say something.
 
-Three answers, by what can still be relied on. Where the database cannot be (damaged, gone, half
+The answer depends on what can still be relied on. If the database cannot be (damaged, gone, half
 restored, of a newer program), the desk does not start: ConfigError, with the command that repairs
-it; a damaged one also puts the HALT files down, for terminals must not go on with what a desk
-without a memory has sent. Where the machine cannot be (hardly any disk, a clock that is wrong), it
-starts, shows its pages and is HALTED, until a person has repaired that and resumes. What is merely
-worth knowing is said. Settings, keys and channels are refused by what opens them
-(torra.desk.wiring), a disk that cannot keep a write-ahead log by torra.store.connection.
+it. A damaged one also puts the HALT files down, for terminals must not go on with what a desk
+without a memory has sent. If the machine cannot be (hardly any disk, a clock that is wrong), the
+desk starts, shows its pages and is HALTED, until a person has repaired that and resumes. What is
+merely worth knowing is said. torra.desk.wiring refuses bad settings, keys and channels;
+torra.store.connection refuses a disk that cannot keep a write-ahead log.
 
-The whole file is read (`quick_check`, about a second for a million ticks), the tables that money
-hangs on are held against their indexes, and times are looked at that are none. Only `check` changes
-something: those HALT files, and what a cut-off `torra init` left half done. The single looks are
-`torra doctor`'s too.
+The whole file is read (`quick_check`, about a second for a million ticks), the tables on which
+money depends are compared with their indexes, and stored times are parsed. Only `check` changes
+something: those HALT files, and what a cut-off `torra init` left half done. `torra doctor` uses the
+single checks too.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ MIN_FREE_BYTES: Final = 200_000_000
 """Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
 
 EARLIEST: Final = parse("2026-01-01")
-"""Before this there was no Torra: a clock that says so was never set."""
+"""No Torra existed before this: a clock that shows an earlier time was never set."""
 
 MONEY: Final = (
     "signals", "signal_events", "proposals", "latches", "desk_state", "lease", "trading_config",
     "ledger", "alarms", "bridges", "paper_cursor", "win_rates", "audit",
 )  # fmt: skip
-"""Tables whose indexes are held against their rows too: small, and orders hang on them."""
+"""Tables whose indexes are compared with their rows too: small, and orders depend on them."""
 
 NO_DAMAGE: Final = (LOCKED, "unable to open", "disk I/O")
-"""Words of SQLite for what a restore would not mend."""
+"""Words in errors of SQLite which a restore would not mend."""
 
 ZEROES: Final = 0
 """Bytes of a database that a power cut emptied."""
@@ -78,7 +78,7 @@ class Trouble:
 def check(home: Path, say: Callable[[str], None]) -> str:
     """Return why a desk must begin HALTED, "" when it need not; raises ConfigError to refuse.
 
-    `say` is told what is worth knowing.
+    `say` is called with what is worth knowing.
     """
     if told := recover(home):
         say(told)
@@ -96,15 +96,16 @@ def check(home: Path, say: Callable[[str], None]) -> str:
 
 
 def of_restore(home: Path) -> Trouble | None:
-    """Look whether a restore was cut off."""
+    """Report a restore that was cut off."""
     again = cut_off(home)
     return Trouble(f"a restore of {home} was cut off", f"end it: {again}") if again else None
 
 
 def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> Trouble | None:
-    """Look whether a desk can rely on its database.
+    """Report what keeps a desk from relying on its database; None when it can.
 
-    `alarm` is told what makes it unusable before the remedy is worked out, which reads backups.
+    `alarm` is called with what makes it unusable before the remedy is worked out, which reads
+    backups.
     """
     home = path.parent
     if lost(path):
@@ -114,6 +115,7 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
     try:
         damage = _damage(path)
         with closing(connect_reader(path)) as db:
+            # The schema of a damaged file may not even be readable.
             number = 0 if damage else schema(db)
     except sqlite3.DatabaseError as error:
         if any(word in str(error) for word in NO_DAMAGE):
@@ -130,6 +132,7 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
 
 
 def _unusable(home: Path, what: str, alarm: Callable[[str], object]) -> Trouble:
+    # First the HALT files: looking through the backups takes time, and terminals trade meanwhile.
     alarm(what)
     return Trouble(what, f"put a backup in its place: {repair(home)} (torra restore lists all)")
 
@@ -162,7 +165,7 @@ def _broken(path: Path) -> str:
 
 
 def _no_times(path: Path) -> str:
-    """Return a time that is none."""
+    """Return a stored time that cannot be read, "" for none."""
     with closing(connect_reader(path)) as db:
         return next(unreadable(db.conn, MONEY), "")
 
@@ -171,7 +174,8 @@ def _no_times(path: Path) -> str:
 
 
 def of_disk(home: Path) -> list[Trouble]:
-    """Look whether the volume of a home has room to work."""
+    """Report a volume that has no room for a home to work."""
+    # Before the first start there is no home yet; its volume is that of the next folder above.
     folder = next(path for path in (home.absolute(), *home.absolute().parents) if path.exists())
     free = shutil.disk_usage(folder).free
     if free >= MIN_FREE_BYTES:
@@ -181,7 +185,7 @@ def of_disk(home: Path) -> list[Trouble]:
 
 
 def of_clock(database: Path, now: datetime) -> list[Trouble]:
-    """Look whether this machine's clock can be right: not unset, not behind what the desk wrote."""
+    """Report a clock that cannot be right: unset, or behind what the desk wrote."""
     remedy = "set this machine's clock (timedatectl set-ntp true)"
     if now < EARLIEST:
         return [Trouble(f"the clock says {iso(now)}, which is long past", remedy)]
@@ -208,7 +212,7 @@ def _last_sign(database: Path) -> datetime | None:
 
 
 def of_sqlite(found: Sequence[int]) -> Trouble | None:
-    """Look whether SQLite has the fault of two connections that reset the log at once."""
+    """Report an SQLite that has the fault of two connections which reset the log at once."""
     if tuple(found[:3]) >= SAFE_SQLITE:
         return None
     told = ".".join(str(part) for part in found[:3])

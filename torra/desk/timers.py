@@ -1,10 +1,10 @@
-"""The desk's timers: APScheduler behind a few verbs, and a watch by monotonic time over the wakes.
+"""The desk's timers: APScheduler behind a few verbs, and a watch over wakes that did not come.
 
 A wake that comes late is never dropped, several that are due at once come once, and no instance is
-woken while it is at work. Timers live by the wall clock and by one thread; where either fails a
+woken while it is at work. Timers depend on the wall clock and on one thread; where either fails, a
 wake would be lost until the next close. So every wake is expected by monotonic time too: `overdue`
-names those that did not come, and `revive` makes dead timers anew. Who is woken then, and how, is
-torra.desk.schedule's part.
+names those that did not come, and `revive` replaces dead timers. torra.desk.schedule decides who is
+woken then, and how.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 OVERDUE_SECONDS: Final = 5.0
-"""Real seconds after which a wake that has not come is not waited for any longer."""
+"""Real seconds after which an expected wake counts as lost."""
 
 
 class _Scheduler(BackgroundScheduler):  # type: ignore[misc]
-    """APScheduler's own, which does not tell when its thread has died."""
+    """APScheduler's own, which does not report that its thread has died."""
 
     @property
     def dead(self) -> bool:
@@ -46,6 +46,7 @@ class Timers:
         return _Scheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(self._workers)},
+            # By default a wake a second late is dropped, and its bar would wait for the next close.
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
 
@@ -60,14 +61,14 @@ class Timers:
             self._scheduler.shutdown(wait=False)
 
     def every(self, name: str, work: Callable[[], Any], period: timedelta, first: datetime) -> None:
-        """Do something from a moment on, again and again; a period has whole seconds."""
+        """Call `work` from a moment on, again and again; a period has whole seconds."""
         trigger = IntervalTrigger(seconds=int(period.total_seconds()), timezone=UTC)
         self._scheduler.add_job(work, trigger, id=name, next_run_time=first)
 
     def set(
         self, name: str, work: Callable[[], Any], trigger: BaseTrigger, first: datetime
     ) -> None:
-        """Do something at a moment and whenever a trigger says, instead of what was set before."""
+        """Call `work` at a moment and whenever a trigger fires, in place of what was set before."""
         self._scheduler.add_job(work, trigger, id=name, next_run_time=first, replace_existing=True)
 
     def clear(self, names: Iterable[str]) -> None:
@@ -86,6 +87,7 @@ class Timers:
         job = self.job(name)
         if job is None or job.next_run_time is None or now < job.next_run_time <= moment:
             return
+        # It may have fired, or been cleared, since it was looked up.
         with suppress(JobLookupError):
             self._scheduler.modify_job(name, next_run_time=moment)
 
@@ -98,10 +100,11 @@ class Timers:
     def overdue(self, monotonic: float) -> list[str]:
         """Return the names of the wakes that should have come OVERDUE_SECONDS ago."""
         late = monotonic - OVERDUE_SECONDS
+        # A copy: wakes on other threads write to it meanwhile.
         return [name for name, moment in list(self._expected.items()) if moment < late]
 
     def revive(self) -> bool:
-        """Make dead timers anew, as they were set; return whether they were dead."""
+        """Replace timers whose thread died, as they were set; return whether it had."""
         old = self._scheduler
         if not old.dead:
             return False

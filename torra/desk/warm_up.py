@@ -1,8 +1,8 @@
-"""The ticks that bring an instance's history to life before its desk goes on: which, on what bars.
+"""The warm-up plan of an instance: which ticks of its past to run before its desk goes on.
 
 Only an instance without any tick is warmed up. The bars of the past are read once and scored in one
 pass. A feed that has none raises nothing: its ticks will say so, and the other instances have
-theirs. Running the ticks is torra.desk.schedule's part.
+theirs. torra.desk.schedule runs the ticks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """The ticks that bring one instance's history to life."""
+    """The warm-up ticks of one instance, and the window with their bars."""
 
     setup: InstanceSetup
     window: HistoryWindow
@@ -49,6 +49,7 @@ def plan(setup: InstanceSetup, database: Database, upto: datetime, bars: int) ->
 
 def _planned(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
     instance = setup.instance
+    # Before the look for ticks: bars that came while the desk was off are stored either way.
     LiveWindow(instance, setup.feed, database).fill(upto)
     if any(database.newest_claim(instance.id, name) for name in instance.timeframes):
         return None

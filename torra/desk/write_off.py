@@ -1,8 +1,8 @@
-"""Closes that are too old for a tick: each gets a row that says why, many rows at a time.
+"""The rows of closes that are too old for a tick: each says why, and many are written at a time.
 
 A desk that was off for weeks owes thousands of rows before its first tick. They are written in
 transactions of ROWS, so that the desk's other ticks wait for none of them long, and the feed is
-asked once for a timeframe instead of once for a bar. What is written off is never run.
+asked once per timeframe instead of once per bar. A close that is written off is never run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torra.feeds.protocol import Feed
 MISSED: Final = ("missed", "the desk came too late for this bar")
 NO_BAR: Final = ("no_bar", "the feed brought no bar for this close")
 FEED_FAULT: Final = "feed_fault"
-"""Reason of a close for which the feed did what no feed may do."""
+"""Reason of a close whose feed raised what no feed may raise."""
 
 ROWS: Final = 500
 """Rows of one transaction: some hundredths of a second."""
@@ -54,8 +54,8 @@ def write_off(
 ) -> dict[TickKey, Reason]:
     """Record why ticks are not run; return what was recorded, oldest first.
 
-    `known` says of some why they failed before. Stops between two transactions when `goes_on` says
-    so: what is left is owed still. Raises StoreUnavailable.
+    `known` holds the reasons of ticks that failed before. Stops between two transactions when
+    `goes_on` returns False: what is left is still owed. Raises StoreUnavailable.
     """
     reasons = {**_reasons(instance, feed, [key for key in keys if key not in known]), **known}
     done: dict[TickKey, Reason] = {}
@@ -69,8 +69,9 @@ def write_off(
 
 
 def _reasons(instance: Instance, feed: Feed, keys: Sequence[TickKey]) -> dict[TickKey, Reason]:
-    """Return MISSED for the bars that the feed has, and why it has not the others."""
+    """Return MISSED for the bars that the feed has, and for the others why it has not."""
     reasons: dict[TickKey, Reason] = {}
+    # groupby joins neighbours only, and `those[-1]` must be the newest.
     ordered = sorted(keys, key=lambda key: (key.timeframe, key.bar_time))
     for timeframe, group in groupby(ordered, key=lambda key: key.timeframe):
         those, step = list(group), duration(timeframe)
@@ -88,9 +89,10 @@ def _reasons(instance: Instance, feed: Feed, keys: Sequence[TickKey]) -> dict[Ti
 def _bar_times(
     instance: Instance, feed: Feed, timeframe: str, as_of: datetime, count: int
 ) -> set[datetime] | Reason:
-    """Return the newest bar times that a feed has, or why it tells none."""
+    """Return the newest bar times that a feed has, or the reason why it has none."""
     try:
         frame = feed.bars(instance.symbol, timeframe, as_of, count)
+        # A feed may bring more than it is asked for.
         return {time.to_pydatetime() for time in frame.index[-count:]}
     except DataUnavailable as error:
         return error.reason, error.detail

@@ -1,13 +1,14 @@
 """Profile files: read, checked, compared, saved with a history, undone.
 
-A save is a compare-and-set: it names the digest of the profile that it was made from and changes
-nothing when the file has another one by now. The file is written whole and renamed into place, so
-that a crash leaves the old one or the new one. Every state is kept as a numbered copy in
-profiles/.history/NAME of the home, with who made it, when and what changed; undoing makes a new
-entry. The shipped profiles are never written: saving one makes a file of its name in the home. What
-may not be done is a value with its reason (`SaveResult`); ConfigError is for names and files that
-cannot be used. Who may loosen a guarded setting is the caller's word; letting a running desk take a
-profile is torra.desk.adoption's part.
+A save is a compare-and-set: it names the digest of the profile that it was made from, and changes
+nothing when the file has another one by now. The file is written whole and renamed into place, so a
+crash leaves the old one or the new one. Every state is kept as a numbered copy in
+profiles/.history/NAME of the home, with its author, its time and what changed; undoing makes a new
+entry. The shipped profiles are never written: saving one makes a file of its name in the home.
+
+A save that is not allowed returns a `SaveResult` with the reason. Names and files that cannot be
+used raise ConfigError. The caller decides who may loosen a guarded setting; torra.desk.adoption
+lets a running desk take a profile.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ KEPT_ENTRIES: Final = 200
 """Entries of a history that are kept; older ones go."""
 
 May = Literal["harmless", "guarded", "loosen"]
-"""What somebody may change: settings that are not guarded, guarded ones, or any."""
+"""What a caller may change: settings that are not guarded, guarded ones, or any."""
 
 Propose = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes new values of a profile's present ones."""
@@ -55,9 +56,9 @@ Propose = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A profile as it lies on the disk; `profile` is None and `trouble` says why when it is broken.
+    """A profile as it lies on the disk; of a broken one `profile` is None and `trouble` says why.
 
-    `digest` tells one state of the file from another, a broken file's too.
+    `digest` distinguishes the states of a file, those of a broken file too.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class SettingFault:
-    """What is wrong with a setting; `name` is "" for what no single setting is to blame for."""
+    """What is wrong with a setting; `name` is "" where no single setting is to blame."""
 
     name: str
     text: str
@@ -78,7 +79,7 @@ class SettingFault:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found. `profile` is None when there are faults."""
+    """The result of a check. `profile` is None when there are faults."""
 
     profile: Profile | None
     faults: tuple[SettingFault, ...] = ()
@@ -88,7 +89,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One state of a profile in its history. `changes` are Change.told, against the one before."""
+    """One state of a profile in its history. `changes` are against the state before."""
 
     number: int
     at: str
@@ -101,10 +102,10 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class SaveResult:
-    """What became of a save; only `saved` changed something.
+    """The result of a save; only `saved` changed something.
 
-    `changes` are the wish; for a conflict they are what somebody else changed meanwhile. `command`
-    is what to type instead where the command line is needed.
+    `changes` are those that were wished; for a conflict, those that somebody else made meanwhile.
+    `command` is what to type instead where the command line is needed.
     """
 
     outcome: Literal["saved", "unchanged", "conflict", "invalid", "scope", "loosens"]
@@ -123,7 +124,7 @@ class ProfileBook:
     """The profiles of a home, with their history.
 
     `exclusive` keeps other processes out while a file changes (the database's transaction).
-    `desk_here` tells that the desk runs in this process: then a missing key is a fault, elsewhere
+    `desk_here` means that the desk runs in this process: then a missing key is a fault, elsewhere
     only a warning.
     """
 
@@ -148,7 +149,7 @@ class ProfileBook:
     # --- reading ----------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Return every profile that there is or that an instance names, sorted."""
+        """Return every profile that exists or that an instance names, sorted."""
         found = {instance.profile for instance in self._desk.instances}
         for folder in (self.folder, ROOT / "profiles"):
             with suppress(OSError):
@@ -160,7 +161,7 @@ class ProfileBook:
         return tuple(item for item in self._desk.instances if item.profile == name)
 
     def read(self, name: str) -> Loaded:
-        """Read a profile; raises ConfigError for a name that none can have, or that nobody has."""
+        """Read a profile; raises ConfigError for a name that is not allowed or not there."""
         own = self.path(name)
         shipped = ROOT / "profiles" / f"{name}.json"
         path = own if own.exists() or not shipped.exists() else shipped
@@ -177,13 +178,14 @@ class ProfileBook:
         return Loaded(name, path, path == shipped, profile, profile.digest())
 
     def path(self, name: str) -> Path:
-        """Return where a profile of the home lies; raises ConfigError for a name that none has."""
+        """Return where a profile of the home lies; raises ConfigError for a name not allowed."""
         if not usable(name):
             raise ConfigError(
                 f"{name[:60]!r} is no name for a profile: use letters, digits, dot, dash and "
                 "underscore, 32 at most, beginning with a letter or a digit"
             )
         path = self.folder / f"{name}.json"
+        # A link would let a page write a file outside the home.
         if path.resolve().parent != self.folder.resolve():
             raise ConfigError(f"{path} leads out of its folder: put the file itself there")
         return path
@@ -207,7 +209,7 @@ class ProfileBook:
     # --- checking ---------------------------------------------------------------------------------
 
     def check(self, name: str, values: Any) -> Checked:
-        """Hold values against the models and against every instance that uses the profile."""
+        """Check values against the models and against every instance that uses the profile."""
         now = self.read(name)
         base = self._base(now)
         try:
@@ -243,6 +245,7 @@ class ProfileBook:
             now = self.read(name).profile
             warnings += fixed(now, profile, users) if now else []
         known = {item.name for item in settings(canonical(profile))}
+        # Several instances may object in the same words.
         told = dict.fromkeys(found)
         return tuple(SettingFault(_named(text, known), text) for text in told), tuple(warnings)
 
@@ -252,7 +255,7 @@ class ProfileBook:
         self, name: str, propose: Propose, *, digest: str | None, may: May, actor: str,
         action: str = "save",
     ) -> SaveResult:  # fmt: skip
-        """Save what is proposed, if the file still has that digest (None: whichever).
+        """Save what is proposed, if the file still has that digest (None: whichever it has).
 
         Raises ConfigError for a file that cannot be written.
         """
@@ -269,9 +272,11 @@ class ProfileBook:
             return wish
         if stop := self.refusal(name, wish, may, blind=base is None):
             return stop
+        # Of a broken file nothing can be equal: it is written anew also without a change.
         if now.profile and not checked.changes:
             return SaveResult("unchanged", "nothing differs from what is saved", now.digest)
         with self._exclusive():
+            # Read again under the lock: another process may have saved since the check.
             found = self.read(name)
             if found.digest != now.digest:
                 return self._conflict(found, now.digest)
@@ -296,9 +301,9 @@ class ProfileBook:
     def refusal(
         self, name: str, wish: SaveResult, may: May, *, blind: bool = False
     ) -> SaveResult | None:
-        """Return why somebody may not make these changes, None when they may.
+        """Return why a caller may not make these changes, None when it may.
 
-        `blind`: nobody knows what the file held.
+        `blind` means that nobody knows what the file held.
         """
         if may == "loosen":
             return None
@@ -320,7 +325,7 @@ class ProfileBook:
         return None
 
     def _conflict(self, now: Loaded, digest: str) -> SaveResult:
-        """Say what somebody else changed since the state of a digest, as far as it is known."""
+        """Return a conflict, with what changed since the state of a digest, as far as known."""
         old = next((item for item in self.history(now.name) if item.digest == digest), None)
         changes = compare(old.values, canonical(now.profile)) if old and now.profile else ()
         return SaveResult(
@@ -329,7 +334,7 @@ class ProfileBook:
         )  # fmt: skip
 
     def _base(self, now: Loaded) -> Mapping[str, Any] | None:
-        """Return what a change is held against: of a broken file its last good values."""
+        """Return the values that a change is compared with: of a broken file its last good ones."""
         if now.profile is not None:
             return canonical(now.profile)
         newest = self.history(now.name, 1)
@@ -341,10 +346,12 @@ class ProfileBook:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             newest = self.history(now.name, 1)
+            # A file edited by hand gets an entry of its own first: an undo can bring it back.
             if now.profile and (not newest or newest[0].digest != now.digest):
                 said = compare(newest[0].values, canonical(now.profile)) if newest else ()
                 found = "shipped" if now.shipped else "found on the disk"
                 self._keep(now.name, now.profile, said, "a file", found)
+            # History before file: a crash leaves an entry too many, never a state without one.
             number = self._keep(now.name, profile, changes, actor, action)
             write_whole(self.path(now.name), as_json(canonical(profile)).encode())
         except OSError as error:
@@ -369,14 +376,17 @@ class ProfileBook:
             "profile": canonical(profile),
         }
         write_whole(path, as_json(entry).encode())
+        # The new entry is not among `numbers`, hence the + 1.
         for old in sorted(numbers)[: -KEPT_ENTRIES + 1]:
             self._entry_path(name, old).unlink(missing_ok=True)
         return number
 
     def _numbers(self, name: str) -> list[int]:
+        # Only for its refusal: a bad name must not become part of a path.
         self.path(name)
         with suppress(OSError):
             stems = [path.stem for path in (self.folder / ".history" / name).glob("*.json")]
+            # isascii: int() takes digits of other scripts as well.
             return [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
         return []
 
@@ -423,12 +433,13 @@ def _refused(
 
 def _digest_of_bytes(path: Path) -> str:
     with suppress(OSError), path.open("rb") as file:
+        # A broken file has no profile to hash; its bytes tell one state from another.
         return f"broken-{hashlib.sha256(file.read(LARGEST_FILE)).hexdigest()[:16]}"
     return "unreadable"
 
 
 def _blamed(place: tuple[str, ...], known: set[str]) -> str:
-    """Return the setting that a fault's place lies in."""
+    """Return the setting in which a fault's place lies."""
     for size in range(len(place), 0, -1):
         if (name := ".".join(place[:size])) in known:
             return name

@@ -1,9 +1,9 @@
-"""The settings of a profile one by one: where each stands, what it takes, what it means.
+"""The settings of a profile one by one: the place, kind, limits and meaning of each.
 
-Made from the pydantic models (torra.config, agent_config), so a new setting appears here by itself.
-A setting's place is the path to it, such as ("risk", "max_positions"); lists are one setting, every
-entry of an object is one. Values are those of the profile's JSON. Values that cannot be read are
-handed on as they came: refusing them, with place and remedy, is torra.config's part.
+They are made from the pydantic models (torra.config, agent_config), so a new setting appears here
+by itself. A setting's place is the path to it, such as ("risk", "max_positions"); a list is one
+setting, every entry of an object is one. Values are those of the profile's JSON. A value that
+cannot be read is handed on as it came: torra.config refuses it, with place and remedy.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ UNITS: Final = (
     ("tick_size", "price"),
     ("stops_level", "points"),
 )
-"""How a setting's place ends, and in what it is counted; the first that fits holds."""
+"""Unit of a setting by the end of its place; the first that fits holds."""
 
 NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 LONGEST_NUMBER: Final = 40
 ROLES: Final = (*AGENTS, SCORER.id)
-"""Who may have a model of its own."""
+"""The roles that may have a model of their own."""
 
 TITLES: Final = {
     "": "The whole instance",
@@ -71,7 +71,7 @@ TITLES: Final = {
     "news": "News",
     "events": "Scheduled events",
 }
-"""What a section is called; one that is not here has its own name."""
+"""Titles of the sections; a section that is not here has its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,7 @@ def settings(values: Mapping[str, Any]) -> tuple[Setting, ...]:
 
 def changed(values: Mapping[str, Any], changes: Mapping[Place, Any]) -> dict[str, Any]:
     """Return values with some replaced; ABSENT takes an entry out. The order of the rest stays."""
+    # A deep copy of plain JSON: the caller's values stay as they are.
     result: dict[str, Any] = json.loads(json.dumps(values))
     for place, value in changes.items():
         section = result
@@ -163,6 +164,7 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         return (name,)
     if section == "symbols":
         symbol, _, last = rest.rpartition(".")
+        # XAUUSD.m.spread: the last part is the field, unless a symbol has the whole name.
         if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
             return ("symbols", symbol, last)
         return ("symbols", rest)
@@ -177,11 +179,12 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
 def written(value: Any) -> str:
     """Write a value for a form: a list has one entry a line, what a line cannot hold is JSON.
 
-    Text with characters that a browser drops or that turn the reading direction is written as JSON
-    with escapes. `read` gives back the very value.
+    Text with characters that a browser drops, or that turn the reading direction, is written as
+    JSON with escapes. `read` gives back the very value.
     """
     if value is ABSENT:
         return ""
+    # Before any number: in Python True is an int.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -189,13 +192,14 @@ def written(value: Any) -> str:
     if isinstance(value, list):
         if all(isinstance(item, str) and item.strip() and _plain(item) for item in value):
             return "\n".join(value)
+        # type(), so that a list with true in it is JSON and not a number.
         if value and all(type(item) in (int, float) for item in value):
             return ", ".join(json.dumps(item) for item in value)
     return json.dumps(value)
 
 
 def read(setting: Setting, text: str) -> Any:
-    """Read what was written into a form; what cannot be read comes back as text, to be refused."""
+    """Read the text of a form's field; what cannot be read comes back as text, to be refused."""
     if setting.kind in ("number", "whole"):
         if setting.optional and not text.strip():
             return ABSENT
@@ -223,11 +227,13 @@ def shown(value: Any) -> str:
 
 
 def _plain(text: str) -> bool:
+    # What begins like JSON would be read back as JSON.
     return text.isprintable() and text[:1] not in ('"', "[")
 
 
 def _number(text: str) -> Any:
     said = text.strip()
+    # Stricter than float(): that takes inf, nan, 1_000 and digits of other scripts.
     if not NUMBER.fullmatch(said) or len(said) > LONGEST_NUMBER:
         return text
     return float(said) if set(said) & set(".eE") else int(said)

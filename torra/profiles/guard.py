@@ -1,9 +1,9 @@
-"""Which settings guard the account, and which way each of them loosens.
+"""The guard of settings: which of them protect the account, and which way each loosens.
 
-A guarded setting may be changed by an administrator; loosening one needs the command line, where
-somebody sits at the desk's own machine. LOOSENS is the one table: a place, with * for any name, and
-what loosens it. A guarded section is covered whole: a test fails when a setting has no entry. A
-change whose direction cannot be told is taken for loosening. Pure; nothing is refused here.
+An administrator may change a guarded setting; loosening one needs the command line, where somebody
+sits at the desk's own machine. LOOSENS is the one table: a place, with * for any name, and what
+loosens it. A guarded section is covered whole: a test fails when a setting has no entry. A change
+whose direction is not known counts as loosening. Pure functions; nothing is refused here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any, Final, Literal
 from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, written
 
 Direction = Literal["up", "down", "any", "free", "fewer", "path", "calendar"] | tuple[str, ...]
-"""What loosens: a greater number, a smaller one, any change, none, an entry less, a path that
-leaves the home, a calendar that goes or changes, or a later choice of several.
+"""What loosens a setting: a greater number (up), a smaller one (down), any change, none (free), an
+entry less (fewer), a path that leaves the home, a calendar that goes or changes, or, of several
+choices, a later one.
 """
 
 SECTIONS: Final = ("risk", "gate", "symbols")
@@ -79,9 +80,9 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "news.file": "path",
     "events.calendar": "calendar",
 }
-"""A symbol's conditions are guarded because sizes are counted from them: a tick that is said to be
-worth less lets a position be larger. Who is asked is guarded because it costs money; the ceiling
-holds all the same. Agents that only looked on gain a say in what is traded when they count.
+"""A symbol's conditions are guarded because sizes are computed from them: a smaller tick value lets
+a position be larger. Provider and models are guarded because they cost money; the ceiling holds all
+the same. `agents.influence` is guarded because agents that count have a say in what is traded.
 """
 
 
@@ -116,6 +117,7 @@ def direction(place: Place) -> Direction | None:
     if known is None and len(place) > 1:
         pattern = (place[0], "*", place[-1]) if place[0] == "symbols" else (*place[:-1], "*")
         known = LOOSENS.get(".".join(pattern))
+    # A setting that the table forgot is guarded all the same.
     return "any" if known is None and place[0] in SECTIONS else known
 
 
@@ -172,14 +174,17 @@ def _loosens(known: Direction, before: Any, after: Any) -> bool:
     if known in ("up", "down"):
         return bool(after > before if known == "up" else after < before)
     if known == "fewer":
+        # No currencies at first means that they come from the symbol's name, which a list replaces.
         return not before or not set(before) <= set(after)
     if known == "path":
         return not _inside(after)
+    # Any change, or a calendar: a first one only tightens, another one may know fewer events.
     return known == "any" or bool(before) or not _inside(after)
 
 
 def _inside(path: str) -> bool:
     """Return whether a path, read as Windows and as POSIX, stays below the home."""
+    # Both systems' rules, on either: a profile may be copied from one to the other.
     if ntpath.splitdrive(path)[0] or path[:1] in ("/", "\\", "~") or not path.isprintable():
         return False
     parts = posixpath.normpath(path.replace("\\", "/")).split("/")

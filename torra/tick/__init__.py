@@ -1,1 +1,1 @@
-"""What run_tick is made of: who is asked, what it may cost, what is recorded."""
+"""The parts of run_tick: who is asked, what it may cost, what is recorded."""

@@ -1,13 +1,14 @@
-"""A person's yes or no: what `execution: approve` writes instead of signals, and what ends it.
+"""Proposals under `execution: approve`: written in place of signals, ended by a yes, a no or time.
 
-A proposal holds what the desk would have sent; it is no signal and reaches no bridge. Approving is
-one transaction: the proposal is taken by compare-and-set, the price may not have drifted, levels
-and size are computed anew at the price of now, every check is asked again, and the signals are
-enqueued under the ids that the tick gave them. So two clicks, a click and an expiry, or a click and
-an automatic close have one winner. A check that objects ends the proposal DENIED with its reason;
-only a proposal that is not there, or is decided already, is an error. `preview` asks the same
-questions in the same words and changes nothing: what a page shows before the yes is what the yes
-would meet at that moment.
+A proposal holds what the desk would have sent. It is no signal and reaches no bridge. `approve` is
+one transaction: it takes the proposal by compare-and-set, refuses a price that has drifted,
+computes levels and size anew at the price of now, asks every check again, and enqueues the signals
+under the ids that the tick gave them. So two clicks, a click and an expiry, or a click and an
+automatic close have one winner.
+
+A check that objects ends the proposal as DENIED with its reason. Only a proposal that is not there,
+or is decided already, raises ConfigError. `preview` asks the same questions in the same words and
+changes nothing: a page shows before the yes what the yes would meet at that moment.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ DRIFT_ATR: Final = 0.5
 
 
 ENGINE: Final = "risk_engine"
-"""Who gives the reasons that stand for checks of an opening (deny_reasons.Denial.given_by)."""
+"""Giver of the reasons that stand for checks of an opening (deny_reasons.Denial.given_by)."""
 
 CHECKED: Final = tuple(
     reason for reason, denial in risk_engine.DENIALS.items() if ENGINE in denial.given_by
 )
-"""Every check of an opening, in the order in which reasons are told."""
+"""Every check of an opening, in the order in which reasons are listed."""
 
 HALTED: Final = "TRADING_HALTED"
 WITHOUT_NUMBERS: Final = (
@@ -104,6 +105,7 @@ def propose(
     expires: datetime,
 ) -> str:
     """Write what an action would send as a proposal; return its id, that of its first opening."""
+    # A reverse closes and opens: the proposal is named after its opening.
     first = max(action.drafts, key=lambda draft: draft.kind == "open")
     sid = signal_bridge.signal_id(
         key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
@@ -144,13 +146,15 @@ def approve(
 ) -> Decided:
     """Send what a proposal holds, if it still may be sent.
 
-    `now` is the desk's clock, `price` the price of now, `halted` why nothing may go out ("" when it
-    may), `life` how long the signals live from now, `figures` what the broker says of account and
-    symbol, as `risk_engine.review` takes it; `typed` is the size that a person has typed, when one
-    had to. Whoever may have to wait for the database takes them in a transaction of its own, which
-    this one joins: what was true before the wait is no ground to send.
-    Raises ConfigError for a proposal that is not there or does not wait any more, and for a typed
-    size that is not the one of now; nothing has changed then.
+    `now` is the desk's clock and `price` the price of now. `halted` says why nothing may go out, ""
+    when it may. `life` is how long the signals live from now. `figures` is what the broker says of
+    account and symbol, as `risk_engine.review` takes it. `typed` is the size that a person has
+    typed, where one had to.
+
+    A caller that may have to wait for the database takes these values inside a transaction of its
+    own, which this function joins: what was true before the wait is no ground to send. Raises
+    ConfigError for a proposal that is not there or does not wait any more, and for a typed size
+    that is not the one of now; nothing has changed then.
     """
     with database.transaction():
         row = _waiting(database, sid)
@@ -159,12 +163,15 @@ def approve(
         if _drifted(row, price):
             return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
         action = _review(database, row, instance, profile, now, price, halted, figures or {})
+        # A runaway halts the desk even though this proposal is denied for it.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id}, by approval")
         state, reason = _verdict(row, action)
         if state != "APPROVED":
             return _end(database, sid, state, reason)
+        # After the checks: a denial is recorded whatever was typed; a wrong size changes nothing.
         _check_typed(typed, action)
+        # The compare-and-set comes before the signals, so a second yes finds nothing to take.
         _end(database, sid, "APPROVED", "")
         signals = tuple(
             signal_bridge.write_signal(
@@ -174,6 +181,7 @@ def approve(
                 symbol=row["symbol"],
                 timeframe=row["timeframe"],
                 bar_time=parse(row["bar_time"]),
+                # From the yes: counted from the tick's close the signal could be old at once.
                 created=now,
                 expires=now + life,
                 bridge=instance.route,
@@ -201,6 +209,7 @@ def preview(
     row = _waiting(database, sid)
     action = _review(database, row, instance, profile, now, price, halted, figures or {})
     state, reason = _verdict(row, action)
+    # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
     if _drifted(row, price):
         state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
     if now >= parse(row["expires"]):
@@ -235,6 +244,7 @@ def opens(row: Mapping[str, Any]) -> str | None:
 
 def _verdict(row: Mapping[str, Any], action: Action) -> tuple[str, str]:
     """Return how a proposal ends whose checks were asked anew."""
+    # Sizes and levels may differ, they are of now; what is closed and opened may not.
     if _meaning(action.drafts) == _meaning_of(row):
         return "APPROVED", ""
     other = action.name != "HOLD" and not action.denied
@@ -289,12 +299,13 @@ def _checks(
     *,
     drifted: bool,
 ) -> dict[str, Asked]:
-    """Return the outcome of every check; what had no opening to look at was not asked."""
+    """Return the outcome of every check; one that had no opening to look at was not asked."""
     legs = [leg.kind for leg in wanted.legs]
     changed = _verdict(row, action) == ("DENIED", POSITION_CHANGED) or not legs
     known = levels is not None and "BAD_NUMBER" not in action.denied
     found: dict[str, Asked] = {}
     for reason in CHECKED:
+        # A halt stops closes too; every other check looks at openings only.
         halts = reason == HALTED and bool(legs)
         asked = halts or ("open" in legs and (known or reason in WITHOUT_NUMBERS))
         failed = reason in action.denied
@@ -341,6 +352,7 @@ def _review(
         profile=profile,
         trading_state="HALTED" if halted else database.trading_state(),
         veto=database.latch(instance.id, row["verdict"]),
+        # The gate cannot be asked again without another debate.
         opening_stands=True,
         multiplier=row["multiplier"],
         bar_age=max(0.0, (now - parse(row["bar_time"]) - step) / step),

@@ -1,9 +1,9 @@
-"""How a tick sees bars: live through the feed and the door, or in one pass over a whole history.
+"""The bars that a tick sees: live through feed and door, or one pass over a whole history.
 
-Both windows answer the same four questions, so that a replayed tick and a live one are the same
-code. The live window computes L1 on the last 750 bars; the history window scores the whole frame
-once and looks rows up, which gives the same rows because every indicator is causal and settles
-within 750 bars (docs/scores.md). Bars that cannot be used raise DataUnavailable with their reason.
+Both windows answer the same questions (`Window`), so a replayed tick and a live one are the same
+code. `LiveWindow` computes L1 on the last 750 bars. `HistoryWindow` scores the whole frame once and
+looks rows up; the rows are the same, because every indicator is causal and settles within 750 bars
+(docs/scores.md). Bars that cannot be used raise DataUnavailable with their reason.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class LiveWindow:
         """Return the feed's bars since `after`."""
         missing = (as_of - after) // duration(timeframe)
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, int(missing))
+        # A feed answers with the newest bars that it has; over a hole these reach back too far.
         frame = frame[frame.index > after]
+        # sift, not check: one bad bar may not keep the paper bridge from the stops on the others.
         return list(as_bars(door.sift(frame, timeframe, as_of=as_of)))
 
     def fill(self, as_of: datetime) -> int:
@@ -116,6 +118,7 @@ class HistoryWindow:
         """Score every history that is long and sound enough; the others are left out."""
         self._streams: dict[str, _Stream] = {}
         for name, frame in frames.items():
+            # One timeframe may be too short to score; the others can still tick.
             with suppress(DataUnavailable):
                 self._streams[name] = _Stream(name, frame)
 
@@ -132,7 +135,7 @@ class HistoryWindow:
         return BarView(stream.shelf, max(0, end - technical_calculator.HISTORY), end)
 
     def keep(self, timeframe: str, bars: BarView) -> None:
-        """Store nothing: whoever brought the history has stored it."""
+        """Store nothing: the caller that brought the history has stored it."""
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
         """Look the row up."""
@@ -146,6 +149,7 @@ class HistoryWindow:
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars between the two moments; none of a stream that has no history."""
+        # The shortest timeframe may be without a history while a longer one ticks.
         stream = self._streams.get(timeframe)
         return [] if stream is None else stream.between(after, as_of - duration(timeframe))
 
@@ -157,6 +161,7 @@ class _Stream:
         self.timeframe = timeframe
         if not len(frame):
             raise DataUnavailable("too_short", "no bars")
+        # Checked as of its own end: the past is never stale.
         end = frame.index[-1].to_pydatetime() + duration(timeframe)
         checked = door.check(frame, timeframe, as_of=end)
         self.shelf = BarArrays(checked)
@@ -164,6 +169,7 @@ class _Stream:
         self.columns = list(scored.columns)
         self.values = scored.to_numpy(dtype=float)
         self.highest = np.maximum.accumulate(checked["high"].to_numpy())
+        # Every tick of a replay looks here: a dict and plain lists spare it the pandas index.
         self._number = {time: at for at, time in enumerate(self.shelf.moments)}
         self._prices = list(
             zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True)

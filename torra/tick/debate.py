@@ -1,10 +1,12 @@
-"""What the tick thinks: whether anybody is asked, with which desk and picture, and the debate.
+"""The debate of one tick: decides whether agents are asked, seats the desk, blends its scores.
 
-Three things may leave a tick with L1 alone before a call is made, and the record says which: there
-is nobody to ask (a warm-up that would cost money), the policy `pivotal` finds that no reply could
-change the verdict (AGENT_SKIPPED), the ladder has no rung left to pay for (L1_ONLY, flag `budget`).
-Else the desk of the rung deliberates, each stage within its reservation. Agents whose influence is
-`shadow`, or `earned` and not earned yet, are asked and recorded, and the tick decides as L1 alone.
+`debate` returns what was said and the two blends with L1. Three things leave a tick with L1 alone
+before any call, and the record says which: nobody is there to be asked (a warm-up that would cost
+money); the policy `pivotal` finds that no reply could change the verdict (AGENT_SKIPPED); the
+ladder has no rung left to pay for (L1_ONLY, flag `budget`). Else the desk of the rung deliberates,
+each stage within its reservation. Agents whose influence is `shadow`, or `earned` and not earned
+yet, are asked and recorded, and the tick decides as L1 alone.
+
 A picture that cannot be had is a flag, never a failure. Only the database can fail here, and then
 the tick raises.
 """
@@ -51,11 +53,11 @@ SHADOW: Final = "shadow"
 """Flag of a deliberation that was recorded and did not count."""
 
 PICTURE_SHARE: Final = 0.1
-"""Share of the time that remains which a picture may wait for others that are being drawn."""
+"""Share of the remaining time for which a picture may wait for others that are being drawn."""
 
 
 class TickPurse(Protocol):
-    """What pays for one tick (torra.tick.spending.Purse)."""
+    """Pays for the calls of one tick (torra.tick.spending.Purse)."""
 
     def reserve(self, stage: str, bounds: tuple[CallBound, ...]) -> bool:
         """Grant a stage or refuse it (agents.contracts.Reserve)."""
@@ -71,7 +73,7 @@ class TickPurse(Protocol):
 
 
 class Payer(Protocol):
-    """Who pays for ticks, and on which desk they run (torra.tick.spending.SpendingAccount)."""
+    """Pays for ticks and says on which desk they run (torra.tick.spending.SpendingAccount)."""
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
         """Return what the next tick is run with."""
@@ -91,16 +93,17 @@ class Payer(Protocol):
 
 
 Debater = Callable[[DebateContext, DebateSettings], Deliberation]
-"""Holds a debate in the framework's place: an arm of a replay, with `scores` within the bounds."""
+"""A debate in the framework's place: an arm of a replay, with `scores` within the bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answerers:
-    """Who answers a tick, and who pays. `submit` is None where nobody is to be asked.
+    """The callables that answer a tick's agents and pay for them.
 
-    `picture` gives the chart that a replay shows again, in place of a new one; a `debater` holds
-    the whole debate; `promoted` says whether agents with influence to earn have earned it;
-    `recorded` whether anybody takes the tick's record, with the notes of its scores.
+    `submit` is None where nobody is to be asked. `picture` gives the chart that a replay shows
+    again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether agents
+    with influence to earn have earned it. `recorded` says whether the tick's record, with the notes
+    of its scores, is wanted.
     """
 
     submit: Submit | None
@@ -114,7 +117,7 @@ class Answerers:
     def about(
         self, key: TickKey, *, shadow: bool = False
     ) -> Callable[[str, dict[str, Any]], None] | None:
-        """Return who hears of a debate: every event says of which tick it is, and if it counts."""
+        """Return the listener of a debate; each event gets its tick's key and whether it counts."""
         on_event = self.on_event
         if on_event is None:
             return None
@@ -123,7 +126,7 @@ class Answerers:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a tick is debated; `silent` says why nobody is asked, None when somebody is."""
+    """How a tick is debated; `silent` is why no agent is asked, None when agents are."""
 
     config: DebateSettings
     flags: tuple[str, ...] = ()
@@ -143,6 +146,7 @@ def debate(
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
     plan = _plan(inputs, key, profile, answerers, database)
     shadow = _in_shadow(plan.config.agents, answerers)
+    # Notes are words for a reader: a tick that nobody is asked about or records needs none.
     asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
     context = _context(
         inputs, profile, inputs.bundle.notes if asked or answerers.recorded else EMPTY
@@ -158,6 +162,7 @@ def debate(
         if answerers.picture is None:
             picture, seen = _picture(inputs, profile, plan.config.agents, left, clock)
         else:
+            # A replay is shown the chart of then, or none, as it was.
             picture, seen = answerers.picture(), ()
         context = replace(context, picture=picture)
         late = LateAnswers(answerers.submit, clock.monotonic)
@@ -167,6 +172,7 @@ def debate(
         spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
     alone: Deliberation | None = None
     if shadow:
+        # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
         alone = agent_framework.undebated(context, plan.config, spoken.source_type)
     counted = alone or spoken
@@ -196,7 +202,9 @@ def _plan(
     if answerers.submit is None:
         return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
     flags: tuple[str, ...] = ()
+    # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
     if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
+        # A sample is asked all the same, to measure what skipping leaves out.
         if not call_policy.sampled(key.text, config.agents.pivotal_sample):
             return _Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
@@ -232,6 +240,7 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
         notes=notes,
         features=inputs.bundle.features,
         memory=inputs.memory,
+        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
         nonce=token(),
         asset=profile.symbol(inputs.instance.symbol).asset,
     )
@@ -255,6 +264,7 @@ def _deliberate(
     )
     paid = purse.submit if purse else submit
     if purse and is_immediate(submit):
+        # A partial: the mark on a bound method would land on the function of every purse.
         paid = immediate(partial(purse.submit))
     spoken = agent_framework.deliberate(
         context,
@@ -285,6 +295,7 @@ def _picture(
                 symbol=symbol,
                 timeframe=timeframe,
                 close_time=inputs.as_of,
+                # The age of a file is real time, also where the desk's clock runs faster.
                 now=clock.real_now(),
             )
             return found.data, (found.flag,) if found.flag else ()

@@ -1,8 +1,8 @@
-"""What a tick asks of the store it is kept in: the desk's database, or memory alone in a replay.
+"""The store interface of a tick: the desk's database, or memory alone in a replay.
 
-`Keeper` names every method that `run_tick` and what it calls use, and no other, so that one tick
-is the same code over either. instance_database.Database and torra.store.memory.MemoryStore both
-honour it; their own docstrings say what each method does and raises.
+`Keeper` names every method that `run_tick` and what it calls use, and no other, so that one tick is
+the same code over either store. instance_database.Database and torra.store.memory.MemoryStore both
+implement it; their own docstrings say what each method does and raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torra.verdict.risk_engine import Position, TradingState
 
 
 class Keeper(signal_bridge.OutboxStore, Protocol):
-    """A store that ticks are kept in."""
+    """A store in which ticks are kept."""
 
     def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[Any]:
         """Begin a transaction, waiting so long for another writer, or join the open one."""
@@ -30,7 +30,7 @@ class Keeper(signal_bridge.OutboxStore, Protocol):
     # --- the tick -------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours; False when it is somebody's or finished."""
+        """Claim a tick; False when another desk has claimed it or it is finished."""
         ...
 
     def release_claim(self, key: TickKey, epoch: int) -> None:

@@ -1,8 +1,8 @@
-"""Answers that come after their tick was stored: recorded with what they cost, and never used.
+"""Late answers of a tick: recorded with what they cost after the tick was stored, never used.
 
-A call that a stage no longer waits for goes on until the tick's deadline. What it brings until the
-debate ends stands in the debate's own record as late; what it brings after that is added to the
-stored call here. Whatever fails is logged: nothing waits for these answers.
+A call that a stage no longer waits for goes on until the tick's deadline. The debate's own record
+holds, as late, what it brings before the debate ends. `LateAnswers` adds what comes after that to
+the stored call. A failure is logged and nothing else: nothing waits for these answers.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class LateAnswers:
         """Send a request and keep an eye on it."""
         call = Call(request, "", self._monotonic())
         call.future = future = self._submit(request)
+        # Noted at once: `watch` may add its callback long after the answer came.
         future.add_done_callback(lambda _: self._ended(call))
         self._calls.append(call)
         return future
@@ -60,6 +61,7 @@ class LateAnswers:
         if took <= call.request.limit_s:
             return  # it came in time, so the tick has it
         call.completion = future.result(timeout=0)
+        # The thread that brings an answer serves every desk; it must not wait for a lock.
         threading.Thread(
             target=self._record, args=(database, key, call), name="torra-late", daemon=True
         ).start()

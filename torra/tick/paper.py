@@ -1,9 +1,9 @@
-"""Between two ticks on paper: the bars that went by are lived through, and what happened is booked.
+"""Paper trading between two ticks: takes orders and position through the bars that went by.
 
-`path` names the bars since the paper bridge's cursor, `advance` takes the instance's orders and its
-position through them and moves the cursor; it joins the tick's transaction. How a bar is read is
-torra.bridges.paper's, booking signal_bridge's. A store that fails raises what it raises, and then
-the cursor stays where it was.
+`path` returns the bars since the paper bridge's cursor. `advance` takes the instance's orders and
+its position through them, books what happened and moves the cursor; it joins the tick's
+transaction. A store that fails raises what it raises, and then the cursor stays where it was.
+torra.bridges.paper reads the bars, signal_bridge books the events.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def path(
     instance: Instance, window: Window, cursor: datetime | None, as_of: datetime
 ) -> list[paper.Bar]:
     """Return the bars of the shortest timeframe that the paper bridge has not lived through."""
+    # Two timeframes close at the same moment: the first tick of the two has lived these bars.
     if cursor is None or cursor >= as_of - duration(instance.shortest):
         return []
     return window.path(instance.shortest, cursor, as_of)
@@ -38,7 +39,7 @@ def advance(
     cursor: datetime | None,
     as_of: datetime,
 ) -> None:
-    """Live through the bars; a bridge that never lived begins before the newest of them."""
+    """Live through the bars; a bridge without a cursor begins before the newest of them."""
     if cursor is None:
         database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
         return
@@ -54,6 +55,7 @@ def advance(
     )
     for event in result.events:
         signal_bridge.apply_event(database, event)
+    # The cursor never goes back, or bars would fill the same orders twice.
     if reached is not None and reached > cursor:
         database.set_paper_cursor(instance.id, reached)
 

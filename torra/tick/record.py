@@ -1,8 +1,8 @@
-"""What one tick saw and thought, and its journal: every number of it as plain JSON.
+"""The record of one tick: what it saw and thought, every number of it as plain JSON.
 
-The record is what the pages and `torra tick --json` show and what a later replay is compared with.
-It is built inside the tick's transaction from values that already exist; nothing is computed here
-but the hash of the bars.
+Pages and `torra tick --json` show the record, and a later replay is compared with it. `build` runs
+inside the tick's transaction on values that already exist; it computes nothing but the hash of the
+bars.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ CALL_TEXTS: Final = ("system", "user", "reply")
 class TickInputs:
     """Everything that the tick saw: bars, L1, evidence and memory.
 
-    `now` is when, on the desk's clock; `before` how the instance stood (JournalStore.standing) and
-    the `path` of bars that its paper bridge then lived through.
+    `now` is the desk's clock at that moment. `before` is how the instance stood
+    (JournalStore.standing), with the `path` of bars that its paper bridge then lived through.
     """
 
     instance: Instance
@@ -89,8 +89,8 @@ class TickInputs:
 class TickDebate:
     """The debate's record, the two blends that the brain needs, the chart that was shown.
 
-    `late` watches the calls that nobody waits for any more. `standing_in` is the record of a desk
-    that nobody asked; it counts in place of the real one while the agents only look on (shadow).
+    `late` watches calls for which the tick no longer waits. `standing_in` is the record of an
+    undebated desk; it counts in place of the real one while the agents only look on (shadow).
     """
 
     deliberation: Deliberation
@@ -120,7 +120,7 @@ def build(
 ) -> dict[str, Any]:
     """Return the record of a finished tick.
 
-    `desk` is what the whole desk meant to the decision, and when that was: trading state, exposure.
+    `desk` is what the whole desk brought to the decision, and when: trading state and exposure.
     """
     return {
         **_identity(inputs),
@@ -137,6 +137,7 @@ def build(
         "cost_usd": debated.deliberation.cost_usd,
         "elapsed_ms": round(elapsed_ms, 3),
         "provider": provider,
+        # By its hash: the bytes stand once in their own table.
         "picture": hashlib.sha256(debated.picture).hexdigest() if debated.picture else None,
         "profile": profile.digest(),
         "execution": profile.execution,
@@ -158,7 +159,7 @@ def build(
 
 
 def spoken(deliberation: Deliberation) -> dict[str, Any]:
-    """Return a deliberation as the sentiment row keeps it: the texts of its calls stand apart."""
+    """Return a deliberation as the sentiment row keeps it, without the texts of its calls."""
     told = deliberation.as_json()
     calls = [
         {name: value for name, value in call.items() if name not in CALL_TEXTS}
@@ -184,13 +185,14 @@ def told_news(view: NewsView) -> dict[str, Any]:
 
 
 def news_then(told: Mapping[str, Any], items: Sequence[NewsItem]) -> NewsView:
-    """Return the view that a record tells of; `items` are those of its ids that are stored."""
+    """Return the view that a record holds; `items` are those of its ids that are stored."""
     known = {item.id: item for item in items}
     return NewsView(
         status=NewsStatus(told["status"]),
         items=tuple(
             Weighted(known[row["id"]], row["age_hours"], row["weight"])
             for row in told["items"]
+            # Headlines are deleted after a time; the record outlives them.
             if row["id"] in known
         ),
         unique=told["unique"],
@@ -214,11 +216,12 @@ def told_events(view: EventView) -> dict[str, Any]:
 
 
 def events_then(told: Mapping[str, Any]) -> EventView:
-    """Return the view that a record tells of."""
+    """Return the view of scheduled events that a record holds."""
     return EventView(
         status=told["status"],
         to_next=told["to_next"],
         since_last=told["since_last"],
+        # Records written before these two were kept lack them.
         ahead=told.get("ahead"),
         behind=told.get("behind"),
         events=tuple(
@@ -258,6 +261,7 @@ def _scores(inputs: TickInputs, debated: TickDebate) -> dict[str, Any]:
         "agents": {vector: debated.deliberation.scores[vector]["score"] for vector in VECTORS},
         "scores": dict(debated.gated),
         "ungated": ungated,
+        # An opening must stand with the gate and without it (sentiment_rules.opening_stands).
         "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
         "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
         "adjustments": dict(debated.deliberation.adjustments),
@@ -297,6 +301,7 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
 
 
 def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    # A reverse has two signals, the close first; its record shows the opening.
     for signal in sorted(signals, key=lambda item: item["kind"] != "open"):
         return dict(signal)
     return None
@@ -330,6 +335,7 @@ def versions() -> dict[str, str]:
     for package in RECORDED_PACKAGES:
         try:
             found[package] = version(package)
+        # A checkout that was never installed has no version.
         except PackageNotFoundError:
             found[package] = "unknown"
     return found

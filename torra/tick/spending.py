@@ -1,36 +1,37 @@
-"""What a tick may spend: the ceiling over every sliding hour, held before a call, and the ladder.
+"""The spending of ticks: the hourly ceiling, held before every call, and the ladder of desks.
 
 A `Purse` serves one tick. Before a stage, `reserve` books the worst case of every request that the
 stage may make, in one transaction: what counts in the sliding hour plus the stage must stay under
 the profile's ceiling, else nothing is booked and no call is made. `submit` refuses a request that
 has no reservation, or that is larger than it. Afterwards each row is settled at what its request
-did cost; a request that was not made gives its row back; one that was cancelled, timed out or may
-have been billed all the same stays at its worst case. Rows are settled in the transaction of the
-next stage and in `settled`; an answer that comes still later waits for the next transaction of its
-profile, because the thread that brings it serves every desk and may not wait for a database.
+did cost. A request that was not made gives its row back. One that was cancelled, timed out or may
+have been billed all the same stays at its worst case. The transaction of the next stage, or
+`settled`, writes this. An answer that comes still later waits for the next transaction of its
+profile: the thread that brings it serves every desk and may not wait for a database.
 
 Why no hour costs more than the ceiling. Let W be any hour, S the requests that spend money in it,
-and q the one of S that was reserved last, at time R; q spends after R, so W ends after R and begins
+and q the one of S that was reserved last, at time R. q spends after R, so W ends after R and begins
 after R - 1 h. Every other request p of S was reserved before R. If p was not settled by R, its row
 holds its worst case and counts until one hour after `until`, the last moment at which p can spend:
-the tick's deadline, at which every call is cancelled, and LINGER for a vendor that goes on for a
-while. If it was settled by R, its row holds what it did cost, `until` the moment of its answer.
-Both ways p spent no later than `until`, and in W, so `until` > R - 1 h: p counted at R, at no less
-than it did cost. Hence the cost of S is at most what counted at R with q, which was at most the
-ceiling. That holds through crashes (a row that nobody settles stays reserved) and profile edits
-(rows are kept by the profile's name; the ceiling is the one of the tick that reserves), and when
-the clock is set back (then `until` lies further ahead than it is). A clock that jumps ahead ends
-hours early; nothing here can know.
+the tick's deadline, at which every call is cancelled, plus LINGER for a vendor that goes on for a
+while. If p was settled by R, its row holds what it did cost, and `until` is the moment of its
+answer. Both ways p spent no later than `until`, and in W, so `until` > R - 1 h: p counted at R, at
+no less than it did cost. Hence the cost of S is at most what counted at R with q, which was at most
+the ceiling.
 
-An account may also have a sum that it never passes, `most`: then the same transaction counts every
-row that its name ever had, so it matters neither how the hour slides nor who else books meanwhile
-or booked before. A row counts from its booking on, at no less than it will cost.
+That holds through crashes (an unsettled row stays reserved), through profile edits (rows are kept
+by the profile's name; the ceiling is the one of the tick that reserves), and when the clock is set
+back (then `until` lies further ahead than it is). A clock that jumps ahead ends hours early;
+nothing here can know.
+
+An account may also have a sum that it never passes, `most`. The same transaction then counts every
+row that its name ever had, so neither the sliding of the hour nor other bookings matter. A row
+counts from its booking on, at no less than it will cost.
 
 The actual cost stays under the worst case because tokens are no more than bytes and allowances
-(torra.providers.prices). Should a vendor report more, that is booked and flagged.
-
-When the ledger cannot be written, no call is made: `reserve` raises, and the desk takes that for a
-refusal. Whoever costs nothing (rules, recorded, a local server) never touches the database.
+(torra.providers.prices). Should a vendor report more, that is booked and flagged. When the ledger
+cannot be written, no call is made: `reserve` raises, and the desk takes that for a refusal. A
+provider that costs nothing (rules, recorded, a local server) never touches the database.
 """
 
 from __future__ import annotations
@@ -157,7 +158,8 @@ class LateRows:
             return list(self._rows)
 
     def remove(self, rows: Sequence[_Row]) -> None:
-        """Let go of what is written."""
+        """Drop what is written."""
+        # By identity: rows compare by value, and two may be alike.
         gone = {id(row) for row in rows}
         with self._lock:
             self._rows = [row for row in self._rows if id(row) not in gone]
@@ -212,6 +214,7 @@ class Purse:
         ]
         former = self._finished()
         paid = [row for row in rows if row.booking.usd > 0]
+        # Nothing to pay, no transaction: free agents run while the database is locked.
         if paid and not self._book(paid, former):
             return False
         failpoint("reserved")
@@ -228,12 +231,14 @@ class Purse:
                 raise ModelUnavailable(
                     "budget", "no reservation covers the request", again=None, billed=False
                 )
+            # Set under the lock: two threads cannot spend one reservation.
             row.sent = True
         if not row.booking.usd:
             return self._submit(request)
         try:
             future = self._submit(request)
         except BaseException as error:
+            # It may have been billed all the same; only the provider can say that it was not.
             self._end(row, self._failed(error))
             raise
         row.future = future
@@ -254,6 +259,7 @@ class Purse:
         try:
             left = self._deadline - self._monotonic()
             self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
+        # The debate is over and its calls are paid: a locked ledger may not cost the tick.
         except Exception:
             log.exception("ledger: %s stays at its worst case", self._key.text)
             flags.append("ledger_unsettled")
@@ -278,6 +284,7 @@ class Purse:
         late = self._late.all()
         total = math.fsum(row.booking.usd for row in rows)
         with self._database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
+            # Settle first: what the former stage did not use may pay for this one.
             self._enter([*former, *late])
             now = self._now()
             granted = self._affords(total, now)
@@ -289,6 +296,7 @@ class Purse:
                     at=now,
                     until=now + timedelta(seconds=left) + LINGER,
                 )
+        # Only after the commit: rows of a transaction that failed wait for the next one.
         self._written([*former, *late])
         if granted:
             for row, row_id in zip(rows, ids, strict=True):
@@ -296,7 +304,7 @@ class Purse:
         return granted
 
     def _affords(self, usd: float, now: datetime) -> bool:
-        """Tell whether so much more stays under the ceiling of the hour, and under the sum."""
+        """Return whether so much more stays under the ceiling of the hour, and under the sum."""
         spent = self._database.spent(self._profile, now - HOUR)
         if spent + usd > self._settings.max_api_cost_per_hour:
             return False
@@ -311,6 +319,7 @@ class Purse:
         """
         rows = list(self._rows.values())
         for row in rows:
+            # Outside the lock, which `_end` takes itself.
             if row.future is not None and row.future.done():
                 self._end(row, self._outcome(row, row.future))  # its callback may not have run yet
         with self._lock:
@@ -355,6 +364,7 @@ class Purse:
     def _end(self, row: _Row, paid: Settlement | None) -> bool:
         """Note what a call did cost, once; return whether that came after the purse was closed."""
         with self._lock:
+            # The callback and `_finished` may both come; the first counts.
             if row.ended:
                 return False
             row.ended, row.paid = True, paid
@@ -383,11 +393,13 @@ class Purse:
         if not isinstance(completion, Completion):
             return None
         usd, vendor = completion.cost_usd, completion.provider
+        # A vendor's figures are not trusted: NaN or a negative cost would free the ceiling.
         known = isinstance(usd, float | int) and math.isfinite(usd) and usd >= 0
         free = usd == 0 and vendor in VENDORS and self._local(vendor)
         if not known or (usd == 0 and not free):
             return None  # an answer without usage
         booked = row.booking
+        # The fallback model of another vendor answered; the row must name who is paid.
         turned = vendor in VENDORS and vendor != booked.provider
         return Settlement(
             float(usd),
@@ -404,7 +416,7 @@ class Purse:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What a tick is run with: the settings of its rung, and whether anybody is asked at all."""
+    """One step of the ladder: the settings of a tick, and whether agents are asked at all."""
 
     settings: AgentSettings
     name: str
@@ -431,6 +443,7 @@ def rung(
     """
     rungs = _ladder(settings)
     costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
+    # A desk that costs nothing has no ladder, and needs no database.
     if not costs[0]:
         return rungs[0]
     try:
@@ -440,6 +453,7 @@ def rung(
         if rungs[chosen].name != (held or rungs[0].name):
             with database.transaction(RUNG_WAIT):
                 database.set_rung(profile_name, rungs[chosen].name)
+    # Without the ledger the ceiling is not known, so nothing is spent.
     except StoreUnavailable:
         log.exception("ledger: nobody is asked for profile %s", profile_name)
         return rungs[-1]
@@ -482,6 +496,7 @@ def tick_worst_case(
 def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
     """Return the most that one request within a bound can cost, whichever vendor answers it."""
     first = route(bound.model, settings.provider)
+    # A fallback may answer, so the dearer of the two models is reserved.
     spare = settings.fallback(bound.tier) if first[0] in VENDORS else None
     return max(
         prices.worst_case(
@@ -514,6 +529,7 @@ def _choose(
     stood = names.index(held) if held in names else 0
     left = ceiling - spent
     highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
+    # 0 is the highest rung: stepping down needs no hysteresis, only climbing does.
     if highest >= stood:
         return highest
     climbed = next(
@@ -590,7 +606,7 @@ def _possible(
 
 
 def _fits(request: Request, row: _Row) -> bool:
-    """Tell whether a request stays within its reservation; what costs nothing may be any length."""
+    """Return whether a request is within its reservation; a free one may have any length."""
     bound = row.bound
     return (
         request.model == bound.model
@@ -601,10 +617,12 @@ def _fits(request: Request, row: _Row) -> bool:
 
 
 def _bytes(request: Request) -> int:
+    # A lone surrogate has no UTF-8; its escape counts more bytes, never fewer.
     return sum(
         len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
     )
 
 
 def _count(value: object) -> int:
+    # type() and not isinstance: True is an int, and no count.
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
