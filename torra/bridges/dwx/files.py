@@ -1,17 +1,18 @@
-"""The folder that DWX Connect's Expert Advisor and this side share: what lies in it, read warily.
+"""The folder that DWX Connect's Expert Advisor and this side share, and how its files are read.
 
-The Expert Advisor writes its files in place, so that any reading may be empty, cut or older than
-the last; its texts are in an unknown Windows code page, and comments are not escaped. A reading
-that is not whole changes nothing: the last good one stands, with the time at which its file was
-written. Nothing here raises for what it finds, but for a folder that cannot be written to. Each
-step in the folder has the time of its limit: one that hangs, as on a share whose server is gone, is
-an error like any other.
+The Expert Advisor writes its files in place, so any reading may be empty, cut or older than the
+last. Its texts are in an unknown Windows code page, and it does not escape comments. A reading that
+is not whole changes nothing: the last good one stands, with the time at which its file was written.
+Whatever the files hold, nothing here raises; only a folder that cannot be written to does. Each
+step in the folder has the folder's time limit: a step that hangs, as on a share whose server is
+gone, is an error like any other.
 
-Towards the Expert Advisor there is one file, DWX_Commands_0.txt. It appears whole, by a name given
-to a finished file that refuses to replace another, and only when the one before it is gone: the
-Expert Advisor looks at index 0 first and stops at the first index that is missing, so that nothing
-else keeps commands in order. Each command carries a number that was never used before; the newest
-is kept in a small file of this side, replaced as a whole before the command is handed over.
+Towards the Expert Advisor there is one file, DWX_Commands_0.txt. The Expert Advisor looks at index
+0 first and stops at the first index that is missing, so a single file is the only way to keep
+commands in order. The file appears whole: a finished file gets the name by a step that refuses to
+replace another, and only when the command before it is gone. Each command carries a number that was
+never used before. The newest number is kept in a small file of this side, which is replaced as a
+whole before the command is handed over.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class Message:
 
 @dataclass(slots=True)
 class LastGood(Generic[Parsed]):
-    """A file of the Expert Advisor's and the newest reading of it that was whole.
+    """One file of the Expert Advisor's, and the newest reading of it that was whole.
 
     `at` is when the file of that reading was written, seconds since 1970 by the clock of the disk.
     """
@@ -162,6 +163,7 @@ class LastGood(Generic[Parsed]):
                 seen = (found.st_mtime_ns, found.st_size)
                 self.value, self.at, self._seen = value, found.st_mtime, seen
         except FileNotFoundError:
+            # Gone is not half-written: what the file said is over.
             self.value, self._seen = None, (0, 0)
         except (OSError, *MALFORMED):
             pass
@@ -229,6 +231,7 @@ class DwxFolder:
 
         Raises BridgeUnavailable when the number cannot be kept.
         """
+        # Begin at 1 again rather than overflow the Expert Advisor's int.
         number = max(self._newest(), 0) % LARGEST_NUMBER + 1
         temporary = self._number_file.with_suffix(".tmp")
         try:
@@ -304,6 +307,7 @@ class DwxFolder:
 
     def _judge(self, error: OSError, text: str) -> None:
         """Raise BridgeUnavailable when an error proves that the command has not got its name."""
+        # Our own text under the name means that the step was done and its answer lost.
         if error.errno == errno.EEXIST and self.waiting() not in (None, text):
             raise BridgeUnavailable("the command before this one has not been taken yet") from error
         if error.errno in NOT_DONE:
@@ -406,6 +410,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
+        # A quotation mark in somebody's comment must not blind the whole account.
         return json.loads(LOOSE_TEXT.sub(_escaped, text))
 
 
@@ -426,6 +431,7 @@ def _text(raw: bytes) -> str:
 
 def _write_in_parts(path: Path, body: bytes) -> None:
     with path.open("wb") as file:
+        # In two halves for the failpoint only: the name comes when the file is whole.
         file.write(body[: len(body) // 2])
         failpoint("tmp_half")
         file.write(body[len(body) // 2 :])

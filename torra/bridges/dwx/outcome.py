@@ -1,8 +1,8 @@
-"""What became of an order behind DWX Connect, read off the account, its history and the messages.
+"""Decides what became of an order behind DWX Connect, from account, history and messages.
 
-Pure. Execution is proven by a position or a deal; a refusal only by a message that the Expert
-Advisor gives before it has sent anything. Everything else stays open here, and how long to wait for
-it is the caller's business.
+Pure. A position or a deal proves an execution. A refusal is proven only by a message that the
+Expert Advisor gives before it has sent anything. Everything else stays open here; the caller
+decides how long to wait for it.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ class DwxView:
 
 
 def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
-    """Return the report of an order whose execution is proven, else None."""
+    """Return the report of an order whose execution is proven, None while it is not."""
     if entry.order.kind == "close":
         deals = _closing_deals(entry, seen)
         done = _closed_lots(entry, seen) >= entry.order.lots - LOTS_SLACK
         return _closed(entry, seen, deals[-1], entry.order.lots) if deals and done else None
     opening = opening_of(entry)
     rows = seen.account.positions if seen.account else ()
+    # With a mangled comment a position of before would fit as well as the new one.
     before = entry.notes["held"].split(",")
     positions = [row for row in rows if row.ticket not in before and _fits(row, opening, seen)]
     deals = [row for row in seen.deals if row.entry == "entry_in" and _fits(row, opening, seen)]
@@ -68,7 +69,7 @@ def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
 
 
 def late_outcome(entry: OrderEntry, seen: DwxView) -> Report:
-    """Return the report of an order whose execution nobody has proven in time.
+    """Return the report of an order that nothing has proven executed in time.
 
     A close whose position is smaller, or gone, is done all the same; its price is 0, not known.
     """
@@ -122,6 +123,7 @@ def filled(
         seen.moment(first) or seen.now,
         ticket=first.ticket if isinstance(first, OrderRow) else "",
         deal=first.deal if isinstance(first, DealRow) else "",
+        # The history has no position numbers: the deal stands for one (see deals).
         position=first.ticket if isinstance(first, OrderRow) else f"d{first.deal}",
         price=first.price if held or not lots else round(value / lots, order.digits),
         volume=lots,

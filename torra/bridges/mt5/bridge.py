@@ -1,20 +1,23 @@
-"""A bridge to MetaTrader 5 through the MetaTrader5 package: no Expert Advisor, the same life.
+"""A bridge to MetaTrader 5 through the MetaTrader5 package, without an Expert Advisor.
 
-What the Expert Advisor does on its side is done here: look at the account first and adopt what is
-there, ask the guards in their order, write the intent down, check, send, and send again only what
-the server says it has not accepted, three times at most, with the guards asked anew. The intent is
-on disk before the order goes out, and an order with an intent is never sent again in a later life.
-After a crash in between, or an answer that says nothing, the account is looked at; what does not
-show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nobody knows that it was
-sent, else UNKNOWN until the account shows it or a person decides. A close always names its
-position. Prices are sent in whole ticks, lots as they are or not at all.
+This side does what the Expert Advisor does on its own. It looks at the account first and adopts
+what is there, asks the guards in their order, writes the intent down, checks, and sends. It sends
+again only what the server says it has not accepted, three times at most, and asks the guards anew
+each time. The intent is on disk before the order goes out, and an order with an intent is never
+sent again in a later life.
+
+After a crash in between, or an answer that says nothing, the account is looked at. An order that
+does not show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nothing says that it
+was sent. Otherwise it is UNKNOWN until the account shows it or a person decides. A close always
+names its position. Prices are sent in whole ticks, lots as they are or not at all.
+
 A process that stood still for more than LOOK_SECONDS in one step between its first look and the
-sending sends nothing and looks anew; a terminal that takes its time with each call is no reason.
-One that is stopped in the very call that sends cannot know.
+sending sends nothing and looks anew; a terminal that takes its time with each call is no reason. A
+stop in the very call that sends cannot be noticed.
 
-The account must be the channel's, and a real one only with `live`. No password is here: the
-terminal is logged in by a person. What cannot be asked raises BridgeUnavailable, and nothing was
-sent. The package tells no trading sessions: a closed market is refused by the server (10018).
+The account must be the channel's, and a real one only with `live`. No password is here: a person
+logs the terminal in. What cannot be asked raises BridgeUnavailable, and nothing was sent. The
+package has no trading sessions: the server refuses an order in a closed market (10018).
 """
 
 from __future__ import annotations
@@ -91,10 +94,10 @@ class _Watch:
 
 
 class Watched(Terminal):
-    """The terminal as one bridge uses it: whether this process stood still between its calls.
+    """The terminal as one bridge uses it; it notices when this process stood still between calls.
 
-    A computer that sleeps, or a process that is stopped, shows as one long step; a slow terminal
-    as many short ones, during which the lease is kept.
+    A computer that sleeps, or a process that is stopped, shows as one long step. A slow terminal
+    shows as many short ones, during which the lease is kept.
     """
 
     def __init__(self, terminal: Terminal, clock: Clock) -> None:
@@ -113,7 +116,7 @@ class Watched(Terminal):
         self._last = now
 
     def stood_still(self) -> bool:
-        """Return whether a step since the beginning, the one that ends here too, was too long."""
+        """End a step here; return whether any step since the beginning was too long."""
         self.step()
         return self._slept
 
@@ -202,6 +205,7 @@ class Mt5Direct:
                 for entry in waiting:
                     self._look(entry, self._watches.setdefault(entry.order.sid, _Watch()))
             elif waiting:
+                # Time without a connection does not count: nothing could have shown.
                 for watch in self._watches.values():
                     watch.seen = None
             return self._journal.unsettled()
@@ -361,9 +365,11 @@ class Mt5Direct:
         request = request_of(order, market)
         checked = self._terminal.demand("order_check", request)
         if checked.retcode not in CHECKED:
+            # Nothing was sent yet, so the refusal is final whatever the number.
             refused = self._refusal(order, "retcode", checked.retcode)
             self._keep(replace(entry, report=refused))
             return
+        # From here on a crash leaves an order that nobody sends again.
         entry = replace(entry, intent=self._clock.now())
         self._keep(entry)
         if halt := halt_in(self._halts):
@@ -379,6 +385,7 @@ class Mt5Direct:
                 self._judge(entry, answer, said)
                 return
             self._clock.sleep(PAUSE)
+            # A pause that took too long means that the process stood still in it.
             self._terminal.step()
             again = self._again(entry, answer.value.retcode)
             if again is None:
@@ -389,6 +396,7 @@ class Mt5Direct:
         try:
             return self._terminal.ask("order_send", request)
         except BridgeUnavailable as error:
+            # The call may still go through: an answer that says nothing, never a refusal.
             return TerminalAnswer(None, words=str(error))
 
     def _again(self, entry: OrderEntry, retcode: int) -> dict[str, Any] | None:
@@ -416,6 +424,7 @@ class Mt5Direct:
             notes |= {"order": str(result.order or ""), "deal": str(result.deal or "")}
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
+        # Some brokers answer `done` without price and volume; then the account tells them.
         if said in ("done", "partial") and result.price > 0 and result.volume > 0:
             self._journal.report(self._executed(entry, result, said))
         elif said != "ambiguous":
@@ -465,6 +474,7 @@ class Mt5Direct:
             return
         try:
             found = self._account.find(entry, self._clock.now())
+            # A pending order that never fills is as open as one that never shows.
             late = found is None or found.status == "PLACED"
             watch.seen, watch.waited = now, watch.waited + since
             if late and watch.waited >= CONFIRM_SECONDS and entry.status != "UNKNOWN":
@@ -472,6 +482,7 @@ class Mt5Direct:
         except BridgeUnavailable:
             watch.seen = None
             return
+        # PLACED is no news of an UNKNOWN order: only an execution ends it.
         known = {entry.status, "PLACED"} if entry.status == "UNKNOWN" else {entry.status}
         if found is not None and found.status not in known:
             self._journal.report(found)
@@ -480,6 +491,7 @@ class Mt5Direct:
     def _given_up(self, entry: OrderEntry) -> Report:
         """Return the report of an order that has not shown in time."""
         order, now = entry.order, self._clock.now()
+        # A stop or a person was quicker: there is nothing left to close.
         if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):
             return Report(order.sid, "REJECTED", now, "no_position")
         answer = entry.notes.get("answer", "")

@@ -1,8 +1,8 @@
-"""Orders in the words of the MetaTrader5 package, and the package's answers in Torra's.
+"""Converts orders into the words of the MetaTrader5 package, and its answers into Torra's.
 
-Pure. The package names filling modes twice: a symbol tells a mask of what is allowed, a request
-wants one ORDER_FILLING_*. Prices go out in whole ticks, lots in whole steps and never more of them
-than were asked for.
+Pure. The package names filling modes twice: a symbol has a mask of what is allowed, a request wants
+one ORDER_FILLING_*. Prices go out in whole ticks, lots in whole steps and never more of them than
+were asked for.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
 
 def lots_of(lots: float, symbol: Any) -> float:
     """Return lots in whole steps, never more than asked for."""
+    # A millionth of a step: 0.3 / 0.1 is a little less than 3 in binary.
     steps = math.floor(lots / symbol.volume_step + 1e-6)
     return float(round(steps * symbol.volume_step, 8))
 

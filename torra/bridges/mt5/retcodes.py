@@ -1,7 +1,7 @@
-"""What MetaTrader 5 answers to a trade request, and what each answer allows one to conclude.
+"""MetaTrader 5's answers to a trade request, and what each allows one to conclude.
 
 Numbers and names are those of the MQL5 reference, "Return Codes of the Trade Server". An answer is
-final only where the server says that it has not done anything; a time-out, a lost connection, a
+final only where the server says that it has not done anything. A time-out, a lost connection, a
 processing error and no answer at all say nothing: the account must be looked at.
 """
 

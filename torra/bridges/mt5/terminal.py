@@ -1,13 +1,13 @@
 """The MetaTrader5 package behind one thread and a time limit.
 
 The package talks to one terminal of this computer, is not made for threads, and may block for as
-long as the terminal does. So every call is made by one worker, and a caller waits for it a limited
-time. A call that takes longer closes the way for everybody (BridgeUnavailable) until it returns; no
-second thread is ever started, and what it answers in the end is dropped: its caller has long gone
-to look at the account instead. None, the package's answer to everything that went wrong, comes back
-with the words of last_error(), asked at once and by the same thread.
+long as the terminal does. So one worker makes every call, and a caller waits for it a limited time.
+While a call takes longer, every other call raises BridgeUnavailable at once, until it returns. No
+second thread is ever started. The late answer is dropped: its caller has long gone to look at the
+account instead. The package answers None to everything that went wrong; None comes back with the
+words of last_error(), asked at once and by the same thread.
 
-The package exists for Windows only and is imported by `load_package` alone. One process reaches one
+The package exists for Windows only, and `load_package` alone imports it. One process reaches one
 terminal: a bridge and a feed share one `Terminal`.
 """
 
@@ -88,6 +88,7 @@ class Terminal:
             try:
                 return future.result(self._seconds)
             except TooLong:
+                # Remembered instead of waited for: until it returns nobody else is let in.
                 self._late = (name, future)
                 raise BridgeUnavailable(self._blocked(name)) from None
 
@@ -116,6 +117,7 @@ class Terminal:
             self._jobs.put((Future(), self._shut_down))
             self._jobs.put(None)
             self._jobs = queue.SimpleQueue()
+            # A blocked worker keeps its own queue, and ends when it comes back.
             worker.join(GOODBYE_SECONDS)
 
     def _demand_worker(self) -> None:
@@ -137,10 +139,12 @@ class Terminal:
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TerminalAnswer:
         try:
             if not self._connected:
+                # The package takes no empty path: without one it finds the terminal itself.
                 self._connected = bool(self._package.initialize(*filter(None, [self._path])))
             value = getattr(self._package, name)(*args, **kwargs) if self._connected else None
             if value is not None:
                 return TerminalAnswer(value)
+            # At once and by this thread: the next call would overwrite it.
             code, words = self._package.last_error()
         except Exception as error:
             log.exception("MetaTrader5.%s", name)

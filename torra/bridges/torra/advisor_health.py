@@ -1,9 +1,9 @@
-"""What the Advisor's signed state files say of its health, judged by a clock of our own.
+"""Judges the Advisor's health from its signed state files, by a clock of our own.
 
 `Latest` keeps the newest authentic copy of a state file. A file that is missing, half written or
-forged changes nothing, and a copy of an older one is no advance: a dead Advisor cannot be kept
-alive by putting its last heartbeats back. `objections` are the reasons for sending nothing, the
-first of which is shown, each with a remedy. Pure: bytes, times and settings come in.
+forged changes nothing. A copy of an older file is no advance: nobody can keep a dead Advisor alive
+by putting its last heartbeats back. `objections` yields the reasons for sending nothing, each with
+a remedy; the first one is shown. Pure: bytes, times and settings come in.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ class Latest(Generic[S]):
             found = self._read(raw)
         except MessageError as error:
             self.trouble = error
+            # Half a file is only being written; a whole one with a wrong signature is an alarm.
             return str(error) if error.reason == "auth" and error.whole else ""
         last = self.good
+        # An Advisor that starts anew counts from 1 again, so a later time is an advance too.
         if last is None or found.n > last.n or found.gmt > last.gmt:
             self.advanced = None if last is None else monotonic
             self.good, self.ahead = found, found.gmt - now.timestamp()

@@ -1,15 +1,15 @@
-"""The folder that Torra and the Expert Advisor share: the only place that touches its files.
+"""The folder shared by Torra and the Expert Advisor: the only module that touches its files.
 
-A signal is one file that appears whole in inbox/ under a name that is used once: written to tmp/,
-flushed to the disk and renamed; a name that is taken is never replaced. Whoever renames a file out
-of inbox/ has it: the Advisor into work/, Torra into cancelled/ or expired/, never both. A file only
-moves forward, inbox, work, done and ack, arch, and is in the later place before it leaves the
-earlier one, so that looking in that order misses none. What cannot be written is BridgeUnavailable
-with a remedy, and nothing of it is in inbox/. While Windows keeps a file from us because another
-program has it open, the step is repeated for PATIENCE seconds at most.
+A signal is one file that appears whole in inbox/, under a name that is used once: it is written to
+tmp/, flushed to the disk and renamed. A name that is taken is never replaced. Whoever renames a
+file out of inbox/ has it: the Advisor into work/, Torra into cancelled/ or expired/, never both. A
+file only moves forward (inbox, work, done and ack, arch) and is in the later place before it leaves
+the earlier one, so looking in that order misses none.
 
-What the files say is left to `messages` and `torra_files`. Old files of arch/, cancelled/, expired/
-and bad/ are removed here, those of done/ by the Advisor.
+What cannot be written is BridgeUnavailable with a remedy, and nothing of it is in inbox/. While
+Windows keeps a file from us because another program has it open, the step is repeated for PATIENCE
+seconds at most. `messages` reads the text of the files, `bridge` gives it its meaning. Old files of
+arch/, cancelled/, expired/ and bad/ are removed here, those of done/ by the Advisor.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ PATIENCE: Final = 2.5
 """Most seconds that one call waits for other programs."""
 
 UNREADABLE_SECONDS: Final = 10.0
-"""An answer that is not whole after this long is put aside."""
+"""Seconds after which an answer that is still not whole goes to bad/."""
 
 KEPT: Final = timedelta(days=30)
 PRUNED: Final = ("arch", "cancelled", "expired", "bad")
@@ -118,12 +118,14 @@ class Disk:
                 return
             os.link(source, target)
         except OSError as error:
+            # A disk without hard links: look first, then rename. Only this side writes new names.
             if os.name == "nt" or error.errno not in NO_LINKS:
                 raise
             if target.exists():
                 raise FileExistsError(errno.EEXIST, "there is such a file", str(target)) from error
             source.rename(target)
         with suppress(OSError):
+            # The signal has its name: a leftover in tmp/ must not pass for a failure.
             source.unlink(missing_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
@@ -146,6 +148,7 @@ class Disk:
         try:
             os.fsync(handle)
         except OSError as error:
+            # Some shares cannot flush a folder at all; that alone is no failure.
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP):
                 raise
         finally:
@@ -192,6 +195,7 @@ class Patience:
             try:
                 return step()
             except PermissionError as error:
+                # Other errors do not pass by waiting.
                 if getattr(error, "winerror", None) not in SHARING or pause > self._left:
                     raise
             self._left -= pause
@@ -239,6 +243,7 @@ class DropFolder:
             for path in (self.root, *(self.root / name for name in FOLDERS)):
                 self._disk.make_folder(path)
             for name in self._disk.names(self.root / "tmp"):
+                # The Advisor writes in tmp/ too, perhaps right now.
                 if name.startswith(OURS):
                     self._forget(self.root / "tmp" / name)
 
@@ -258,6 +263,7 @@ class DropFolder:
         with self._explained():
             try:
                 self._write(temporary, data, patience)
+                # Last of all before the name: a HALT may have come while the file was written.
                 self._heed_halt()
                 patience(lambda: self._disk.give(temporary, self.root / "inbox" / name))
             except (OSError, BridgeUnavailable):
@@ -277,6 +283,7 @@ class DropFolder:
             for folder in FORWARD:
                 if self._disk.there(self.root / folder / name):
                     return folder
+                # An answer that is being settled is still an answer.
                 if folder == "ack" and self._disk.there(self.root / folder / (name + SETTLING)):
                     return folder
             self._look_round()
@@ -308,6 +315,7 @@ class DropFolder:
         """Return the names of the answers, oldest first; those on their way to arch/ too."""
         names = self._signals_in("ack", SETTLING)
         self._illegible = {n: since for n, since in self._illegible.items() if n in names}
+        # Of two answers to one signal the one that is being settled is the older.
         return sorted(names, key=lambda name: (name.split(".")[0], not name.endswith(SETTLING)))
 
     def answer_is_lost(self, name: str) -> bool:
@@ -355,7 +363,7 @@ class DropFolder:
         self._illegible.pop(name, None)
 
     def reject(self, name: str, *, at_once: bool) -> bool:
-        """Move an answer that is none to bad/; return whether it is there now. Never raises.
+        """Move a file that is no answer to bad/; return whether it is there now. Never raises.
 
         Unless `at_once` it may only be half written, and has UNREADABLE_SECONDS to become whole.
         """
@@ -383,7 +391,7 @@ class DropFolder:
                 return None
 
     def write_state(self, name: str, data: bytes) -> None:
-        """Write a file of state/ anew; who reads it sees the old one or the new one, whole."""
+        """Replace a file of state/; a reader sees the old one or the new one, whole."""
         patience = self._patience()
         temporary = self._temporary(name)
         with self._explained():

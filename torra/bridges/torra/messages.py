@@ -1,12 +1,12 @@
-"""The seven messages between Torra and the Expert Advisor as text: writing, reading, nothing else.
+"""The seven messages between Torra and the Expert Advisor as text: writing and reading them.
 
-A message is one line of flat JSON in ASCII whose keys stand in one order, each once; it ends with
+A message is one line of flat JSON in ASCII whose keys stand in one order, each once. It ends with
 an HMAC-SHA256 over everything before it, under the channel's key, and an end mark. The dataclasses
 here are the schema: their fields are the keys, in that order. A reader believes nothing before the
-signature fits, and no field before all of them have the right name, place and type; whatever is
+signature fits, and no field before all of them have the right name, place and type. Whatever is
 wrong raises MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version
-or schema, in that order. A writer refuses what a reader would refuse. Files are left to
-`drop_folder`, what a message means to `torra_files`.
+or schema, in that order. A writer refuses what a reader would refuse. `drop_folder` has the files,
+`bridge` decides what a message means.
 """
 
 from __future__ import annotations
@@ -269,6 +269,7 @@ def plain(text: str) -> str:
 
 def fixed(value: float, digits: int) -> Decimal:
     """Return a number with so many decimals, rounded half to even as printf does."""
+    # Adding 0 turns -0.00 into 0.00.
     return Decimal(f"{value:.{digits}f}") + 0
 
 
@@ -322,6 +323,7 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
     The text may begin with a byte order mark of UTF-8 or be UTF-16 with one.
     """
     body = _authentic(_text(raw), key, limit_of(kind))
+    # The version goes before the kind: another version may have other messages.
     head = HEAD.match(body)
     if head and int(head[1]) != version:
         raise MessageError("version", f"version {head[1]}, this side speaks {version}")
@@ -331,6 +333,7 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
 
 
 def _text(raw: bytes) -> str:
+    # Every byte is some character here, so that no file fails before its signature is checked.
     encoding = "latin-1"
     if raw.startswith(codecs.BOM_UTF8):
         encoding = "utf-8-sig"
@@ -350,6 +353,7 @@ def _authentic(text: str, key: str, limit: int) -> str:
     if not tail:
         raise MessageError("auth", "it does not end as a message does", whole=False)
     body = text[:-TAIL_LENGTH]
+    # compare_digest takes as long for a near miss as for any other: no key can be felt out.
     if not body.isascii() or not hmac.compare_digest(signature(body, key), tail[1]):
         raise MessageError("auth", "the signature does not fit: forged, or another channel key")
     return body
