@@ -1,17 +1,19 @@
-"""Headlines and fundamentals: threads ask for them, a tick only reads what they found.
+"""Collects headlines and fundamentals: threads ask for them, a tick only reads what they found.
 
-`Collector.start` runs a thread that asks each source about each topic at that source's pace and
+`Collector.start` runs a thread that asks each source about each topic at that source's pace. It
 stores what is new with the moment at which it was first seen, rounded up to a whole second, so that
-nothing is known earlier than it was; and, where there is a file of headlines, a second one that
-looks at it every few seconds. Two desks may do so at once: what is stored stays as it is. `latest`
-reads the store and the last finished reading of the file, and returns in milliseconds however much
-there is. Without the threads, as for a single tick, the file stands as it was opened.
+nothing is known earlier than it was. Where there is a file of headlines, a second thread looks at
+it every few seconds. Two desks may collect at once: what is stored stays as it is. `latest` reads
+the store and the last finished reading of the file, and returns in milliseconds however much there
+is. Without the threads, as for a single tick, the file stands as it was opened.
 
 Every question is asked by a thread of its own and given up after FETCH_SECONDS, however slowly the
-answer drips in; while MAX_ABANDONED given-up ones of a source are still alive, it is not asked.
-After a failure the next question waits longer. Nothing here raises: what went wrong is the status
-of the news, and the agents abstain. Who the sources are is torra.news.source's business, what
-headlines mean torra.evidence.news_digest's; scores come from whatever function is handed in.
+answer drips in. While MAX_ABANDONED given-up questions of a source are still alive, that source is
+not asked. After a failure the next question waits longer. Nothing here raises: what went wrong is
+the status of the news, and the agents abstain.
+
+torra.news.source has the sources, torra.evidence.news_digest the meaning of headlines; scores come
+from the function that is handed in.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ FILE_LOOK_S: Final = 5.0
 """Between two looks at the file of headlines."""
 
 LATE_PACES: Final = 5
-"""A source that answers nothing for so many of its paces is not there any more."""
+"""A source that has not answered for this many of its paces counts as unreachable."""
 
 SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
 """Between two looks of the thread at what is due."""
 
 OLDEST: Final = timedelta(days=30)
-"""Older items are left where they are: no setting lets them count."""
+"""Items older than this are not stored: no setting lets them count."""
 
 WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
     NewsStatus.RATE_LIMITED: (60.0, 3600.0),
@@ -85,7 +87,7 @@ TROUBLES: Final = (
     NewsStatus.NO_FILE,
     NewsStatus.NOT_YET,
 )
-"""Which one is told when nobody works: the first of these that was found."""
+"""The status when no source works: the first of these that was found."""
 
 ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
@@ -163,7 +165,7 @@ class _SourceState:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """How it stands with one topic of one source, for whoever wants to show it.
+    """The state of one topic of one source, to be shown.
 
     `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
     `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
@@ -293,7 +295,7 @@ class Collector:
         return replace(seen, status=status, fundamentals=known[0], fundamentals_status=known[1])
 
     def status(self) -> tuple[TopicState, ...]:
-        """Return how it stands with every topic and file; `due` is in seconds from now.
+        """Return the state of every topic and file; `due` is in seconds from now.
 
         Reads nothing but memory.
         """
@@ -321,6 +323,7 @@ class Collector:
                 settings.file, subject, since=since, as_of=as_of,
                 max_age_hours=settings.max_age_hours, looked_at=self._rest is not None,
             )  # fmt: skip
+            # The stored item wins: a record names items by id, so they must stay as they counted.
             items = {**{item.id: item for item in rows}, **items}
             statuses.append(status)
         return [*items.values()], _told(statuses)
@@ -386,8 +389,10 @@ class Collector:
             rest.wait(pause)
 
     def _ask_round(self, rest: threading.Event) -> None:
+        # `poll` and the thread must not ask the same topic at the same time.
         with self._round:
             for place in self._due():
+                # An answer of this very round may have closed the source.
                 if self._monotonic() < self._sources[place[0]].opens:
                     continue
                 answer = self._ask(*place, rest)
@@ -442,6 +447,7 @@ class Collector:
         if len(hanging) >= MAX_ABANDONED:
             return NewsAnswer(NewsStatus.UNREACHABLE, detail="too many questions hang")
         box: list[NewsAnswer] = []
+        # `rest` sets this event too, and so ends the wait at once.
         done = self._asking = threading.Event()
         thread = threading.Thread(
             target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
@@ -559,15 +565,16 @@ def _read(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
     said = float(score(f"{item.headline}. {item.summary}"))
     return replace(
         item,
+        # A tick stores what it saw: a score of NaN would fail its transaction.
         score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
         event=event_class(item.summary) if event == OTHER else event,
     )
 
 
 def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:
-    """Return why there is nothing: a source that works has nothing, or what ails those that do not.
+    """Return why there are no news: a working source has none, or the trouble of those that fail.
 
-    Nobody who could be asked means that there is no key.
+    With no source to ask, the answer is that there is no key.
     """
     if any(status in WORKING for status in statuses):
         return NewsStatus.EMPTY

@@ -1,12 +1,13 @@
-"""A calendar of scheduled events from a file, CSV or JSON; docs/events.md has the format.
+"""Reads a calendar of scheduled events from a CSV or JSON file; docs/events.md has the format.
 
 The first reading raises ConfigError, naming file, line, value and remedy: a desk does not start
-with a calendar that it cannot read. Later `refresh` reads the file again whenever it has changed,
-and when it is then missing or broken, the last good events stand, which is said and logged: a slip
-in an editor must neither stop a desk nor lift the windows around events. Only `refresh` touches the
-disk; whoever asks for events has those of the last reading that ended. No line is skipped and no
-time is taken to be UTC that does not say so. What events mean for a symbol is
-torra.evidence.scheduled_events'.
+with a calendar that it cannot read. Later, `refresh` reads the file again whenever it has changed.
+When the file is then missing or broken, the last good events stand, which is said and logged: a
+slip in an editor must neither stop a desk nor lift the windows around events. Only `refresh`
+touches the disk; `events` returns those of the last reading that ended.
+
+No line is skipped, and a time without a zone is refused rather than taken for UTC.
+torra.evidence.scheduled_events decides what events mean for a symbol.
 """
 
 from __future__ import annotations
@@ -92,12 +93,14 @@ class CalendarFile:
             events = read_events(self.path)
         except ConfigError as error:
             trouble = error
+        # A file that changed while it was read may be half of each version.
         whole = seen == _signature(self.path)
         self._seen = seen if whole and not isinstance(trouble, Unreachable) else None
         if held is None:
             if trouble is not None:
                 raise trouble
             return EventReading(events, broken=False)
+        # Somebody is writing: nothing is wrong yet, the next look reads it.
         if not (whole or isinstance(trouble, Unreachable)):
             return held
         self._tell(trouble)
@@ -243,5 +246,6 @@ def _fault(row: _Row, name: str, value: object, remedy: str) -> ConfigError:
 
 
 def _shown(value: object) -> str:
+    # Escaped: an error must not carry control characters into a terminal.
     text = ascii(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,16 +1,18 @@
-"""Who brings headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
+"""The sources of headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
 
-A vendor is asked through its own client (Finnhub) or requests (Alpha Vantage), over one kind of
-line: to the address that the environment names and nowhere else, no proxy, no redirect, no cookie,
-a reply of 2 MB at most, and a connection that is cut at its deadline. The key is put into the
-request as it enters the socket: no URL that anybody could log or quote ever holds it, and where a
-reply quotes it, in whatever spelling, it is struck out.
+A vendor is asked through its own client (Finnhub) or through requests (Alpha Vantage), over one
+kind of line. The line goes to the address that the environment names and nowhere else; it uses no
+proxy, follows no redirect, keeps no cookie, reads 2 MB of a reply at most, and cuts the connection
+at its deadline. The key is put into the request as it enters the socket: no URL that anybody could
+log or quote ever holds it. Where a reply quotes the key, in whatever spelling, it is struck out.
 
-`fetch` never raises. What goes wrong is an `NewsAnswer` with a status and words of ours. An item
+`fetch` never raises: what goes wrong is a `NewsAnswer` with a status and words of ours. An item
 that cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut,
-and cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError
-with its number when the file is first read; later the last good reading stays and the status says
-so. A file is read when somebody calls `look`, which may take seconds, and at no other time.
+and cleaned of control signs, but they are a stranger's.
+
+A broken line of a file is a ConfigError with its number when the file is first read. Later the last
+good reading stays and the status says so. A file is read only when `look` is called, which may take
+seconds.
 """
 
 from __future__ import annotations
@@ -309,12 +311,14 @@ class _Line(HTTPAdapter):
         self._lock = threading.Lock()
         self._held: socket.socket | None = None
         self._cut = False
+        # The collector alone decides when a vendor is asked again.
         super().__init__(max_retries=0)
 
     def take(self, session: requests.Session) -> None:
         """Let a session use this line and nothing else."""
         session.trust_env = False
         session.proxies.clear()
+        # With no other adapter a request to any other address fails.
         session.adapters.clear()
         session.mount(f"{self._place.base_url}/", self)
 
@@ -340,6 +344,7 @@ class _Line(HTTPAdapter):
         proxies: Any = None,  # noqa: ARG002
     ) -> requests.Response:
         """Send a request and read its reply whole; raises _Trouble for one that is no success."""
+        # urllib3 refuses a time-out of 0.
         left = max(0.1, self._until - self._monotonic())
         deadline = threading.Timer(left, self.cut)
         deadline.daemon = True
@@ -347,6 +352,7 @@ class _Line(HTTPAdapter):
         try:
             response = self._sent(request, (min(CONNECT_S, left), left), verify, cert)
         except (OSError, urllib3.exceptions.HTTPError):
+            # A connection that was cut looks broken: say that it was the deadline.
             self._check_deadline()
             raise
         finally:
@@ -411,6 +417,7 @@ class _Line(HTTPAdapter):
 
 
 def _check(status: int) -> None:
+    # Nothing else is a success: a redirect is not followed.
     if status == 200:
         return
     if status == 429:

@@ -1,16 +1,16 @@
-"""`torra halt`, `resume`, `signals`, `approve` and `reject`: a person's hand on the desk.
+"""`torra halt`, `resume`, `signals`, `approve`, `reject` and `settle`: a person's hand on the desk.
 
-They work on the desk's database and on the HALT files, whether or not a desk runs: a running one
-sees the files at its next step, and the signals of an approval within a second. Halting works as
-far as it can, says what it could not reach, and needs no key and no database: the files come first.
-Only `resume` lets trading go on.
+These commands work on the desk's database and on the HALT files, whether or not a desk runs. A
+running desk sees the files at its next step, and the signals of an approval within a second.
+Halting does as much as it can, says what it could not reach, and needs no key and no database: the
+files come first. Only `resume` lets trading go on.
 
-Each command is one function of an open database, which the pages of a running desk call with the
-desk's own (torra.dashboard.trade.orders), and a thin one for the command line, which opens the
-database. What changes the database alone is one transaction with its entry in the audit log:
-neither is there without the other. A command that is refused raises ConfigError and has changed
-nothing; whoever called puts the refusal on record, as well as a halt, which waits for no record. A
-proposal that a check ended is no error, its `Done` says so.
+Each command is two functions. One works on an open database; the pages of a running desk call it
+with the desk's own (torra.dashboard.trade.orders). A thin one for the command line opens the
+database. A command that changes the database alone is one transaction with its entry in the audit
+log: neither is there without the other. A command that is refused raises ConfigError and has
+changed nothing. The caller puts a refusal on record, and a halt too, which waits for no record. A
+proposal that a check ended is no error; its `Done` says so.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ COMMAND_LINE: Final = Person("command line")
 
 @dataclass(frozen=True)
 class Reach:
-    """What a decision about a proposal can reach: `now` is the desk's time.
+    """What a decision about a proposal needs; `now` is the desk's time.
 
     `kill_switch` is the one of the desk that runs in this process, None where none does.
     """
@@ -123,6 +123,7 @@ def halt_desk(
     """
     switch, why = own or KillSwitch(files, database), by_a_person(reason)
     if own is not None:
+        # In memory first: this process stops even if nothing can be written.
         own.hold(why)
     before = _known_state(database)
     failed = switch.halt(why)
@@ -186,6 +187,7 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
 
     def act() -> Done:
         row, instance = _proposal(reach, sid)
+        # Inside the transaction: a yes that had to wait for the lock is judged after the wait.
         decided = approval.approve(
             reach.database, sid, **_moment(reach, instance),
             life=signal_life(row["timeframe"]), typed=typed,
@@ -215,7 +217,7 @@ def reject_proposal(database: Database, sid: str, reason: str, person: Person) -
 def settle_signal(database: Database, sid: str, reason: str, person: Person) -> Done:
     """Book, on a person's word, that an order never reached the market; raises ConfigError.
 
-    For an order whose fate nobody else can tell any more; the person has looked in the terminal.
+    For an order whose end nothing else can tell any more; the person has looked in the terminal.
     """
 
     def act() -> Done:
@@ -228,6 +230,7 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
                 "settled by hand"
             )
         detail = by_a_person(reason)
+        # Only an UNKNOWN signal may end as NOT_SENT (see TRANSITIONS).
         if row["state"] != "UNKNOWN":
             database.move_signal(sid, "UNKNOWN", detail=detail)
         database.move_signal(sid, "NOT_SENT", detail=detail)
@@ -274,6 +277,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     empty: dict[str, Any] = {"signals": [], "proposals": [], "bridges": [], "alarms": []}
     if instance is not None:
         instance = load_desk(home).instance(instance).id
+    # Looking must not make a database: an empty one would pass for a desk.
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with _database(home) as database:

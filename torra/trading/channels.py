@@ -86,6 +86,7 @@ def _bridge(
     symbols = [item.broker_name for item in settings.instances if item.channel == name]
     state, halts = state_folder(home, name), (home / HALT,)
     if kind == "torra_files":
+        # The folder may lie on a share whose server is gone.
         disk = LimitedDisk(of_folder(folder_of(name, channel, environment)))
         return TorraFiles(name, channel, clock, environment=environment, disk=disk, halts=halts)
     if kind == "dwx":
@@ -161,6 +162,7 @@ def quote(
     found = terms.get(instance.broker_name)
     if found is None or found.quote is None:
         return None
+    # A quote from the future is as wrong as an old one: one of the two clocks is.
     age = abs((now - found.quote.at).total_seconds())
     return found.quote if age <= QUOTE_SECONDS else None
 

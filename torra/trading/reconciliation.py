@@ -1,17 +1,17 @@
-"""The broker's books against the database: what happened that no report told of.
+"""Compares the broker's books with the database: what happened that no report told of.
 
-`reconcile` compares the signals of one bridge with the positions and deals that the broker has, and
-returns findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a
-position that cannot be seen is not a position that was closed, an order that cannot be seen is not
-an order that was never sent. A close needs closing deals; "never sent" needs several looks at
-different books, a minute, a list of deals that reaches back far enough, and no position or deal of
-the same magic number that nobody explains. A position of ours that no signal explains is reported
-and left alone; one with another magic number does not exist here.
+`reconcile` compares the signals of one bridge with the broker's positions and deals and returns
+findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a position that
+cannot be seen is not a position that was closed, and an order that cannot be seen is not an order
+that was never sent. A close needs closing deals. "Never sent" needs several looks at different
+books, a minute, a list of deals that reaches back far enough, and no unexplained position or deal
+of the same magic number. A position of ours that no signal explains is reported and left alone; one
+with another magic number does not exist here.
 
-The same books a second time change nothing: whoever books the findings comes to the same rows. A
-row is left out while the books are not `SETTLE_SECONDS` younger than its last step: clocks differ,
-and an order needs a moment to show. Books must come in the order of their time. Raising alarms and
-judging what a close brought (torra.verdict.trade_outcome) are left to the caller.
+The same books a second time change nothing: booking the findings leads to the same rows. A row is
+left out until the books are `SETTLE_SECONDS` younger than its last step: clocks differ, and an
+order needs a moment to show. Books must come in the order of their time. The caller raises the
+alarms; torra.verdict.trade_outcome judges what a close brought.
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS, UNEXECUTED
 Row = Mapping[str, Any]
 
 SETTLE_SECONDS: Final = OFFSET_TOLERANCE
-"""By how much books must be younger than a row's last step, and than a position, to speak of it."""
+"""Seconds by which books must be younger than a row's last step, or than a position."""
 
 UNSEEN_SECONDS: Final = 60.0
-"""How long an order must have been UNKNOWN before it can count as never sent, and how long after
-its expiry one without an answer is looked for.
+"""Seconds that an order must have been UNKNOWN before it can count as never sent.
+
+An order without an answer is looked for this long after its expiry.
 """
 
 SURE_PREFIX: Final = 8
-"""Characters of a signal's id that identify it in a comment that a broker cut or changed: with its
-first letter, 35 bits, and the magic number fits as well.
+"""Characters of a signal's id that identify it in a comment that a broker cut or changed.
+
+With the first letter these are 35 bits, and the magic number must fit as well.
 """
 
 LOTS: Final = 1e-9
@@ -89,6 +91,7 @@ def reconcile(
     if books.at > now + timedelta(seconds=OFFSET_TOLERANCE):
         return ()
     desk = _Desk(rows, _Index(books), magics)
+    # Openings first: a close asks whether its position was found closed.
     openings = [finding for row in desk.openings for finding in desk.opening(row)]
     closed = {finding.sid for finding in openings if isinstance(finding, Closed)}
     closes = [row for row in rows if row["kind"] == "close"]
@@ -156,6 +159,7 @@ class _Desk:
         """
         found: dict[str, str] = {}
         ways: tuple[Callable[[Row], list[str]], ...] = (self._numbered, self._named, self._headed)
+        # The surest way for every row before the next way for any: no guess takes a sure match.
         for way in ways:
             for row in self.openings:
                 if row["sid"] in found:
@@ -208,6 +212,7 @@ class _Desk:
             yield from self._unseen(row)
         else:
             yield filled
+            # The same books may show its end too.
             yield from self._held({**row, **learned(filled)}, ticket)
 
     def _filled(self, row: Row, ticket: str) -> Filled | None:
@@ -248,6 +253,7 @@ class _Desk:
     def _closed(self, row: Row, ticket: str) -> Closed | None:
         """Return the end of a position that is gone; None while no deals explain that."""
         ins, outs = self._index.ins.get(ticket, []), self._index.outs.get(ticket, [])
+        # A position that is gone without deals may only be missing from these books.
         if not outs or not self._covered(row, _volume(ins), _volume(outs)):
             return None
         last = outs[-1]
@@ -301,6 +307,7 @@ class _Desk:
 
     def _made(self, row: Row, deal: BrokerDeal) -> bool:
         name = _head(deal.comment)
+        # A deal that another close has made, by name or number, is not this one's.
         if name in self._closes or deal.deal in self._closes.values():
             return name == _head(row["sid"])
         decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
@@ -309,6 +316,7 @@ class _Desk:
 
     def _close_done(self, row: Row, deals: Sequence[BrokerDeal]) -> CloseDone:
         if not deals:
+            # The first end that the row's state allows: a PENDING one was never sent.
             allowed = TRANSITIONS[row["state"]]
             ends = (name for name in ("CANCELLED", "REJECTED", "NOT_SENT") if name in allowed)
             return CloseDone(row["sid"], next(ends), executed=False)
@@ -321,6 +329,7 @@ class _Desk:
     def _unseen(self, row: Row) -> Iterator[Finding]:
         """Yield that a signal does not show in these books, once for each of them."""
         misses, unknown = self._looks(row), row["state"] == "UNKNOWN"
+        # The same books again prove nothing new.
         if misses == row["misses"]:
             return
         if unknown and misses >= LOOKS and self._surely_absent(row):
@@ -402,6 +411,7 @@ def _mean(deals: Sequence[BrokerDeal]) -> float:
 
 
 def _sum(values: Iterable[float]) -> float:
+    # fsum and a rounding: the same deals in another order give the same number.
     return round(math.fsum(values), 8)
 
 
