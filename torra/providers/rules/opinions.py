@@ -1,16 +1,16 @@
-"""What the rules say about the scores: analysts, the two researchers and the single-model scorer.
+"""The rules provider's opinions on the scores: analysts, the two researchers, the single scorer.
 
-Everyone measures the same thing: how far a reading stands from the score that was computed, so that
-0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
-researcher argues one side: gaps on that side are its case, gaps on the other side count half
-against it, so that bull and bear mirror each other and an advocate without a case concedes. Thin
+Each role measures the same thing: how far a reading stands from the score that was computed, so
+that 0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
+researcher argues one side: gaps on that side are its case, and gaps on the other side count half
+against it. So bull and bear mirror each other, and an advocate without a case concedes. Thin
 evidence shrinks every word towards 0.
 
 Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
 
 Sentences are built from the readings that moved the number most, for and against, and cite exactly
-those; what would end those of its own side is what would prove a researcher wrong. The functions
-are pure; they return the reply as an object, `torra.providers.rules.provider` sends it.
+those. The falsifiers of a case are what would end the readings of its own side. The functions are
+pure; they return the reply as an object, and `torra.providers.rules.provider` sends it.
 """
 
 from __future__ import annotations
@@ -220,6 +220,7 @@ def _analysts(request: Request, vector: str) -> float | None:
         and not report.abstained
         and (value := report.adjustments.get(vector)) is not None
     ]
+    # By their number, not their trust: a report with little trust must weigh less.
     return sum(share * value for share, value in said) / len(said) if said else None
 
 

@@ -1,10 +1,10 @@
-"""What the rules read for the agents that are shown something of their own.
+"""The rules' tables for the agents that are shown something of their own.
 
-Sentiment and news have tables of their own; key levels and momentum read on from the common one.
-Mood and news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards
-themselves, never past it and never back because they are weaker than it is. The ordinals of the
-news are arithmetic over the items' scores, ages and classes; no headline is read. Turn every
-score round and every reading and ordinal turns round, relevance alone stays.
+Sentiment and news have tables of their own; key levels and momentum add to the common one. Mood and
+news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards themselves,
+never past themselves, and never back because they are weaker than it is. The ordinals of the news
+are arithmetic over the items' scores, ages and classes; no headline is read. Reverse every score,
+and every reading and ordinal is reversed; relevance alone stays.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
     "key_levels": (*READERS, *LEVELS),
     "momentum": (*READERS, *OSCILLATORS),
 }
-"""What an agent reads; everybody else reads READERS."""
+"""What an agent reads; all other agents read READERS."""
 
 RISKY: Final = ("regulatory", "macro", "geopolitical")
 """Classes of event whose bad news makes a market riskier and not only cheaper."""

@@ -1,9 +1,9 @@
-"""What each model can do and what it is sent for it; and which models are gone.
+"""The table of models: what each can do, what it is sent for it, and which are gone.
 
 The table is of 2026-11-21, from the vendors' SDKs (anthropic 2.12, google-genai 3.4, openai 3.54)
 and their notices. A profile may name any model: one that is not listed is sent nothing that it
 might refuse. A model is refused from the day on which its vendor shuts it down, with a replacement
-named; until then `warning` tells. Nothing here asks a vendor.
+named; before that day `warning` says so. Nothing here asks a vendor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Google's Gemini API, through the SDK's own client.
 
-Structured output by JSON schema, the thinking level of the table in `capabilities`, and no
-automatic continuation: a reply that is cut off ends there, inside its deadline. The client is given
-a placeholder as key: the transport alone puts the real one in.
+A request has structured output by JSON schema, the thinking level of the table in `capabilities`,
+and no automatic continuation: a reply that is cut off ends there, inside its deadline. The client
+is given a placeholder as key: the transport alone puts the real one in.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GoogleAdapter:
         )
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once; raises Fault, or what the SDK raises."""
+        """Ask once; raises VendorFault, or what the SDK raises."""
         can = capability(VENDOR, model)
         generate = self._client.aio.models.generate_content
         sending = generate(

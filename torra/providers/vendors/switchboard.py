@@ -1,11 +1,13 @@
 """The one way out to the vendors: a loop, an HTTP client and an adapter per vendor for the process.
 
-Every desk's provider asks here. An SDK is imported, and its client built, in a thread of its own
-when a vendor is first named (`warm`); a request that comes earlier waits for it inside its own time
-limit; one that could not be built is tried again with the next request. A request that would leave
-after its stage is over is not sent. A vendor that refuses the key, or whose account is used up, is
-blocked for an hour: no request leaves, `on_block` is told once, and `blocked` says why. Nothing is
-asked a second time here. Nothing but ModelUnavailable leaves.
+Every desk's provider asks here. `warm` imports an SDK and builds its client, in a thread of its
+own, when a vendor is first named. A request that comes earlier waits for it inside its own time
+limit; a client that could not be built is tried again with the next request. A request that would
+leave after its stage is over is not sent.
+
+A vendor that refuses the key, or whose account is used up, is blocked for an hour: no request
+leaves, `on_block` is called once, and `blocked` says why. Nothing is asked a second time here, and
+nothing but ModelUnavailable is raised by a request.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ BLOCK_S: Final = 3600.0
 LOG: Final = logging.getLogger(__name__)
 
 OnBlock = Callable[[str, str, float], None]
-"""Told vendor, reason and seconds when a vendor is blocked."""
+"""Called with vendor, reason and seconds when a vendor is blocked."""
 
 
 class Prices(Protocol):
@@ -118,7 +120,7 @@ class Switchboard:
         return self._loop.submit(job, limit_s)
 
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> VendorReply:
-        """Ask a vendor once, on the loop and by `until` in its time; raises Fault."""
+        """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
         try:
             wire = Wire(self.address(vendor), until)
         except ConfigError:
@@ -132,6 +134,7 @@ class Switchboard:
                 detail.get(wire.stage, "no answer in time"),
                 again=None,
                 billed=wire.stage in {"sent", "answered"},
+                # A request that never left says nothing about the vendor.
                 down=wire.stage != "new",
             ) from None
 
@@ -182,6 +185,7 @@ class Switchboard:
         await asyncio.sleep(max(0.0, request.delay_s))
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
+        # Once more: another request may have blocked it during the wait.
         self._refuse_blocked(vendor)
         _refuse_late(wire.until - request.linger_s)
         CURRENT.set(wire)
@@ -201,6 +205,7 @@ class Switchboard:
         self.warm((vendor,))
         building = self._adapters[vendor]
         try:
+            # Others wait for the same client: one request that is cancelled must not cancel it.
             return await asyncio.shield(asyncio.wrap_future(building))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             self._forget(vendor, building)
@@ -236,6 +241,7 @@ class Switchboard:
         try:
             return _open(vendor, place, self._http)
         finally:
+            # The import has just made the SDK's loggers.
             hush()
 
     def _block_and_tell(self, vendor: str, reason: str) -> None:
@@ -243,6 +249,7 @@ class Switchboard:
             return
         self.block(vendor, reason)
         LOG.warning("%s is not asked for an hour: %s", vendor, reason)
+        # In a thread of its own: storing the block may wait for a lock, the loop may not.
         if self._on_block is not None:
             threading.Thread(
                 target=_tell, args=(self._on_block, vendor, reason), name="torra-block", daemon=True

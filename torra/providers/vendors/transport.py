@@ -1,8 +1,8 @@
 """The one HTTP client of the process, and the guard in front of its sockets.
 
-Every request of every SDK passes the guard. It goes to the origin that the environment names and
-nowhere else, it carries headers of ours only (an SDK's own, and those that variables such as
-ANTHROPIC_CUSTOM_HEADERS add, stay behind), and it alone knows the key: the SDKs are given a
+Every request of every SDK passes the guard. A request goes to the origin that the environment names
+and nowhere else. It carries our headers only: an SDK's own, and those that variables such as
+ANTHROPIC_CUSTOM_HEADERS add, stay behind. The guard alone knows the key; the SDKs are given a
 placeholder. A reply is read whole, up to 1 MB, and noted on the request's `Wire`. No proxy variable
 is read, no redirect followed, no cookie kept.
 
@@ -71,6 +71,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         wire = CURRENT.get()
         wire.restart()
         ours = _ours(request, wire, await request.aread())
+        # Until the trace knows better: what may have been sent may be billed.
         wire.stage = "sent"
         try:
             return await self._exchange(ours, wire)
@@ -159,6 +160,7 @@ def _plain(raw: bytes, encoding: str, wire: Wire) -> bytes:
     if encoding.strip().lower() in {"", "identity"}:
         return raw
     try:
+        # With a limit: a small body may unpack to gigabytes. 32 takes gzip and zlib alike.
         plain = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(raw, MAX_REPLY_BYTES + 1)
     except zlib.error:
         wire.failure = "encoding"

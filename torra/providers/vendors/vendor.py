@@ -1,9 +1,9 @@
-"""What every vendor's adapter is and gives, and how a vendor's failure is told.
+"""The interface of a vendor's adapter, and how a vendor's failure is classified.
 
 An adapter asks through the vendor's SDK and reads the reply from the body itself, field by field:
-an SDK that finds a field it does not like raises and lets the usage go, and usage is money. A
-failure is a `VendorFault`: a `ModelUnavailable` that also knows whether the vendor is down for the
-tick and whether it need not be asked for an hour. Its texts are ours; a vendor's may quote a key.
+an SDK that finds a field it does not like raises and loses the usage, and usage is money. A failure
+is a `VendorFault`: a `ModelUnavailable` that also knows whether the vendor is down for the tick and
+whether it must not be asked for an hour. Its texts are ours; a vendor's may quote a key.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Adapter(Protocol):
     """One vendor behind its SDK."""
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once and return the reply; raises Fault."""
+        """Ask once and return the reply; raises VendorFault."""
         ...
 
     def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
@@ -106,13 +106,14 @@ class VendorFault(ModelUnavailable):
 async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
     """Let an SDK send its request and return the JSON object that came back.
 
-    What the SDK makes of a reply with a status of success is not asked. Raises whatever the SDK
-    raised when there is no such reply, and Fault when the reply is no JSON object.
+    What the SDK makes of a successful reply does not matter. Raises whatever the SDK raised when
+    there is no such reply, and VendorFault when the reply is no JSON object.
     """
     wire.restart()
     try:
         await sending
     except Exception:
+        # A good reply is on the wire and paid for, whatever the SDK dislikes about it.
         if not wire.good:
             raise
     body = parsed(wire.body)
@@ -197,6 +198,7 @@ def _until(text: str, date: str) -> float | None:
     moment, sent = _http_date(text), _http_date(date)
     if moment is None:
         return None
+    # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
     return max(0.0, (moment - (sent or System().now())).total_seconds())
 
 
@@ -254,4 +256,5 @@ def count(source: Mapping[str, Any], *path: str) -> int:
     found: object = source
     for name in path:
         found = mapping(found).get(name)
+    # Exactly int: True is one too.
     return found if type(found) is int and found >= 0 else 0
