@@ -316,6 +316,7 @@ class Collector:
         since = as_of - timedelta(hours=settings.max_age_hours) - 2 * EARLY
         feeds = {name for name in settings.sources if name != "file"}
         stored = self._store.news(since=since, as_of=as_of)
+        # A store keeps news of sources that the settings no longer name.
         items = {item.id: item for item in stored if item.topic.partition(":")[0] in feeds}
         statuses = self._statuses(subject, settings, figures=False)
         if "file" in settings.sources:
@@ -372,6 +373,7 @@ class Collector:
             self._score("")
             self._score("ready")
         while not rest.is_set():
+            # Before the round: what is asked for meanwhile shortens the next pause.
             self._wake.clear()
             pause = LONGEST_PAUSE_S
             with _going_on():
@@ -444,6 +446,7 @@ class Collector:
         """Return what a source answers in time; None when asking ends meanwhile."""
         hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
         self._abandoned[source] = hanging
+        # A thread cannot be ended from outside: rather ask no more than fill the process.
         if len(hanging) >= MAX_ABANDONED:
             return NewsAnswer(NewsStatus.UNREACHABLE, detail="too many questions hang")
         box: list[NewsAnswer] = []
@@ -520,6 +523,7 @@ class Collector:
             self._states[place] = TopicState(
                 source,
                 topic,
+                # The trouble is the source's: the topic keeps what it last said itself.
                 status=old.status if of_all else answer.status,
                 detail=old.detail if of_all else answer.detail,
                 asked=asked,
@@ -553,6 +557,7 @@ def _going_on() -> Iterator[None]:
 
 def _wait(status: NewsStatus, failures: int) -> float:
     first, longest = WAITS_S[status]
+    # Bounded: a power of 1,024 or more is no float any more.
     return min(longest, first * 2.0 ** min(failures - 1, 20))
 
 

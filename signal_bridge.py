@@ -284,6 +284,7 @@ def send_pending(
     # Ask for health only when something waits: it reads files or calls the terminal.
     found = (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
     for row in rows:
+        # Asked for each row: the lease may be lost between two of them.
         if not ours():
             break
         # Before health: a bridge that is not well must not keep a stopped signal alive.
@@ -339,6 +340,7 @@ def _submit(
         store.note_signal(order.sid, f"{DenyReason.BRIDGE_DEAD}: {error}")
         return False
     with store.transaction():
+        # A kill before this mark leaves PENDING: the same id goes out again, and is executed once.
         store.move_signal(order.sid, "PUBLISHED")
     failpoint("marked")
     return True
@@ -353,6 +355,7 @@ def _take_back(
         store.note_signal(row["sid"], reason.value)  # it is not sent later: this is tried again
         return
     with store.transaction():
+        # RECALLED and NEVER_SENT both prove that it cannot be executed any more.
         if found is not Recall.TAKEN:
             store.move_signal(row["sid"], end, detail=reason.value)
         elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
@@ -422,6 +425,7 @@ def take_reports(store: OutboxStore, bridge: Bridge) -> list[Report]:
         with store.transaction():
             apply_report(store, report)
         failpoint("ack_committed")
+        # Settled only now: a report that is settled before it is committed would be lost by a kill.
         bridge.settle(report)
         taken.append(report)
     return taken
@@ -482,6 +486,7 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
         return {}
     moment = "opened_at" if row["kind"] == "open" else "closed_at"
     known: dict[str, Any] = {"price": report.price, moment: report.at, "deal": report.deal}
+    # 0 means that the other side does not know it: the ordered lots stand.
     if report.volume:
         known["filled_lots"] = report.volume
     if report.position:
@@ -528,5 +533,6 @@ def _release(store: OutboxStore, sid: str) -> dict[str, Any] | None:
     row = store.signal(sid)
     if row and row["state"] == "WAITING":
         store.move_signal(sid, "PENDING", detail="close filled")
+        # Both steps, as TRANSITIONS wants them.
         store.move_signal(sid, "PUBLISHED")
     return row

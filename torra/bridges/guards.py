@@ -96,6 +96,7 @@ class Guard(NamedTuple):
 
 def points(distance: float, digits: int) -> int:
     """Return a distance in points, rounded half up."""
+    # Not round(), which takes a half to the even number: the advisor counts otherwise.
     return math.floor(distance * float(10**digits) + 0.5)
 
 
@@ -109,6 +110,7 @@ class Limits(NamedTuple):
 def limits(atr: float, digits: int, *, spread_share: float, deviation_share: float) -> Limits:
     """Return the limits of an opening; both shares are of the ATR at its decision."""
     point = 10.0**-digits
+    # Rounded down: a limit is never wider than its share.
     return Limits(math.floor(spread_share * atr / point), math.floor(deviation_share * atr / point))
 
 

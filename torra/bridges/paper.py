@@ -176,6 +176,7 @@ def advance(
     opening without stop or target.
     """
     market = _Market(bar, spread, spec)
+    # A bar that began before the decision cannot fill it.
     left = [order for order in orders if order.decided_at > bar.time]
     later = {order.sid for order in left}
     refused: set[str] = set()

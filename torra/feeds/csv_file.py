@@ -182,6 +182,7 @@ def _by_position(first: list[str]) -> list[str]:
 
 def _by_header(path: Path, heads: list[str]) -> list[str]:
     names = [MEANINGS.get(head, head) for head in heads]
+    # Beside a date, `time` is the time of day.
     if "date" in names:
         names = ["clock" if name == "time" else name for name in names]
     if set(names) >= TICK_COLUMNS:
@@ -201,6 +202,7 @@ def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
         # Here numbers are read to the last digit; pandas' own reader may round them.
         numbers = np.array(cells.to_list(), dtype=np.float64)
     except ValueError:
+        # One by one, to find the first cell that is no number.
         numbers = np.array([_number(cell) for cell in cells])
     broken = ~np.isfinite(numbers)
     if broken.any():

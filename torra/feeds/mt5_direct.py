@@ -113,9 +113,11 @@ class Mt5DirectFeed:
         frame = self._frame(rates, name)
         settled = min(as_of, self._clock.now() - SETTLE)
         closed = frame.index <= pd.Timestamp(as_of - step)
+        # No bar follows the last one: a late trade may still change it.
         if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
             closed[-1] = False
         kept = frame[closed]
+        # Not [-limit:], which is everything for a limit of 0.
         return kept if limit is None else kept.iloc[max(0, len(kept) - limit) :]
 
     def period(self) -> None:

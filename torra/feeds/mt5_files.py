@@ -110,6 +110,7 @@ class Mt5FilesFeed:
         if copy.fault:
             raise DataUnavailable(SERVER_CLOCK, copy.fault)
         closed = copy.frame[copy.frame.index <= pd.Timestamp(as_of - step)]
+        # Not [-limit:], which is everything for a limit of 0.
         return closed if limit is None else closed.iloc[max(0, len(closed) - limit) :]
 
     def period(self) -> None:
@@ -198,6 +199,7 @@ def read_sheet(raw: bytes, key: str) -> BarSheet:
     for number, row in enumerate(rows, start=2):
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
+    # reshape: of no rows at all numpy makes a table without columns.
     cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
     return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
 

@@ -81,6 +81,7 @@ class CalendarFile:
         """
         with self._reading:
             seen = _signature(self.path)
+            # A file that cannot be seen is tried each time, so that its return is noticed.
             if self._held is None or seen is None or seen != self._seen:
                 self._held = self._read(self._held, seen)
             return self._held
@@ -166,6 +167,7 @@ def _text(path: Path) -> str:
 
 
 def _from_csv(path: Path, text: str) -> Iterator[_Row]:
+    # strict: else a stray quotation mark swallows the lines after it in silence.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     names: list[str] | None = None
     try:

@@ -316,6 +316,7 @@ class _Line(HTTPAdapter):
 
     def take(self, session: requests.Session) -> None:
         """Let a session use this line and nothing else."""
+        # No proxy and no password of the environment.
         session.trust_env = False
         session.proxies.clear()
         # With no other adapter a request to any other address fails.
@@ -401,12 +402,14 @@ class _Line(HTTPAdapter):
         finally:
             raw.close()
         written = replace(self._place, key=quote(self._place.key, safe=""))
+        # The key may be quoted as it is and as a URL spells it.
         response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
         response.encoding = response.encoding or "utf-8"
         return response
 
     def _body(self, raw: Any) -> bytes:
         found = bytearray()
+        # read1 returns what has come; read would wait for a whole chunk of a reply that drips.
         while part := raw.read1(CHUNK, decode_content=True):
             found += part
             if len(found) > MAX_REPLY_BYTES:
@@ -468,6 +471,7 @@ class HeadlineFile:
         try:
             found = _sorted(read_file(self._path))
         except ConfigError as error:
+            # The file may be good and only out of reach: try again, though it does not change.
             if isinstance(error.__cause__, OSError):
                 gone = isinstance(error.__cause__, FileNotFoundError)
                 self._mark = None
@@ -507,6 +511,7 @@ def read_file(path: Path) -> list[NewsItem]:
     Where the file could not be opened or read, an OSError is the cause.
     """
     try:
+        # A pipe would block its reader.
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError(f"{path} is no regular file; see news.file")
         with path.open("rb") as stream:

@@ -225,6 +225,7 @@ def _table_name(vendor: str, model: str) -> str | None:
     from genai_prices import calc_price  # noqa: PLC0415
 
     try:
+        # Only the name is wanted: the price of no tokens finds it.
         found = calc_price(Tokens(input_tokens=0), model, provider_id=SOURCE[vendor]).model.id
     except (LookupError, ValueError):
         return None

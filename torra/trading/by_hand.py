@@ -168,6 +168,7 @@ def resume_desk(
     def record() -> None:
         done = _changed(database, before)
         after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
+        # Called once for each transaction of the resume; the last one tells how it ended.
         found.append(Done({**done.document, "alarms_ended": ended}, done.before, after))
         _write(database, person, "resume", "", found[-1])
 
@@ -234,6 +235,7 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
         if row["state"] != "UNKNOWN":
             database.move_signal(sid, "UNKNOWN", detail=detail)
         database.move_signal(sid, "NOT_SENT", detail=detail)
+        # The doubt is over, and its alarms with it.
         for key in (f"UNKNOWN {sid}", missing_key(sid)):
             database.end_alarm(key)
         settled = database.signal(sid) or row
@@ -254,6 +256,7 @@ def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
             return reduce_desk(database, reason, COMMAND_LINE).document
     files = files_to_halt(home, lambda: load_desk(home))
     new = not lost(home / DATABASE)  # asked first: the files are the sign of a desk
+    # The files first: the other side obeys them even if the database cannot be opened.
     failed = put_down(files, by_a_person(reason))
     try:
         database = open_home(home, anew=new)
@@ -329,6 +332,7 @@ def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
 def desk_now(settings: DeskSettings, database: Database) -> datetime:
     """Return the desk's time: the clock's, or where a desk that replays the past stands."""
     stood = database.desk_time()
+    # A desk that replays the past has a time of its own, which its proposals live by.
     if stood is not None and any(item.feed == "sample" for item in settings.instances):
         return stood
     return System().now()
@@ -493,6 +497,7 @@ def _refusals(database: Database, action: str, target: str = "") -> Iterator[Non
     try:
         yield
     except StoreUnavailable:
+        # The audit log lies in the same store.
         raise
     except TorraError as error:
         _put_on_record(database, COMMAND_LINE, action, target, Done({}, refused=str(error)))

@@ -222,6 +222,7 @@ class Courier:
             taken = self._take(line)
             now = self._clock().monotonic()
             if taken:
+                # A comparison leaves out rows that are younger than SETTLE_SECONDS.
                 line.soon = min(line.soon, now + SHOWN_SECONDS)
             if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
                 first, line.soon = not line.ready, math.inf
@@ -241,6 +242,7 @@ class Courier:
     def _compare(self, line: _Line, name: str) -> None:
         books = line.bridge.books()
         now = self._clock().real_now()
+        # No comparison took place, so the next turn tries again.
         if books is None or abs(now - books.at) > BOOKS_AGE:
             return
         settlement.settle(
@@ -273,6 +275,7 @@ class Courier:
     def _note(self, line: _Line, now: float) -> None:
         health = _health(line)
         told = (str(health.deny or ""), health.detail if health.deny else "")
+        # Else each bridge would be written to the database four times a second.
         if told == line.told and now - line.noted < NOTE_SECONDS:
             return
         line.told, line.noted = told, now
@@ -327,6 +330,7 @@ def order_of(
 ) -> Order:
     """Return a signal as a bridge sends it; `ticket` is the position's that a close ends."""
     spec = profile.symbol(instance.symbol)
+    # A close has no ATR, and neither limit is asked of it.
     allowed = limits(
         row["atr"] or 0.0,
         spec.digits,
@@ -353,6 +357,7 @@ def order_of(
         max_spread_pts=allowed.max_spread_pts,
         max_dev_pts=allowed.max_dev_pts,
         digits=spec.digits,
+        # An opening that has waited names a position too: the one that made way for it.
         closes=row["closes"] or "" if row["kind"] == "close" else "",
         ticket=ticket,
     )

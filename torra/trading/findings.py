@@ -231,6 +231,7 @@ def alarm_of(finding: Finding) -> Alarm | None:
         case Missing(state=state, misses=misses) if misses > LOOKS:
             text = f"{sid} is {state}, but neither positions nor deals at the broker show it"
             return Alarm(missing_key(sid), "MISSING", text, reduces=False)
+        # Levels may be moved by hand; a position without any stop is a danger.
         case LevelsMoved(stop=0.0, ticket=ticket):
             text = f"position {ticket} of {sid} has no stop at the broker"
             return Alarm(f"Unprotected {sid}", "UNPROTECTED", text, reduces=False)

@@ -83,6 +83,7 @@ class KillSwitch:
         """Halt at once, in this process first; the database and the files follow as they can."""
         if not self._fault:
             log.error("trading is halted: %s", reason)
+        # The first fault is the cause; the later ones mostly follow from it.
         self._fault = self._fault or reason
         self.keep()
 
@@ -144,8 +145,10 @@ class KillSwitch:
                 self._go_on(reason, record, first=not turn)
             except StoreUnavailable as error:
                 if not turn:
+                    # In the first turn nothing has changed yet; later the halt may be half over.
                     raise
                 raise OSError(0, f"whether it holds is not known: {error}", "HALT") from error
+            # A desk may be in the middle of writing the file that has just been removed.
             sleep(RESUME_SECONDS)
             if not self.engaged():
                 return

@@ -203,6 +203,7 @@ class _Desk:
             yield from self._held(row, ticket)
         elif row["state"] in ENDED and ticket:
             is_open = ticket in self._index.positions
+            # A trade that was booked as closed shows in the deals for days: no news.
             if is_open or row["state"] in UNEXECUTED:
                 yield Late(row["sid"], row["state"], ticket, is_open)
 
@@ -277,6 +278,7 @@ class _Desk:
         """
         if not opened:
             opened = row["lots"] if row["state"] == "FILLED" else _held_lots(row)
+            # Still missing after some looks: the earlier closes are too old to be listed.
             if self._looks(row) > LOOKS:
                 opened = min(opened, _held_lots(row))
         return bool(closed > opened - LOTS)
@@ -285,6 +287,7 @@ class _Desk:
 
     def close(self, row: Row, closed: set[str]) -> Iterator[Finding]:
         """Yield what the books say of a close; `closed` are openings that were found to be so."""
+        # PENDING too: a close that waits may have nothing left to close.
         if row["state"] not in (*SENT, "PENDING") or self._young(row):
             return
         opening = self._rows.get(row["closes"])
@@ -354,6 +357,7 @@ class _Desk:
         (its own position is there, or this is not asked) only when it is younger.
         """
         decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        # The clocks of the two sides may differ by this much.
         if not self._index.passed(row["changed_at"], UNSEEN_SECONDS) or self._index.since > decided:
             return False
         magic = self._magics.get(row["instance"])
@@ -375,6 +379,7 @@ class _Desk:
         ours = {magic: instance for instance, magic in self._magics.items()}
         for ticket, position in sorted(self._index.positions.items()):
             known = ticket in self._explained or position.magic not in ours
+            # A new position may show before the report that explains it is booked.
             if not known and self._index.passed(position.opened_at, SETTLE_SECONDS):
                 yield _external(position, ours[position.magic])
 

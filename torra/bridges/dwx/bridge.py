@@ -143,6 +143,7 @@ class Dwx:
         with self._lock:
             if self._journal.get(order.sid):
                 return
+            # Ask before the turn: it waits for seconds, in vain if nothing may be sent.
             self._demand_health()
             self._take_turn()
             # Read the account after the wait: the order before may have changed it.
@@ -313,6 +314,7 @@ class Dwx:
         named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
         if prices is None and order.kind == "open" and self._expects_quote(order):
+            # The order stays pending: its quote may come within the next looks.
             raise BridgeUnavailable(f"no quote of {order.broker_symbol} yet")
         ask = Ask(
             kind=order.kind,
@@ -385,12 +387,14 @@ class Dwx:
             self._publish(text, began)
         except BridgeUnavailable:
             self._journal.withdraw(order.sid)
+            # The command was surely not laid down: the order may be tried again.
             raise
 
     def _publish(self, text: str, began: datetime) -> None:
         """Lay a command down, unless the account was looked at too long ago."""
         if halt := halt_in(self._halts):
             raise BridgeUnavailable(f"{halt} is there: torra resume")
+        # Last of all: the lease may be another desk's by now.
         if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
             raise BridgeUnavailable(STOOD_STILL)
         self._folder.publish(text)
@@ -412,6 +416,7 @@ class Dwx:
         for entry in self._journal.entries:
             if entry.intent is not None and not entry.ended:
                 report = outcome(entry, self._seen())
+                # UNKNOWN is told once; after that only a proof counts.
                 if report is None and entry.report is None:
                     report = self._wait(entry, self._watches.setdefault(entry.order.sid, _Watch()))
                 if report is not None:
@@ -500,6 +505,7 @@ def _command(order: Order, position: OrderRow | None) -> tuple[str, str]:
     side = "buy" if order.side == "BUY" else "sell"
     stop, target = (f"{price:.{order.digits}f}" for price in (order.stop, order.target))
     return "OPEN_ORDER", (
+        # The price 0 stands for the market, the last 0 for no expiry.
         f"{order.broker_symbol},{side},{order.lots:.2f},0,{stop},{target},{order.magic},"
         f"{order.sid},0"
     )

@@ -106,8 +106,10 @@ def linked(
     starts = {opening.sid: number for number, opening in ins.items()}
     stand_in: dict[str, str] = {}
     for number, opening in ins.items():
+        # All parts of one fill share the number of the first.
         first = stand_in.setdefault(opening.sid, f"d{rows[number].deal}")
         names[number] = opening.position or first
+    # Oldest first: a closing deal goes to the first opening that it fits.
     for opening in sorted(openings, key=lambda item: starts.get(item.sid, -1)):
         start = starts.get(opening.sid, -1)
         outs = _outs(rows, opening, start, _end(opening, openings, starts, rows), names, held)
@@ -159,8 +161,10 @@ def _outs(
     held: Sequence[OrderRow],
 ) -> list[int]:
     """Return the rows that closed a position, or parts of it."""
+    # A link that was complete once stands, though a later deal may fit as well.
     if opening.closed_by:
         return [number for number, row in enumerate(rows) if row.deal in opening.closed_by]
+    # What is still open cannot have been closed.
     left = opening.lots - sum(row.lots for row in held if row.ticket == opening.position)
     free = [
         number

@@ -161,6 +161,7 @@ class LastGood(Generic[Parsed]):
             if raw is not None:
                 value = self.parse(_json(_text(raw)))
                 seen = (found.st_mtime_ns, found.st_size)
+                # Noted with the reading only: a cut file is read again though it does not change.
                 self.value, self.at, self._seen = value, found.st_mtime, seen
         except FileNotFoundError:
             # Gone is not half-written: what the file said is over.
@@ -238,6 +239,7 @@ class DwxFolder:
             self._number_file.parent.mkdir(parents=True, exist_ok=True)
             _write(temporary, str(number).encode())
             temporary.replace(self._number_file)
+            # On the disk before the command is: no number may come twice after a power cut.
             sync_folder(self._number_file.parent)
         except OSError as error:
             raise BridgeUnavailable(f"cannot keep {self._number_file}: {error}") from error
@@ -307,7 +309,7 @@ class DwxFolder:
 
     def _judge(self, error: OSError, text: str) -> None:
         """Raise BridgeUnavailable when an error proves that the command has not got its name."""
-        # Our own text under the name means that the step was done and its answer lost.
+        # Our own text under the name, or none any more, may mean that the step was done.
         if error.errno == errno.EEXIST and self.waiting() not in (None, text):
             raise BridgeUnavailable("the command before this one has not been taken yet") from error
         if error.errno in NOT_DONE:

@@ -56,6 +56,7 @@ def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
     """Return the report of an order whose execution is proven, None while it is not."""
     if entry.order.kind == "close":
         deals = _closing_deals(entry, seen)
+        # Another close of this size may have made the deal: the position must be smaller too.
         done = _closed_lots(entry, seen) >= entry.order.lots - LOTS_SLACK
         return _closed(entry, seen, deals[-1], entry.order.lots) if deals and done else None
     opening = opening_of(entry)
@@ -63,6 +64,7 @@ def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
     # With a mangled comment a position of before would fit as well as the new one.
     before = entry.notes["held"].split(",")
     positions = [row for row in rows if row.ticket not in before and _fits(row, opening, seen)]
+    # A stop may have ended the position within the second: then only deals show it.
     deals = [row for row in seen.deals if row.entry == "entry_in" and _fits(row, opening, seen)]
     found = positions or deals
     return filled(entry.order, found, seen, adopted=entry.loaded) if found else None

@@ -182,6 +182,7 @@ class Mt5Direct:
             ticket = str(market.position.ticket) if market.position else ""
             entry = OrderEntry(order, notes={"ticket": ticket})
             found = self._account.find(entry, self._clock.now())
+            # A journal that was lost must not lead to a second order.
             if found is not None:
                 self._keep(replace(entry, intent=self._clock.now(), report=found))
             elif reason := self._objection(order, market):
@@ -333,6 +334,7 @@ class Mt5Direct:
         """Ask for all that the guards want to know; raises BridgeUnavailable."""
         account = self._terminal.demand("account_info")
         symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
+        # The terminal keeps quotes of the symbols in Market Watch only.
         if symbol is not None and not symbol.select:
             self._terminal.ask("symbol_select", order.broker_symbol, True)
             symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
@@ -347,6 +349,7 @@ class Mt5Direct:
             tick=self._terminal.ask("symbol_info_tick", order.broker_symbol).value,
             position=self._account.position_of(order, learned) if order.kind == "close" else None,
             held=any(
+                # A netting account has one position of a symbol, whoever opened it.
                 item.magic == order.magic if hedging else item.symbol == order.broker_symbol
                 for item in held
             ),
@@ -372,6 +375,7 @@ class Mt5Direct:
         # From here on a crash leaves an order that nobody sends again.
         entry = replace(entry, intent=self._clock.now())
         self._keep(entry)
+        # Once more: the checks and the disk took their time.
         if halt := halt_in(self._halts):
             self._journal.withdraw(order.sid)
             raise BridgeUnavailable(f"{halt} is there: torra resume")
@@ -404,6 +408,7 @@ class Mt5Direct:
         try:
             market = self._market(entry.order)
         except BridgeUnavailable:
+            # The server has not accepted the last send, so nothing is under way.
             self._journal.report(self._refusal(entry.order, "retcode", retcode))
             return None
         slept = "retcode" if self._terminal.stood_still() else ""
@@ -495,6 +500,7 @@ class Mt5Direct:
         if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):
             return Report(order.sid, "REJECTED", now, "no_position")
         answer = entry.notes.get("answer", "")
+        # No answer is noted, so a crash came before or in the call itself.
         if not answer and entry.report is None:
             return Report(order.sid, "UNKNOWN_NOT_SENT", now)
         retcode = int(answer) if answer.isdigit() else 0

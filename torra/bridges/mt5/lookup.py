@@ -88,6 +88,7 @@ class Mt5Account:
         held = self.terminal.demand("positions_get", symbol=order.broker_symbol)
         for number in filter(None, (order.ticket, learned)):
             for item in held:
+                # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
         ours = [item for item in held if item.magic == order.magic and order.closes]
@@ -108,8 +109,10 @@ class Mt5Account:
     def deals(self, since: datetime, now: datetime) -> tuple[BrokerDeal, ...]:
         """Return every deal since a moment that bought or sold something."""
         found = self.terminal.demand("history_deals_get", *self._range(since, now))
+        # Deposits and corrections are deals of the history too.
         trades = [item for item in found if item.type in (BUY_TYPE, SELL_TYPE)]
         deals = [self._deal(item) for item in trades]
+        # The question reached MARGIN further back.
         return tuple(deal for deal in deals if deal.time >= since)
 
     def moment(self, wall: int, otherwise: datetime) -> datetime:

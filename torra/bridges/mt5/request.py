@@ -100,6 +100,7 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
     A request with a position closes it; without one the same request would open another.
     """
     symbol, tick, position = market.symbol, market.tick, market.position
+    # The guards have asked this; a mistake here would open a position instead of closing one.
     if symbol is None or tick is None or (order.kind == "close" and position is None):
         raise ValueError(f"{order.sid} has no symbol, no quote or no position to close")
     request = {

@@ -128,6 +128,7 @@ class Terminal:
                 raise BridgeUnavailable(self._blocked(name))
             self._late = None
         if self._worker is None:
+            # A daemon: a terminal that blocks for ever must not keep the process alive.
             self._worker = threading.Thread(
                 target=_work, args=(self._jobs,), name="mt5", daemon=True
             )

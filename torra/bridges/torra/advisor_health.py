@@ -90,6 +90,7 @@ def objections(
     heart: Latest[Heartbeat], name: str, channel: Channel, monotonic: float
 ) -> Iterator[Objection]:
     """Yield what stands against sending to the channel `name`, the most telling first."""
+    # First: an Advisor of another version seems dead too, for its heartbeat is not read.
     if heart.trouble and heart.trouble.reason == "version":
         yield Objection(
             DenyReason.VERSION_MISMATCH,

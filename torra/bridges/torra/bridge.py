@@ -148,6 +148,7 @@ class TorraFiles:
         self._deals = self._list(Deals, read_deal)
         self._symbols = self._list(Symbols, read_symbol)
         self._lock = threading.RLock()
+        # Of its own: `health` and `books` do not wait while an order is being written.
         self._state_lock = threading.Lock()
         self._prepared = False
         self._trouble: dict[str, str] = {}
@@ -186,6 +187,7 @@ class TorraFiles:
                 self._folder.sync_inbox()
             elif place == "done":
                 self._find_answer(name)
+            # Only a new file needs a living Advisor; one that is there is executed in any case.
             elif not place:
                 health = self.health()
                 if not health.ok:
@@ -311,6 +313,7 @@ class TorraFiles:
             self._folder.check()
         except BridgeUnavailable as error:
             yield Objection(DenyReason.BRIDGE_DEAD, str(error))
+        # A copy: another thread may change it.
         for trouble in tuple(self._trouble.values()):
             yield Objection(DenyReason.BRIDGE_DEAD, trouble)
         if self.halted():
@@ -350,6 +353,7 @@ class TorraFiles:
             return None
         if not (self._fresh(positions.gmt) and self._fresh(deals.gmt)):
             return None
+        # Books are as old as the older of the two lists.
         at = moment(min(positions.gmt, deals.gmt))
         return BrokerBooks(positions.rows, deals.rows, at, moment(deals.since))
 

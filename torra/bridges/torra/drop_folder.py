@@ -287,6 +287,7 @@ class DropFolder:
                 if folder == "ack" and self._disk.there(self.root / folder / (name + SETTLING)):
                     return folder
             self._look_round()
+        # Nowhere means something only if the folder itself is there.
         return ""
 
     def recall(self, name: str) -> bool:
@@ -296,6 +297,7 @@ class DropFolder:
             try:
                 self._patience()(lambda: self._disk.rename(inbox, cancelled))
             except FileNotFoundError:
+                # Either the Advisor has taken the file, or the whole share is gone.
                 self._look_round()
                 return False
         return True
@@ -371,6 +373,7 @@ class DropFolder:
         if not at_once and self._monotonic() - since < UNREADABLE_SECONDS:
             return False
         try:
+            # The Advisor may answer wrongly again under the same name.
             self._disk.rename(self.root / "ack" / name, self.root / "bad" / f"{name}.{token(4)}")
         except OSError:
             return False
@@ -401,6 +404,7 @@ class DropFolder:
                     self._pour(handle, data)
                 finally:
                     self._disk.close(handle)
+                # Not flushed first: what a power cut takes is written anew a second later.
                 patience(lambda: self._disk.replace(temporary, self.root / "state" / name))
             except OSError:
                 self._forget(temporary)
@@ -432,6 +436,7 @@ class DropFolder:
                 for name in self._disk.names(self.root / folder):
                     path = self.root / folder / name
                     with suppress(OSError):
+                        # One file that cannot go must not keep the others.
                         if self._disk.changed(path) < oldest:
                             self._disk.remove(path)
 
@@ -456,6 +461,7 @@ class DropFolder:
             self._pour(handle, data[: len(data) // 2])
             failpoint("tmp_half")
             self._pour(handle, data[len(data) // 2 :])
+            # The text must be on the disk before it has its name.
             self._disk.sync(handle)
         finally:
             self._disk.close(handle)
@@ -463,6 +469,7 @@ class DropFolder:
 
     def _pour(self, handle: int, data: bytes) -> None:
         while data:
+            # A write may take a part only.
             data = data[self._disk.write(handle, data) :]
 
     def _forget(self, path: Path) -> None:

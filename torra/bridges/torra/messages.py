@@ -292,6 +292,7 @@ def _schema(kind: type) -> dict[str, Any]:
 
 
 def _written(name: str, hint: Any, value: Any, choices: Mapping[str, tuple[str, ...]]) -> str:
+    # The exact type, for True is an int in Python; of str alone StrEnum is one too.
     if type(value) is not hint and not (hint is str and isinstance(value, str)):
         raise MessageError("schema", f"{name} is no {hint.__name__}: {value!r}")
     text = _text_of(value)
@@ -353,7 +354,7 @@ def _authentic(text: str, key: str, limit: int) -> str:
     if not tail:
         raise MessageError("auth", "it does not end as a message does", whole=False)
     body = text[:-TAIL_LENGTH]
-    # compare_digest takes as long for a near miss as for any other: no key can be felt out.
+    # compare_digest takes as long for a near miss as for any other: nothing leaks by its time.
     if not body.isascii() or not hmac.compare_digest(signature(body, key), tail[1]):
         raise MessageError("auth", "the signature does not fit: forged, or another channel key")
     return body

@@ -112,6 +112,7 @@ def _pull(request: Request, vector: str) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
     analysts = _said(request, vector, researchers=False)
     debate = _said(request, vector, researchers=True)
+    # One advocate alone always leans to its side: there is no balance to compare with.
     if not analysts or len(debate) < len(SIDES):
         return None
     average = sum(analysts) / len(analysts) / ADJUSTMENT_BOUND

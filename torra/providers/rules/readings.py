@@ -102,6 +102,7 @@ class Reader:
         if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
+            # A faded reading ends with the range, not with its own value.
             turn = f"ADX above {TREND_ADX:.0f} with {fact}"
             return Reading(reads, values, f"{fact} (faded)", -lean, -weight, turn)
         return Reading(reads, values, fact, lean, weight, turn)
@@ -211,6 +212,7 @@ def ramp(value: float, start: float, end: float) -> float:
 
 def readable(value: object) -> bool:
     """Tell whether a feature's value is a word or a finite number."""
+    # True is an int in Python.
     if isinstance(value, bool):
         return False
     return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
@@ -237,6 +239,7 @@ def word(feature: Feature | None) -> str | None:
 
 def squash(amount: float, unit: float) -> float:
     """Return the amount in units, squashed into (-1, +1); 0 where there is no unit."""
+    # A market that does not move has an ATR of 0.
     return math.tanh(amount / unit) if unit > 0.0 else 0.0
 
 

@@ -217,6 +217,7 @@ def ordinals(features: Mapping[str, Feature]) -> dict[str, int]:
         "price_impact": _of(tone, 3),
         "trend": _step(_turn(items)),
         "investor_confidence": round(3 * _balance(items)),
+        # Bad news, which is negative, is more risk.
         "risk_profile_change": -_of(math.fsum(risky) / len(risky), 2) if risky else 0,
     }
     return {name: found[name] for name in ORDINALS}

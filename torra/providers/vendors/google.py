@@ -50,11 +50,13 @@ class GoogleAdapter:
     def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
         self._client = genai.Client(
             api_key="placeholder",
+            # Not left out: then a variable of the environment would choose another cloud.
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=address.base_url,
                 api_version=API_VERSION,
                 httpx_async_client=http,
+                # The SDK also makes a client of its own, which reads no proxy variable either.
                 client_args={"trust_env": False, "follow_redirects": False},
             ),
         )

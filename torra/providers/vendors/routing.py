@@ -90,6 +90,7 @@ class RoutedProvider:
         choices = self._choices(request)
         tick = self._tick_of(request)
         vendor, model = self._choice(choices, tick)
+        # The end of its stage: what lingers after that is for the record only.
         waiting = (vendor, until - request.linger_s)
         tick.waiting.append(waiting)
         try:

@@ -182,6 +182,7 @@ class Switchboard:
         self._loop.close(self._hang_up)
 
     async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> VendorReply:
+        # Inside the request's own limit: a pause never makes a stage longer.
         await asyncio.sleep(max(0.0, request.delay_s))
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
@@ -222,6 +223,7 @@ class Switchboard:
         for vendor in vendors:
             building = self._adapters[vendor]
             try:
+                # One at a time: all adapters share the client that the first one opens.
                 with self._building:
                     adapter = self._built(vendor)
             except BaseException as error:  # noqa: BLE001 - told to whoever waits for it

@@ -100,6 +100,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         wire.stage = "answered"
         return httpx2.Response(
             wire.status,
+            # Without content-encoding: the body is unpacked already.
             headers={"content-type": "application/json"},
             content=wire.body,
             request=ours,
@@ -109,6 +110,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
 def _ours(request: httpx2.Request, wire: Wire, body: bytes) -> httpx2.Request:
     """Return the request with our headers, time limits and key; refuse one to another place."""
     address = wire.address
+    # An SDK may be led elsewhere by a variable of its own; the key must not follow.
     if origin_of(str(request.url)) != address.origin or not request.url.path.startswith(
         address.path + "/"
     ):

@@ -161,6 +161,7 @@ def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
     A server or a proxy that breaks off may have begun, and what was made may be billed.
     """
     body = parsed(wire.body) or {}
+    # Before busy: an account that is used up answers 429 too, and waiting does not help.
     blocks = REFUSED.get(status, "") or adapter.exhausted(status, body)
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     if blocks:
