@@ -62,7 +62,7 @@ LATE_PACES: Final = 5
 
 SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
-"""Between two looks of the thread at what is due."""
+"""Bounds of the pause between two looks at what is due."""
 
 OLDEST: Final = timedelta(days=30)
 """Items older than this are not stored: no setting lets them count."""
@@ -118,7 +118,7 @@ class Vendor(Protocol):
 
 
 class NewsSources(Protocol):
-    """Who can be asked (torra.news.source.Sources)."""
+    """The sources that can be asked (torra.news.source.Sources)."""
 
     @property
     def vendors(self) -> Mapping[str, Vendor]:
@@ -127,12 +127,12 @@ class NewsSources(Protocol):
 
     @property
     def files(self) -> Mapping[str, Headlines]:
-        """Files by what the settings call them."""
+        """Files by their name in the settings."""
         ...
 
 
 class NewsTables(Protocol):
-    """Where items and figures are kept (torra.store.news.NewsStore)."""
+    """The tables of items and figures (torra.store.news.NewsStore)."""
 
     def store_news(self, items: Iterable[NewsItem]) -> int:
         """Store the items that are not known yet."""
@@ -155,7 +155,7 @@ class NewsTables(Protocol):
 
 @dataclass(slots=True)
 class _SourceState:
-    """How it stands with a source as a whole: no question before `opens`."""
+    """The state of a source as a whole: no question before `opens`."""
 
     opens: float = 0.0
     failures: int = 0
@@ -183,7 +183,10 @@ class TopicState:
 
 
 class Collector:
-    """See the module. `now` is the desk's clock, `monotonic` real seconds; any thread may ask."""
+    """Collects in its own threads; any thread may read.
+
+    `now` is the desk's clock, `monotonic` counts real seconds.
+    """
 
     def __init__(
         self,
@@ -247,9 +250,9 @@ class Collector:
         self._threads.append(thread)
 
     def rest(self) -> None:
-        """Stop asking, at once: what is under way is given up, its answer not stored.
+        """Stop asking at once: give up the open question, and do not store its answer.
 
-        What was collected can still be read, and `start` asks again.
+        The collected news can still be read, and `start` asks again.
         """
         with self._lock:
             rest, self._rest = self._rest, None
@@ -268,7 +271,7 @@ class Collector:
             thread.join(max(0.0, end - self._monotonic()))
 
     def poll(self) -> None:
-        """Look at the files and ask what is due, each topic once at most; never raises."""
+        """Look at the files and ask every topic that is due, once at most; never raises."""
         with _going_on():
             self._shelves.look(self._wanted)
         with _going_on():
@@ -416,7 +419,7 @@ class Collector:
         return max(state.due, self._sources[state.source].opens)
 
     def _shown(self, state: TopicState) -> TopicState:
-        """Return what is told of a topic: without an answer for long, it grows old."""
+        """Return a topic's state as it is shown: without an answer for long, it is unreachable."""
         last = self._last(state)
         if last.status not in WORKING or self._monotonic() <= state.due + self._patience(state):
             return last
@@ -443,7 +446,7 @@ class Collector:
             return sorted(due, key=lambda place: (self._states[place].due, place))
 
     def _ask(self, source: str, topic: str, rest: threading.Event) -> NewsAnswer | None:
-        """Return what a source answers in time; None when asking ends meanwhile."""
+        """Return a source's answer; None when collecting ends before it comes."""
         hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
         self._abandoned[source] = hanging
         # A thread cannot be ended from outside: rather ask no more than fill the process.

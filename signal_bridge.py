@@ -44,7 +44,7 @@ DOOMS: Final = (
 """A waiting signal whose detail is one of these is taken back, whatever happens next."""
 
 UNDONE: Final = ("WAITING", "PENDING", "PUBLISHED")
-"""On paper, what has not been executed."""
+"""On paper, the states of a signal that has not been executed."""
 
 AHEAD: Final = timedelta(seconds=60)
 """A signal decided further ahead than this was decided while the clock was wrong."""
@@ -54,7 +54,7 @@ LIMIT: Final = 1000
 
 
 class OutboxStore(Protocol):
-    """What this module needs of a database. Rows are plain dicts, times ISO text in UTC."""
+    """The methods of a database that this module needs. Rows are dicts, times ISO text in UTC."""
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Begin a transaction or join the open one."""
@@ -111,7 +111,7 @@ class OutboxStore(Protocol):
 
 
 class BridgeEvent(Protocol):
-    """What the paper bridge reports (torra.bridges.paper.PaperEvent says what each kind means)."""
+    """An event of the paper bridge; torra.bridges.paper.PaperEvent has the meaning of each kind."""
 
     @property
     def kind(self) -> str:
@@ -225,9 +225,9 @@ def publish_pending(
     """Publish on paper what may still be sent; return those rows, oldest decision first.
 
     Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. While
-    `halted`, whatever has not been executed is cancelled (TRADING_HALTED), while `reducing` every
-    such opening (TRADING_REDUCING). From its expiry on a pending signal is EXPIRED. Closes go
-    first; an opening in WAITING follows its close.
+    `halted`, every signal that has not been executed is cancelled (TRADING_HALTED); while
+    `reducing`, every such opening (TRADING_REDUCING). From its expiry on a pending signal is
+    EXPIRED. Closes go first; an opening in WAITING follows its close.
     """
     with store.transaction():
         # Cancel before publishing: a halt must also stop what this very call would send.
@@ -270,10 +270,10 @@ def send_pending(
     """Hand what may still be sent to a bridge; return those rows, oldest decision first.
 
     Nothing that touches the bridge happens inside a transaction, and every answer is booked in one
-    of its own. `stopped` is asked again right before each submission, and so is `ours`, whether
-    this desk still holds the lease: without it nothing is done at all. What expired or was stopped
-    is taken back as far as the bridge can: what the other side has already taken, its report
-    decides. `health` stands for the bridge's own.
+    of its own. Two questions are asked again right before each submission: `stopped`, and `ours`,
+    whether this desk still holds the lease. Without the lease nothing is done at all. A signal that
+    has expired or was stopped is taken back as far as the bridge can; once the other side has it,
+    only its report decides. `health` stands for the bridge's own.
     """
     sent = []
     with store.transaction():
@@ -372,8 +372,8 @@ def _expire(store: OutboxStore, row: Mapping[str, Any], now: datetime) -> bool:
 def _over(row: Mapping[str, Any], now: datetime) -> bool:
     """Return whether a signal may not go out any more.
 
-    That is from its expiry on, and when it was decided in what is the future now: the clock was set
-    back since, and by the right one nobody knows how old it is.
+    That is so from its expiry on. It is so too when its decision lies in the future: the clock was
+    set back since, and nobody knows how old the signal is.
     """
     return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 

@@ -101,7 +101,7 @@ def points(distance: float, digits: int) -> int:
 
 
 class Limits(NamedTuple):
-    """How far the market may be from what was decided, in whole points."""
+    """Distances that the market may have from the decision, in whole points."""
 
     max_spread_pts: int
     max_dev_pts: int
@@ -115,7 +115,7 @@ def limits(atr: float, digits: int, *, spread_share: float, deviation_share: flo
 
 
 def price_of(side: str, view: View) -> float:
-    """Return what an order of this side pays or gets now: a BUY the ask, a SELL the bid."""
+    """Return the price of an order of this side now: the ask for a BUY, the bid for a SELL."""
     return view.ask if side == "BUY" else view.bid
 
 
@@ -255,7 +255,7 @@ SCOPES: Final[dict[Scope, tuple[str, ...]]] = {
 def first_objection(ask: Ask, view: View, *, only: tuple[str, ...] = REASONS) -> str:
     """Return the reason of the first guard that objects, "" when none does.
 
-    `only` leaves guards out whose moment has passed or not come yet: a bridge that accepts now and
+    `only` leaves out guards whose moment has passed or not come yet: a bridge that accepts now and
     fills later asks the expiry once, at acceptance.
     """
     for guard in GUARDS:

@@ -66,7 +66,7 @@ class OrderEntry:
 
     @property
     def under_way(self) -> bool:
-        """Whether it may be in the market and nobody has said what became of it."""
+        """Whether it may be in the market while its end is not known."""
         return self.intent is not None and self.report is None
 
 
@@ -117,7 +117,7 @@ class OrderJournal:
         self.mend()
 
     def mend(self) -> None:
-        """Write down what the disk did not take before; never raises."""
+        """Write the lines that the disk did not take before; never raises."""
         try:
             for sid in list(self._unwritten):
                 self._append(_line(self._entries[sid]))
@@ -166,7 +166,7 @@ class OrderJournal:
         self._forget(now)
 
     def _forget(self, now: datetime) -> None:
-        """Write the file anew without what is over; it is nobody else's."""
+        """Rewrite the file without the orders that are over; no other process uses it."""
         kept = {sid: entry for sid, entry in self._entries.items() if not _over(entry, now)}
         if len(kept) == len(self._entries):
             return

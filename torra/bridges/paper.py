@@ -110,7 +110,7 @@ class PaperPosition:
 
     @classmethod
     def of(cls, position: Position) -> PaperPosition:
-        """Return what this bridge needs to know of a stored position."""
+        """Return a stored position as this bridge needs it."""
         return cls(
             position.signal_id,
             position.side,
@@ -144,7 +144,7 @@ class PaperEvent:
 
 
 class Advanced(NamedTuple):
-    """What a bar left behind."""
+    """The result of one bar: the orders and the position that are left, and the events."""
 
     orders: tuple[PaperOrder, ...]
     position: PaperPosition | None

@@ -89,11 +89,11 @@ Status = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the other side says of one order.
+    """What became of one order, as the other side reports it.
 
     `reason` is the guard that refused it (torra.bridges.guards) or "retcode"; `price` and `volume`
-    are what was executed; `position` is the broker's number of the position; `adopted` says that
-    the order was found at the broker rather than sent now.
+    are those of the execution; `position` is the broker's number of the position; `adopted` means
+    that the order was found at the broker rather than sent now.
     """
 
     sid: str
@@ -248,5 +248,5 @@ class Bridge(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is held; orders and reports stay where they are."""
+        """Release what is held; orders and reports stay where they are."""
         ...

@@ -56,7 +56,7 @@ MEANINGS: Final = {
     "tickvol": "tick_volume",
     "vol": "real_volume",
 }
-"""What columns are called here whose headers, in small letters without <>, say something else."""
+"""Our names of columns whose headers, in small letters without <>, are other words."""
 
 BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", "spread")
 """Columns after date and time where there is no header."""

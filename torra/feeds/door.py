@@ -95,8 +95,8 @@ def _values(frame: pd.DataFrame) -> Values:
 def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
     """Return only the sound bars of a history, whatever stands between them.
 
-    For what may look past a bad bar (the stored history, the way of a paper position), never for
-    scores: those come through `check`, which refuses the frame.
+    For readers that may look past a bad bar (the stored history, the path of a paper position),
+    never for scores: those come through `check`, which refuses the frame.
     """
     index = frame.index
     if not len(frame) or not isinstance(index, pd.DatetimeIndex) or index.tz is None:

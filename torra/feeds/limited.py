@@ -22,7 +22,7 @@ NO_ANSWER: Final = "no_answer"
 
 
 class LimitedFeed:
-    """A feed and the limit of what it reads."""
+    """A feed whose reading has a time limit."""
 
     def __init__(self, feed: Feed, limit: TimeLimit) -> None:
         self._feed = feed

@@ -54,7 +54,7 @@ SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
 class PackageAnswer(Protocol):
-    """What a call of the package gave."""
+    """The result of a call of the package."""
 
     @property
     def value(self) -> Any:
@@ -161,7 +161,7 @@ class Mt5DirectFeed:
         return answer.value
 
     def _frame(self, rates: Any, name: str) -> pd.DataFrame:
-        """Return what the package gave as bars in UTC."""
+        """Return the package's bars, in UTC."""
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
         index = self._server.to_utc_index(wall)
         if index.hasnans:

@@ -61,7 +61,7 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class BarSheet:
-    """What a file says: each bar's wall seconds, its open to tick volume, the server's offset."""
+    """A file's contents: each bar's wall seconds, its open to tick volume, the server's offset."""
 
     wall: Seconds
     bars: npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ class BarSheet:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A good file: what told it from others, its bars, and what is wrong with its clock if any."""
+    """A good file: its signature on the disk, its bars, and the fault of its clock if any."""
 
     seen: tuple[int, int, int]
     frame: pd.DataFrame
@@ -180,7 +180,7 @@ class Mt5FilesFeed:
 
 
 def read_sheet(raw: bytes, key: str) -> BarSheet:
-    """Return what the bytes of a file say; raises ValueError when anything about it is wrong."""
+    """Return the contents of a file's bytes; raises ValueError when anything about it is wrong."""
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
     found = END.fullmatch(last.rstrip("\r"))
     if found is None:

@@ -67,7 +67,7 @@ class CalendarFile:
         self._trouble = ""
 
     def events(self) -> EventReading:
-        """Return what was read last; waits for no disk once a reading has succeeded.
+        """Return the last reading; waits for no disk once a reading has succeeded.
 
         Raises ConfigError while none has.
         """
@@ -87,7 +87,7 @@ class CalendarFile:
             return self._held
 
     def _read(self, held: EventReading | None, seen: tuple[int, int, int] | None) -> EventReading:
-        """Return what the file says now; what is held if it cannot, or as long as it changes."""
+        """Return the file's events; those of before while it changes or cannot be read."""
         trouble: ConfigError | None = None
         events: tuple[ScheduledEvent, ...] = ()
         try:

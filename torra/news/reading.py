@@ -291,7 +291,7 @@ def _seen_signs(text: str) -> str:
 
 
 def spellings(key: str) -> re.Pattern[str]:
-    """Return what finds a key however a reply spells it.
+    """Return a pattern that finds a key however a reply spells it.
 
     Any sign of it may be escaped as in a URL, once or more, in JSON or in HTML; small and capital
     letters are alike.

@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 MAX_REPLY_BYTES: Final = 2_000_000
 MAX_FILE_BYTES: Final = 64_000_000
 CONNECT_S: Final = 3.0
-"""Whoever does not take a connection in this many seconds is down."""
+"""A server that does not take a connection in this many seconds is down."""
 
 CHUNK: Final = 65_536
 FINNHUB_SPACING_S: Final = 1.1
@@ -101,7 +101,10 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True)
 class Sources:
-    """Who can be asked: vendors by name, the file by what the settings call it, who cannot be."""
+    """The sources: vendors that can be asked by name, files by their name in the settings.
+
+    `keyless` are the vendors that cannot be asked, with the variable that is missing.
+    """
 
     vendors: Mapping[str, Finnhub | AlphaVantage]
     files: Mapping[str, HeadlineFile]
@@ -266,7 +269,7 @@ class _Trouble(Exception):
 
 
 def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
-    """Return what is answered; of an exception only our own words or its type go on."""
+    """Return the answer; of an exception only our own words or its type go on."""
     try:
         return ask()
     except _Trouble as trouble:
@@ -284,7 +287,7 @@ def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
 class _Keyed:
     """A connection that puts the key into the request line, below everything that logs.
 
-    Its socket is shown to the line before anything is said over it.
+    The line gets hold of its socket before anything is sent over it.
     """
 
     key = ""
@@ -457,13 +460,14 @@ class HeadlineFile:
 
     @property
     def topic(self) -> str:
-        """What the items of this file have as topic."""
+        """The topic of the items of this file."""
         return f"file:{self._path.name}".encode("utf-8", "replace").decode()
 
     def look(self) -> None:
-        """Read the file if it has changed since it was read last; never raises for what it holds.
+        """Read the file if it has changed since the last reading; never raises for its contents.
 
-        What cannot be opened now, or changes while it is read, is read at the next look again.
+        A file that cannot be opened now, or changes while it is read, is read again at the next
+        look.
         """
         mark = signature(self._path)
         if mark is not None and mark == self._mark:

@@ -31,7 +31,7 @@ from torra.clock import System
 from torra.config import read, validate
 
 SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
-"""What genai-prices calls the vendors."""
+"""The vendors' names in genai-prices."""
 
 MILLION: Final = 1_000_000
 
@@ -56,7 +56,7 @@ TOMORROW: Final = timedelta(days=1)
 """A price may change between a reservation and its answer."""
 
 DATED: Final = re.compile(r"(-latest|[-@]?\d{4}-?\d{2}-?\d{2})?")
-"""What may follow a listed model's name and still be that model."""
+"""Suffixes with which a name still is the listed model's."""
 
 
 class Price(Section):
@@ -116,7 +116,7 @@ class BilledTokens:
 
 
 class PriceList:
-    """What models cost. Any thread may use it; `now` is real time, for prices that change."""
+    """The prices of models. Any thread may use it; `now` is real time, for prices that change."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class PriceList:
         return found
 
     def _free(self, vendor: str, model: str, *, local: bool) -> bool:
-        """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
+        """Return whether a call is free: on one's own server, unless the user's list prices it."""
         return vendor not in VENDORS or (local and self._listed(vendor, model) is None)
 
     def _listed(self, vendor: str, model: str) -> Price | None:

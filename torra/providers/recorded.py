@@ -33,7 +33,7 @@ A request that was not made then is {"status": why not, "unasked": True}. Any th
 NO_ROW: Final = "no row"
 OTHER_REQUEST: Final = "other request"
 NO_ANSWER: Final = frozenset(("timeout", "late"))
-"""Statuses of a call on whose answer nobody could wait any longer."""
+"""Statuses of a call whose answer came too late, or never."""
 
 LONGEST_REPLY: Final = 65_536
 """Characters above which a reply is garbage, and the most that a journal keeps of one

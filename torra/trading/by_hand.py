@@ -56,7 +56,7 @@ TOLD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who gives a command, as the audit log names them, and from which address."""
+    """The giver of a command, as the audit log names them, and their address."""
 
     actor: str
     address: str = ""
@@ -93,7 +93,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command did: the document that is printed, what was before and after.
+    """The result of a command: the document that is printed, and the state before and after.
 
     `refused` is why it did not do what it was asked for, "" when it did.
     """
@@ -182,8 +182,8 @@ def resume_desk(
 def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None = None) -> Done:
     """Send what a proposal holds, if every check still agrees; raises ConfigError.
 
-    Time, price and halt are those of the moment at which nobody else can write any more: a yes
-    that had to wait for that is judged as late as it is.
+    Time, price and halt are read when the database is locked: a yes that had to wait for the lock
+    is judged as late as it is.
     """
 
     def act() -> Done:
@@ -462,7 +462,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 def _put_on_record(
     database: Database, person: Person, action: str, target: str, done: Done
 ) -> None:
-    """Write what has happened already into the audit log; where that fails, the log says so."""
+    """Write a finished command into the audit log; where that fails, the program's log says so."""
     try:
         _write(database, person, action, target, done)
     except StoreUnavailable as error:
@@ -519,7 +519,7 @@ def _moment(reach: Reach, instance: Instance) -> dict[str, Any]:
 
 
 def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
-    """Return what a halt did that could not be written everywhere."""
+    """Return the sentence on a halt that could not be written everywhere."""
     told = "; ".join(failed)
     if not held:
         return f"NOT halted, nothing could be written: {told}; stop the desk itself"

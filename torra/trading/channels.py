@@ -1,8 +1,8 @@
-"""Opens what leads to MetaTrader 5: the bridge and the bar feed of each channel of a desk.
+"""Opens the connections to MetaTrader 5: the bridge and the bar feed of each channel of a desk.
 
 Everything that can be wrong with a channel's settings (a folder that is not there, a key that is
 not set, a package that is not installed) is a ConfigError with the remedy. Keys come from the
-environment alone. What a bridge or feed does is its own part.
+environment alone. Bridges and feeds do the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def open_bridges(
 def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the kind of bridge of every channel that is sent to; opens and makes nothing.
 
-    Raises ConfigError for what would keep one from being opened.
+    Raises ConfigError for what would keep a bridge from being opened.
     """
     kinds: dict[str, str] = {}
     for item in settings.instances:
@@ -99,7 +99,7 @@ def trouble(
 ) -> str:
     """Return what keeps the other side of a channel from trading now, "" for nothing.
 
-    Only reads, and only for torra_files: the others are asked by a desk alone.
+    Only reads, and only for torra_files: with the other kinds only a running desk can ask.
     """
     if kind != "torra_files":
         return ""

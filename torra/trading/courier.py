@@ -63,7 +63,7 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """An instance as the courier knows it; `channel` is None for the paper bridge."""
+    """An instance with its profile and its channel, None for the paper bridge."""
 
     instance: Instance
     profile: Profile
@@ -72,7 +72,7 @@ class Addressee:
 
 @dataclass(slots=True)
 class _Line:
-    """One bridge with what the courier remembers of it (monotonic seconds)."""
+    """One bridge, and the courier's memory of it (monotonic seconds)."""
 
     bridge: Bridge
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -175,9 +175,9 @@ class Late(Finding):
 
 
 class Alarm(NamedTuple):
-    """What a person must hear, under one key while it stands.
+    """A message that a person must hear, under one key while it stands.
 
-    `reduces` says that nothing may open until then.
+    `reduces` means that nothing may open until then.
     """
 
     key: str
@@ -215,7 +215,7 @@ def apply_to_rows(
 
 
 def alarm_of(finding: Finding) -> Alarm | None:
-    """Return what a person must hear of a finding; None for nothing."""
+    """Return the alarm that a finding raises, None for no alarm."""
     sid = finding.sid
     match finding:
         case External(ticket=ticket):
@@ -239,5 +239,5 @@ def alarm_of(finding: Finding) -> Alarm | None:
 
 
 def missing_key(sid: str) -> str:
-    """Return the key of the alarm that a signal is missing; what sets misses to 0 ends it."""
+    """Return the key of the alarm that a signal is missing; a finding with 0 misses ends it."""
     return f"Missing {sid}"

@@ -45,7 +45,7 @@ log = logging.getLogger("torra")
 
 
 def state_folder(home: Path, channel: str) -> Path:
-    """Return where this side keeps what it must remember of a channel."""
+    """Return the folder of this side's files of a channel."""
     return home / STATE_FOLDER / channel
 
 
@@ -188,8 +188,8 @@ def files_down(files: Mapping[str, Path]) -> list[str]:
 def _lying(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield the names of the HALT files that are there, and how that is known.
 
-    One in the home that cannot be looked for counts: somebody may have put it there. A share that
-    is gone stops its own channel alone, whose bridge says so.
+    A file in the home that cannot be looked for counts: somebody may have put it there. A share
+    that is gone stops its own channel only, and the bridge of that channel says so.
     """
     for name, path in files.items():
         try:

@@ -70,7 +70,7 @@ REASONS: Final[Mapping[str, Literal["STOPPED", "TARGET"]]] = {"sl": "STOPPED", "
 """The broker's word for the deal that ended a position; every other one is CLOSED."""
 
 BY_ADVISOR: Final = ("expert", "")
-"""What a broker calls a deal that a program asked for; some bridges cannot tell."""
+"""The broker's words for a deal that a program asked for; some bridges cannot tell."""
 
 ENDED: Final = (*UNEXECUTED, "CLOSED")
 """States of an opening that holds no position, as far as is known here."""
@@ -100,7 +100,7 @@ def reconcile(
 
 
 class _Trace(NamedTuple):
-    """Where a position shows: itself, or the deal that opened it."""
+    """One sign of a position: the position itself, or the deal that opened it."""
 
     at: datetime
     ticket: str
@@ -109,7 +109,7 @@ class _Trace(NamedTuple):
 
 
 class _Index:
-    """The books by position number and by what positions are called."""
+    """The books by position number and by the comments of positions."""
 
     def __init__(self, books: BrokerBooks) -> None:
         self.at, self.since = books.at, books.since
@@ -217,7 +217,7 @@ class _Desk:
             yield from self._held({**row, **learned(filled)}, ticket)
 
     def _filled(self, row: Row, ticket: str) -> Filled | None:
-        """Return the fill as its deals tell it, as the position does where they are too old."""
+        """Return the fill by its deals, or by the position where the deals are too old."""
         deals, position = self._index.ins.get(ticket, []), self._index.positions.get(ticket)
         if deals:
             lots, price, at = _volume(deals), _mean(deals), deals[0].time
@@ -286,7 +286,7 @@ class _Desk:
     # --- closes -----------------------------------------------------------------------------------
 
     def close(self, row: Row, closed: set[str]) -> Iterator[Finding]:
-        """Yield what the books say of a close; `closed` are openings that were found to be so."""
+        """Yield what the books prove about a close; `closed` are openings found to be closed."""
         # PENDING too: a close that waits may have nothing left to close.
         if row["state"] not in (*SENT, "PENDING") or self._young(row):
             return
@@ -421,7 +421,7 @@ def _sum(values: Iterable[float]) -> float:
 
 
 def _placed(deal: BrokerDeal) -> bool:
-    """Return whether a bridge could tell the position of a deal; any other one is only a doubt."""
+    """Return whether the position of a deal is known; any other deal is only a doubt."""
     return bool(deal.position)
 
 

@@ -36,7 +36,7 @@ REMEMBERED: Final = timedelta(days=8)
 """Signals that ended longer ago are not looked for: the books tell of seven days."""
 
 FOUND: Final = "found at the broker"
-"""Detail of a step that no report told of."""
+"""Detail of a step that the books have shown and no report."""
 
 
 def settle(

@@ -91,7 +91,7 @@ SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
 
 @dataclass(slots=True)
 class _Watch:
-    """What this life remembers of an order under way; `messages` are those from before it."""
+    """The memory of an order under way in this life; `messages` are those from before it."""
 
     messages: dict[str, Message] | None = None
     gone: float | None = None
@@ -133,7 +133,7 @@ class Dwx:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"dwx {self._name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Dwx:
             return Recall.TAKEN
 
     def poll(self) -> Sequence[Report]:
-        """Look what became of every order; return what is not settled, oldest first."""
+        """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
             self._look()
             if not self._silence():
@@ -212,11 +212,11 @@ class Dwx:
             return self._books(rows, account)
 
     def terms(self) -> Mapping[str, SymbolTerms]:
-        """Return nothing: DWX tells a symbol's prices, not how it is traded."""
+        """Return nothing: DWX has a symbol's prices, but not its trading terms."""
         return {}
 
     def quote(self, symbol: str) -> Quote | None:
-        """Return the prices of now as the Expert Advisor tells them, None while it is silent."""
+        """Return the Expert Advisor's prices of now, None while it is silent."""
         with self._lock:
             prices = (self._folder.quotes.read() or {}).get(symbol)
             if prices is None or self._silence():
@@ -489,7 +489,7 @@ class Dwx:
         return BrokerBooks(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
 
     def _note_closed(self, opening: Opening, deals: Sequence[BrokerDeal]) -> None:
-        """Remember what closed a position: later, other deals may seem to fit as well."""
+        """Remember the deals that closed a position: later, other deals may seem to fit as well."""
         outs = [x for x in deals if x.entry == "out" and x.position == opening.position]
         whole = sum(deal.lots for deal in outs) >= opening.lots - LOTS_SLACK
         entry = self._journal.get(opening.sid)

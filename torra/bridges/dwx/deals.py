@@ -103,6 +103,7 @@ def linked(
     for number, row in enumerate(rows):
         if _entry(row) == "in" and number not in ins:
             names[number] = next((h.ticket for h in held if _same(h, row)), "")
+    # Of several parts of one fill the last counts: closes are looked for after it.
     starts = {opening.sid: number for number, opening in ins.items()}
     stand_in: dict[str, str] = {}
     for number, opening in ins.items():
@@ -125,7 +126,7 @@ def linked(
 def _ins(
     rows: Sequence[DealRow], times: Sequence[datetime], openings: Sequence[Opening]
 ) -> dict[int, Opening]:
-    """Return which rows opened what; of several parts of one fill the last."""
+    """Return the opening of each row that opened a position, by the row's number."""
     found: dict[int, Opening] = {}
     for number, (row, at) in enumerate(zip(rows, times, strict=True)):
         fits = [item for item in openings if _entry(row) == "in" and opened_by(row, item, at)]

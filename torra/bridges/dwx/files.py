@@ -100,7 +100,7 @@ class OrderRow:
 
 @dataclass(frozen=True, slots=True)
 class DwxAccount:
-    """What DWX_Orders.txt says of the account, and every position and pending order in it."""
+    """The account in DWX_Orders.txt, with every position and pending order."""
 
     number: int
     currency: str
@@ -171,7 +171,7 @@ class LastGood(Generic[Parsed]):
         return self.value
 
     def _look(self) -> tuple[os.stat_result, bytes | None]:
-        """Return what is known of the file and what is in it, None for what was read already."""
+        """Return the file's times and its bytes; None for the bytes if they were read already."""
         found = self.path.stat()
         if (found.st_mtime_ns, found.st_size) == self._seen and self.value is not None:
             return found, None
@@ -215,7 +215,7 @@ class DwxFolder:
         return self._clock.real_now().timestamp() - written
 
     def account_age(self) -> float:
-        """Return the same of the newest whole reading; what is half-written does not count."""
+        """Return seconds since the newest whole reading of the orders was written."""
         return self._clock.real_now().timestamp() - self.account.at
 
     def waiting(self) -> str | None:
@@ -422,7 +422,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _text(raw: bytes) -> str:
-    """Decode what may be in any Windows code page: only ASCII parts of it are ever used."""
+    """Decode a text of any Windows code page: only ASCII parts of it are ever used."""
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace").strip()
     try:

@@ -102,7 +102,7 @@ class Questions:
         return True
 
     def _learn_refused(self) -> None:
-        """Leave out what the broker does not have.
+        """Leave out the symbols that the broker does not have.
 
         A list with such a name in it leaves the Expert Advisor with an empty one, about which it
         complains without end.

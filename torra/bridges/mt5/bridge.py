@@ -164,7 +164,7 @@ class Mt5Direct:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"mt5_direct {self._name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Mt5Direct:
             return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
 
     def poll(self) -> Sequence[Report]:
-        """Look what became of every order; return what is not settled, oldest first."""
+        """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
             waiting = [item for item in self._journal.entries if item.intent and not item.ended]
             open_ones = {item.order.sid for item in waiting}
@@ -419,7 +419,7 @@ class Mt5Direct:
         return request_of(entry.order, market)
 
     def _judge(self, entry: OrderEntry, answer: TerminalAnswer, said: Meaning) -> None:
-        """Book what the server said; what says nothing stays open for `poll`."""
+        """Book the server's answer; an answer that says nothing stays open for `poll`."""
         result = answer.value
         if said in ("final", "transient"):
             self._journal.report(self._refusal(entry.order, "retcode", result.retcode))

@@ -193,7 +193,7 @@ class Mt5Account:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How one order is told from all others."""
+    """Recognises one order among all others."""
 
     entry: OrderEntry
     server: ServerClock

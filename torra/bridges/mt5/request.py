@@ -45,7 +45,10 @@ SYMBOL_MODES: Final[tuple[SymbolMode, ...]] = (
 
 
 class OrderMarket(NamedTuple):
-    """What the package tells before an order; None: the symbol, its quote, the position is not."""
+    """The package's answers before an order.
+
+    Symbol, quote or position is None where there is none.
+    """
 
     terminal: Any
     account: Any

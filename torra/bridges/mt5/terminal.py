@@ -40,7 +40,7 @@ log = logging.getLogger("torra")
 
 
 class TerminalAnswer(NamedTuple):
-    """What a call gave; `value` None: nothing, for the reason that `code` and `words` tell."""
+    """The result of a call; `code` and `words` give the reason where `value` is None."""
 
     value: Any
     code: int = 1
@@ -93,7 +93,7 @@ class Terminal:
                 raise BridgeUnavailable(self._blocked(name)) from None
 
     def demand(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a function whose None means that nothing is known; raises BridgeUnavailable then."""
+        """Call a function and return its value; raises BridgeUnavailable when that is None."""
         answer = self.ask(name, *args, **kwargs)
         if answer.value is None:
             raise BridgeUnavailable(f"MetaTrader 5 does not answer {name}: {answer.fault}")
@@ -163,7 +163,7 @@ class Terminal:
 def _work(
     jobs: queue.SimpleQueue[tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None],
 ) -> None:
-    """Do what comes, one call after the other, until None comes."""
+    """Run the jobs one after the other, until None comes."""
     while (job := jobs.get()) is not None:
         future, call = job
         try:

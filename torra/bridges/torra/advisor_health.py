@@ -22,7 +22,7 @@ REAL: Final = "real"
 
 
 class AdvisorState(Protocol):
-    """What every state file says of itself: a counter and epoch seconds UTC."""
+    """What every state file has: a counter and epoch seconds UTC."""
 
     @property
     def n(self) -> int:
@@ -41,8 +41,9 @@ S = TypeVar("S", bound=AdvisorState)
 class Latest(Generic[S]):
     """The newest authentic copy of one state file, and what was last wrong with the file.
 
-    `advanced` is the monotonic time of its last advance, None before the second copy: the first one
-    may have lain there for long. `ahead` is by how many seconds the other clock was ahead then.
+    `advanced` is the monotonic time of its last advance. It is None before the second copy, because
+    the first one may have lain there for long. `ahead` is by how many seconds the other clock was
+    ahead at the last advance.
     """
 
     def __init__(self, place: str, limit: int, read: Callable[[bytes], S]) -> None:
@@ -89,7 +90,7 @@ class Objection(NamedTuple):
 def objections(
     heart: Latest[Heartbeat], name: str, channel: Channel, monotonic: float
 ) -> Iterator[Objection]:
-    """Yield what stands against sending to the channel `name`, the most telling first."""
+    """Yield the reasons against sending to the channel `name`, the most telling first."""
     # First: an Advisor of another version seems dead too, for its heartbeat is not read.
     if heart.trouble and heart.trouble.reason == "version":
         yield Objection(

@@ -164,7 +164,7 @@ class TorraFiles:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"torra_files {self._channel_name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class TorraFiles:
     # --- reports ----------------------------------------------------------------------------------
 
     def poll(self) -> Sequence[Report]:
-        """Return what ack/ says, and CLAIMED for what lies in work/ without an answer yet."""
+        """Return the reports of ack/, and CLAIMED for a signal in work/ without an answer yet."""
         with self._lock:
             try:
                 self._prepare()
@@ -237,7 +237,7 @@ class TorraFiles:
             return reports
 
     def settle(self, report: Report) -> None:
-        """Move the answer that says this report to arch/; a newer one of the same id stays."""
+        """Move the answer with this report to arch/; a newer answer of the same id stays."""
         # A claim has no file of its own: the signal in work/ belongs to the Advisor.
         if report.status == "CLAIMED":
             self._settled_claims.add(report.sid)

@@ -79,7 +79,7 @@ NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def file_name(seq: int, sid: str) -> str:
-    """Return the name of a signal's file; raises ValueError for what is no number or no id."""
+    """Return the name of a signal's file; raises ValueError for a bad number or id."""
     name = f"{seq:010d}_{sid}.json"
     if not NAME.fullmatch(name):
         raise ValueError(f"no name for a signal's file: {name!r}")
@@ -129,7 +129,7 @@ class Disk:
             source.unlink(missing_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename: of two who try, one gets FileNotFoundError."""
+        """Rename; of two attempts at the same file one gets FileNotFoundError."""
         source.rename(target)
 
     def replace(self, source: Path, target: Path) -> None:
@@ -236,8 +236,7 @@ class DropFolder:
     def prepare(self) -> None:
         """Make the folders and remove what an earlier life left in tmp/.
 
-        The folder above the root has to be there: on the empty place of a share that is not mounted
-        nothing is made.
+        The folder above the root must exist: on the empty mount point of a share nothing is made.
         """
         with self._explained():
             for path in (self.root, *(self.root / name for name in FOLDERS)):
@@ -248,7 +247,7 @@ class DropFolder:
                     self._forget(self.root / "tmp" / name)
 
     def check(self) -> None:
-        """Say, by raising, when the folder is not there or cannot be written."""
+        """Raise BridgeUnavailable when the folder is not there or cannot be written."""
         with self._explained():
             self._look_round()
             if not self._disk.writable(self.root / "inbox"):
@@ -263,8 +262,8 @@ class DropFolder:
         with self._explained():
             try:
                 self._write(temporary, data, patience)
-                # Last of all before the name: a HALT may have come while the file was written.
                 self._heed_halt()
+                # Nothing comes between the look for a HALT and the name.
                 patience(lambda: self._disk.give(temporary, self.root / "inbox" / name))
             except (OSError, BridgeUnavailable):
                 self._forget(temporary)

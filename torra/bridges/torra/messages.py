@@ -39,7 +39,7 @@ TAIL: Final = re.compile(r',"mac":"([0-9a-f]{64})","end":"1"\}')
 TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
 
 PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-"""What a string may hold: printable ASCII without the quote and the backslash."""
+"""Characters of a string: printable ASCII without the quote and the backslash."""
 
 PAIR: Final = re.compile(r'"([a-z][a-z0-9_]*)":("[ !#-\[\]-~]*"|-?[0-9][0-9.]*|true|false)')
 HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
@@ -47,7 +47,7 @@ INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
 
 UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
-"""What a text between bars in a list may not hold."""
+"""Characters that a column of a list must not hold."""
 
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
@@ -61,7 +61,7 @@ LOT_DIGITS: Final = (2, 8)
 class MessageError(TorraError):
     """A text that is no message; `reason` is auth, version or schema.
 
-    `whole` says that it ends as a message does: one that does not may only be half written yet.
+    `whole` means that it ends as a message does; a text that does not may only be half written yet.
     """
 
     def __init__(self, reason: Reason, detail: str, *, whole: bool = True) -> None:
@@ -72,7 +72,7 @@ class MessageError(TorraError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """What Torra asks for; times are epoch seconds UTC, unused fields zero or empty.
+    """An order of Torra's; times are epoch seconds UTC, unused fields zero or empty.
 
     `comment` is the sid; `ref` names the opening that a close or a modify refers to and `ticket`
     the broker's number of its position, 0 when it is not known. The side of a close is the side of
@@ -425,7 +425,7 @@ def moment(seconds: int) -> datetime:
 
 
 def signal_of(order: Order, *, channel: str, account: int) -> Signal:
-    """Return the signal that says an order."""
+    """Return an order as a signal."""
     return Signal(
         kind=order.kind,
         sid=order.sid,
@@ -453,7 +453,7 @@ def signal_of(order: Order, *, channel: str, account: int) -> Signal:
 
 
 def report_of(ack: Ack) -> Report:
-    """Return what an ack says."""
+    """Return an ack as a report."""
     return Report(
         sid=ack.sid,
         status=typing.cast(Status, ack.status),

@@ -61,4 +61,4 @@ SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
     "gate": gate,
     "scorer": scorer,
 }
-"""Who answers for which kind of role."""
+"""The function that answers for each kind of role."""

@@ -192,9 +192,9 @@ def readings(
 def common_readings(
     features: Mapping[str, Feature], now: TrendStrength
 ) -> dict[str, list[Reading]]:
-    """Return what `READERS` read of every vector: of the same features, once.
+    """Return what `READERS` read of every vector; for the same features it is worked out once.
 
-    Bull and bear are shown the same, one after the other. What is returned is not to be changed.
+    Bull and bear are shown the same, one after the other. The caller must not change the result.
     """
     seen = [features.get(name) for name in _COMMON]
     kept, found = _last[0]
@@ -211,7 +211,7 @@ def ramp(value: float, start: float, end: float) -> float:
 
 
 def readable(value: object) -> bool:
-    """Tell whether a feature's value is a word or a finite number."""
+    """Return whether a feature's value is a word or a finite number."""
     # True is an int in Python.
     if isinstance(value, bool):
         return False

@@ -196,7 +196,7 @@ TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
     "key_levels": (*READERS, *LEVELS),
     "momentum": (*READERS, *OSCILLATORS),
 }
-"""What an agent reads; all other agents read READERS."""
+"""The table of each agent; all other agents read READERS."""
 
 RISKY: Final = ("regulatory", "macro", "geopolitical")
 """Classes of event whose bad news makes a market riskier and not only cheaper."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from torra.errors import ConfigError
 
 DUMMY_KEY: Final = "local"
-"""What a server that is not the vendor's gets as key."""
+"""The key for a server that is not the vendor's."""
 
 ANTHROPIC_VERSION: Final = "2026-10-21"
 """Version of Anthropic's API that the request body is written for (anthropic 2)."""

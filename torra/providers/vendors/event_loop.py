@@ -22,10 +22,10 @@ CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
 
 SPARE_S: Final = 0.02
-"""A job is told to end this much before its limit (but 2 % at most): time to say why."""
+"""Seconds by which a job ends before its limit (2 % of it at most): time to give the reason."""
 
 OVERDUE_S: Final = 0.25
-"""How long after its limit a job's own end is waited for."""
+"""Seconds after its limit for which a job's own end is waited for."""
 
 T = TypeVar("T")
 Job = Callable[[float], Coroutine[Any, Any, T]]
@@ -120,7 +120,7 @@ class EventLoop:
 
 
 def closed() -> ModelUnavailable:
-    """Return what a request meets once everything is closed."""
+    """Return the error of a request that comes after the end."""
     return ModelUnavailable("error", "closed", again=None, billed=False)
 
 

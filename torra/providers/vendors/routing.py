@@ -39,9 +39,9 @@ class AnsweringProvider(Protocol):
 
 @dataclass(slots=True)
 class _Tick:
-    """Who is down in one tick, and the calls that run, each with the end of its time.
+    """The vendors that are down in one tick, and the calls that run, each with the end of its time.
 
-    The loop alone reads and writes it. A call past its end may not have said so yet, or goes on for
+    Only the loop reads and writes it. A call past its end may not have said so yet, or goes on for
     the record.
     """
 
@@ -82,7 +82,7 @@ class RoutedProvider:
         return failed
 
     def close(self) -> None:
-        """Close what was handed in; the switchboard belongs to whoever opened it."""
+        """Close what was handed in; the switchboard belongs to the caller that opened it."""
         for other in self._others.values():
             other.close()
 

@@ -168,7 +168,7 @@ class Switchboard:
             return {name: reason for name, (reason, _) in self._blocks.items()}
 
     def block(self, vendor: str, reason: str, seconds: float = BLOCK_S) -> None:
-        """Ask a vendor no more for this long; `on_block` is not told."""
+        """Ask a vendor no more for this long; `on_block` is not called."""
         with self._lock:
             self._blocks[vendor] = (reason, self._monotonic() + seconds)
 
@@ -263,7 +263,7 @@ class Switchboard:
 
 
 def _refuse_late(until: float) -> None:
-    """Refuse a request for whose answer nobody waits any more."""
+    """Refuse a request whose answer is not waited for any more."""
     if asyncio.get_running_loop().time() >= until:
         raise VendorFault("timeout", "not sent in time", again=None, billed=False)
 

@@ -25,7 +25,7 @@ MAX_REPLY_BYTES: Final = 1_000_000
 """A longer reply is cut off here and of no use; a report has some 4 kB."""
 
 CONNECT_S: Final = 3.0
-"""Whoever does not take a connection in this many seconds is down."""
+"""A server that does not take a connection in this many seconds is down."""
 
 GRACE_S: Final = 1.0
 """The sockets' own time limit stands this much after the call's, which is the one that counts."""

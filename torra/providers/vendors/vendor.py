@@ -158,7 +158,7 @@ def _broken(failure: str) -> VendorFault:
 def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
     """Return what a status of failure means.
 
-    A server or a proxy that breaks off may have begun, and what was made may be billed.
+    A server or a proxy that breaks off may have begun, and its work so far may be billed.
     """
     body = parsed(wire.body) or {}
     # Before busy: an account that is used up answers 429 too, and waiting does not help.
@@ -175,7 +175,7 @@ def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
     """Return after how many seconds a busy vendor wants to be asked again, 0.5 if it says none.
 
-    Read are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
+    The sources are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
     """
     said = (
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
@@ -229,7 +229,7 @@ def picture_type(picture: bytes | None) -> str:
 
 
 def described(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system text for a model that is not held to a schema: it is told of it."""
+    """Return the system text with the schema in it, for a model that is not held to one."""
     wanted = json.dumps(schema, separators=(",", ":"), sort_keys=True)
     return (
         f"{system}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
