@@ -221,6 +221,7 @@ class Collector:
         """Ask about a subject from now on: the sources of these settings, or all."""
         with self._lock:
             for place in self._topics(subject, settings):
+                # Two subjects may share a topic, which is asked once.
                 self._states.setdefault(place, TopicState(*place))
             if settings is None or "file" in settings.sources:
                 self._subjects[subject, None if settings is None else settings.file] = None
@@ -268,6 +269,7 @@ class Collector:
         self._asking.set()
         end = self._monotonic() + CLOSE_SECONDS
         for thread in self._threads:
+            # All threads share one wait.
             thread.join(max(0.0, end - self._monotonic()))
 
     def poll(self) -> None:
@@ -435,6 +437,7 @@ class Collector:
     def _patience(self, state: TopicState) -> float:
         """Return the seconds that a topic's next answer may be late; topics take turns."""
         vendor = self._vendors[state.source]
+        # Topics take turns: twelve of them, at one question an hour, take half a day.
         turns = sum(1 for source, _ in self._states if source == state.source)
         return LATE_PACES * max(vendor.every(state.topic), vendor.spacing * turns)
 
@@ -458,6 +461,7 @@ class Collector:
         thread = threading.Thread(
             target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
         )
+        # A rest from before this event was in place could not set it.
         if self._closed or rest.is_set():
             return None
         try:

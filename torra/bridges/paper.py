@@ -216,6 +216,7 @@ def advance_all(
     """Advance by the bars after `cursor`, oldest first, each once; return the new cursor too."""
     events: list[PaperEvent] = []
     for bar in bars:
+        # A bar that was lived through already must not fill anything twice.
         if cursor is not None and bar.time <= cursor:
             continue
         orders, position, happened = advance(orders, position, bar, spread, spec)

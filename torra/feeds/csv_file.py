@@ -121,6 +121,7 @@ def _sheet(path: Path) -> _Sheet:
     separator = max(SEPARATORS, key=first.count)
     heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
     cells = _cells(path, body, separator, line)
+    # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         names = _by_position(heads)
         cells = cells.iloc[:, : len(names)]
@@ -159,6 +160,7 @@ def _cells(path: Path, body: str, separator: str, line: int) -> pd.DataFrame:
             na_filter=False,
             # Else the numbers of lines in errors would not be the file's.
             skip_blank_lines=False,
+            # No export quotes its cells: a stray quotation mark must not join lines.
             quoting=csv.QUOTE_NONE,
         )
     except pd.errors.ParserError as error:

@@ -64,6 +64,7 @@ _dictionary: Callable[[str], int] | None = None
 
 def score(text: str) -> float:
     """Return the tone of a text: -1 falling, 0 nothing said or as much of both, +1 rising."""
+    # WORD would make two words of "sell-off".
     words = WORD.findall(text[:LONGEST].lower().replace("sell-off", "selloff"))
     signs = [_sign(words, place) for place in range(len(words))]
     up, down = signs.count(1), signs.count(-1)

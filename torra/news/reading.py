@@ -95,6 +95,7 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
     stamp = row.get("time_published")
     if not isinstance(stamp, str) or not COMPACT.fullmatch(stamp):
         return None
+    # The seconds may be missing.
     published = datetime.strptime(stamp.ljust(15, "0"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     named = row.get("ticker_sentiment")
     tickers = [one.get("ticker") for one in _rows(named)]

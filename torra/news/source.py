@@ -331,6 +331,7 @@ class _Line(HTTPAdapter):
         super().init_poolmanager(*place, **how)
         key = quote(self._place.key, safe="")
         ours = {"key": key, "line": self}
+        # urllib3 makes connections from classes, so each line has classes that know its key.
         plain = type("Plain", (_Keyed, HTTPConnection), ours)
         secure = type("Secure", (_Keyed, HTTPSConnection), ours)
         self.poolmanager.pool_classes_by_scheme = {
@@ -396,6 +397,7 @@ class _Line(HTTPAdapter):
     def _sent(
         self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
     ) -> requests.Response:
+        # Streamed, so that the bound on its length comes before the memory.
         response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
         self._check_deadline()
         raw = response.raw
@@ -407,6 +409,7 @@ class _Line(HTTPAdapter):
         written = replace(self._place, key=quote(self._place.key, safe=""))
         # The key may be quoted as it is and as a URL spells it.
         response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
+        # JSON is UTF-8 unless the header names something else.
         response.encoding = response.encoding or "utf-8"
         return response
 

@@ -134,6 +134,7 @@ def halt_desk(
             failed = [str(error)]
     held = switch.standing()
     if own is not None:
+        # A fault in memory holds whatever could not be written.
         held.append("this process sends nothing more until a person resumes")
     raise TorraError(_partly(failed, held))
 

@@ -52,6 +52,7 @@ def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, s
     """
     kinds: dict[str, str] = {}
     for item in settings.instances:
+        # Found before anything is opened: a desk starts with all of its bridges or not at all.
         if item.bridge != "paper" and kinds.setdefault(item.channel, item.bridge) != item.bridge:
             raise ConfigError(
                 f"channel {item.channel} is used as {kinds[item.channel]} and as {item.bridge}; "

@@ -268,6 +268,7 @@ class DwxFolder:
 
     def withdraw(self, text: str) -> bool:
         """Remove a command that still waits. That is no proof that it was not read before."""
+        # Another text is another command, perhaps not ours.
         if self.waiting() != text:
             return False
         try:
@@ -403,6 +404,7 @@ def _deal_row(deal: str, row: Mapping[str, Any]) -> DealRow:
 
 def _number(told: Any) -> float:
     number = float(told)
+    # JSON in Python takes NaN and Infinity for numbers.
     if not math.isfinite(number):
         raise ValueError(f"{told} is no number")
     return number

@@ -177,9 +177,11 @@ def _reason(entry: OrderEntry, message: Message) -> str:
     """Return the guard's reason that one message stands for; "" for none."""
     forbidden = "autotrading_off" if message.text.endswith(TRADING_FORBIDDEN) else ""
     if entry.order.kind == "open":
+        # OPEN_ORDER also stands for a send that failed and may have arrived: no refusal.
         return forbidden if message.error == "OPEN_ORDER" else REFUSALS.get(message.error, "")
     ticket = entry.notes["ticket"]
     if message.error == "CLOSE_ORDER_SELECT_TICKET" and message.text.endswith(f" {ticket}"):
         return "no_position"
+    # The message must name our ticket: another close's refusal is none of ours.
     ours = message.error == "CLOSE_ORDER_TICKET" and f" {ticket}:" in message.text
     return forbidden if ours else ""

@@ -16,6 +16,7 @@ DONE: Final = 10009
 PARTIAL: Final = 10010
 PLACED: Final = 10008
 EXECUTED: Final[Mapping[int, Meaning]] = {DONE: "done", PARTIAL: "partial", PLACED: "placed"}
+# No code at all, a processing error, a time-out, no connection: it may be in the market.
 AMBIGUOUS: Final = frozenset({0, 10011, 10012, 10031})
 TRANSIENT: Final = frozenset({10004, 10020, 10021, 10024, 10028})
 """Not accepted now; the same request may be sent again."""

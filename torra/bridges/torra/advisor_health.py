@@ -58,6 +58,7 @@ class Latest(Generic[S]):
 
     def take(self, raw: bytes | None, now: datetime, monotonic: float) -> str:
         """Look at the file's bytes; return what is suspicious about them, "" for nothing."""
+        # The same bytes again are no second copy, and so no advance.
         if raw is None or raw == self._seen:
             return ""
         self._seen, self.trouble = raw, None

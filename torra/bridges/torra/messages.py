@@ -330,6 +330,7 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
         raise MessageError("version", f"version {head[1]}, this side speaks {version}")
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
+    # The first two, version and kind, are checked above.
     return kind(**_fields(_pairs(body)[2:], kind))
 
 

@@ -179,6 +179,7 @@ def _focus(request: Request) -> list[str]:
 
 def _score(request: Request, vector: str) -> float:
     value = request.scores.get(vector, 0.0)
+    # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
 
 

@@ -234,6 +234,7 @@ def _items(features: Mapping[str, Feature]) -> list[float]:
             )
             if age is not None and score is not None:
                 found.append((age, item, score))
+    # By age, then by id: items of one moment keep one order.
     return [score for *_, score in sorted(found)]
 
 

@@ -158,6 +158,7 @@ def _begin(job: Job[T], until: float, future: Future[T]) -> None:
     def caller_left(ended: Future[T]) -> None:
         if ended.cancelled():
             with contextlib.suppress(RuntimeError):
+                # suppress: the loop may be closed by now.
                 loop.call_soon_threadsafe(task.cancel)
 
     future.add_done_callback(caller_left)

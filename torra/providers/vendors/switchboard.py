@@ -227,6 +227,7 @@ class Switchboard:
                 with self._building:
                     adapter = self._built(vendor)
             except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+                # The type alone: an SDK's words may quote the key.
                 LOG.warning("the client of %s could not be built: %s", vendor, type(error).__name__)
                 building.set_exception(error)
             else:

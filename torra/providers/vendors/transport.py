@@ -80,6 +80,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
             wire.stage = "connecting"
             raise
         except httpx2.TransportError:
+            # The guard's own word is better: long, or encoding.
             wire.failure = wire.failure or "reset"
             raise
 

@@ -208,6 +208,7 @@ def _http_date(text: str) -> datetime | None:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    # A date of HTTP is in GMT, also where it does not say so.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
