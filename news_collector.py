@@ -1,17 +1,19 @@
-"""Headlines and fundamentals: threads ask for them, a tick only reads what they found.
+"""Collects headlines and fundamentals: threads ask for them, a tick only reads what they found.
 
-`Collector.start` runs a thread that asks each source about each topic at that source's pace and
+`Collector.start` runs a thread that asks each source about each topic at that source's pace. It
 stores what is new with the moment at which it was first seen, rounded up to a whole second, so that
-nothing is known earlier than it was; and, where there is a file of headlines, a second one that
-looks at it every few seconds. Two desks may do so at once: what is stored stays as it is. `latest`
-reads the store and the last finished reading of the file, and returns in milliseconds however much
-there is. Without the threads, as for a single tick, the file stands as it was opened.
+nothing is known earlier than it was. Where there is a file of headlines, a second thread looks at
+it every few seconds. Two desks may collect at once: what is stored stays as it is. `latest` reads
+the store and the last finished reading of the file, and returns in milliseconds however much there
+is. Without the threads, as for a single tick, the file stands as it was opened.
 
 Every question is asked by a thread of its own and given up after FETCH_SECONDS, however slowly the
-answer drips in; while MAX_ABANDONED given-up ones of a source are still alive, it is not asked.
-After a failure the next question waits longer. Nothing here raises: what went wrong is the status
-of the news, and the agents abstain. Who the sources are is torra.news.source's business, what
-headlines mean torra.evidence.news_digest's; scores come from whatever function is handed in.
+answer drips in. While MAX_ABANDONED given-up questions of a source are still alive, that source is
+not asked. After a failure the next question waits longer. Nothing here raises: what went wrong is
+the status of the news, and the agents abstain.
+
+torra.news.source has the sources, torra.evidence.news_digest the meaning of headlines; scores come
+from the function that is handed in.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ FILE_LOOK_S: Final = 5.0
 """Between two looks at the file of headlines."""
 
 LATE_PACES: Final = 5
-"""A source that answers nothing for so many of its paces is not there any more."""
+"""A source that has not answered for this many of its paces counts as unreachable."""
 
 SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
-"""Between two looks of the thread at what is due."""
+"""Bounds of the pause between two looks at what is due."""
 
 OLDEST: Final = timedelta(days=30)
-"""Older items are left where they are: no setting lets them count."""
+"""Items older than this are not stored: no setting lets them count."""
 
 WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
     NewsStatus.RATE_LIMITED: (60.0, 3600.0),
@@ -85,7 +87,7 @@ TROUBLES: Final = (
     NewsStatus.NO_FILE,
     NewsStatus.NOT_YET,
 )
-"""Which one is told when nobody works: the first of these that was found."""
+"""The status when no source works: the first of these that was found."""
 
 ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
@@ -116,7 +118,7 @@ class Vendor(Protocol):
 
 
 class NewsSources(Protocol):
-    """Who can be asked (torra.news.source.Sources)."""
+    """The sources that can be asked (torra.news.source.Sources)."""
 
     @property
     def vendors(self) -> Mapping[str, Vendor]:
@@ -125,12 +127,12 @@ class NewsSources(Protocol):
 
     @property
     def files(self) -> Mapping[str, Headlines]:
-        """Files by what the settings call them."""
+        """Files by their name in the settings."""
         ...
 
 
 class NewsTables(Protocol):
-    """Where items and figures are kept (torra.store.news.NewsStore)."""
+    """The tables of items and figures (torra.store.news.NewsStore)."""
 
     def store_news(self, items: Iterable[NewsItem]) -> int:
         """Store the items that are not known yet."""
@@ -153,7 +155,7 @@ class NewsTables(Protocol):
 
 @dataclass(slots=True)
 class _SourceState:
-    """How it stands with a source as a whole: no question before `opens`."""
+    """The state of a source as a whole: no question before `opens`."""
 
     opens: float = 0.0
     failures: int = 0
@@ -163,7 +165,7 @@ class _SourceState:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """How it stands with one topic of one source, for whoever wants to show it.
+    """The state of one topic of one source, to be shown.
 
     `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
     `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
@@ -181,7 +183,10 @@ class TopicState:
 
 
 class Collector:
-    """See the module. `now` is the desk's clock, `monotonic` real seconds; any thread may ask."""
+    """Collects in its own threads; any thread may read.
+
+    `now` is the desk's clock, `monotonic` counts real seconds.
+    """
 
     def __init__(
         self,
@@ -216,6 +221,7 @@ class Collector:
         """Ask about a subject from now on: the sources of these settings, or all."""
         with self._lock:
             for place in self._topics(subject, settings):
+                # Two subjects may share a topic, which is asked once.
                 self._states.setdefault(place, TopicState(*place))
             if settings is None or "file" in settings.sources:
                 self._subjects[subject, None if settings is None else settings.file] = None
@@ -245,9 +251,9 @@ class Collector:
         self._threads.append(thread)
 
     def rest(self) -> None:
-        """Stop asking, at once: what is under way is given up, its answer not stored.
+        """Stop asking at once: give up the open question, and do not store its answer.
 
-        What was collected can still be read, and `start` asks again.
+        The collected news can still be read, and `start` asks again.
         """
         with self._lock:
             rest, self._rest = self._rest, None
@@ -263,10 +269,11 @@ class Collector:
         self._asking.set()
         end = self._monotonic() + CLOSE_SECONDS
         for thread in self._threads:
+            # All threads share one wait.
             thread.join(max(0.0, end - self._monotonic()))
 
     def poll(self) -> None:
-        """Look at the files and ask what is due, each topic once at most; never raises."""
+        """Look at the files and ask every topic that is due, once at most; never raises."""
         with _going_on():
             self._shelves.look(self._wanted)
         with _going_on():
@@ -293,7 +300,7 @@ class Collector:
         return replace(seen, status=status, fundamentals=known[0], fundamentals_status=known[1])
 
     def status(self) -> tuple[TopicState, ...]:
-        """Return how it stands with every topic and file; `due` is in seconds from now.
+        """Return the state of every topic and file; `due` is in seconds from now.
 
         Reads nothing but memory.
         """
@@ -314,6 +321,7 @@ class Collector:
         since = as_of - timedelta(hours=settings.max_age_hours) - 2 * EARLY
         feeds = {name for name in settings.sources if name != "file"}
         stored = self._store.news(since=since, as_of=as_of)
+        # A store keeps news of sources that the settings no longer name.
         items = {item.id: item for item in stored if item.topic.partition(":")[0] in feeds}
         statuses = self._statuses(subject, settings, figures=False)
         if "file" in settings.sources:
@@ -321,6 +329,7 @@ class Collector:
                 settings.file, subject, since=since, as_of=as_of,
                 max_age_hours=settings.max_age_hours, looked_at=self._rest is not None,
             )  # fmt: skip
+            # The stored item wins: a record names items by id, so they must stay as they counted.
             items = {**{item.id: item for item in rows}, **items}
             statuses.append(status)
         return [*items.values()], _told(statuses)
@@ -369,6 +378,7 @@ class Collector:
             self._score("")
             self._score("ready")
         while not rest.is_set():
+            # Before the round: what is asked for meanwhile shortens the next pause.
             self._wake.clear()
             pause = LONGEST_PAUSE_S
             with _going_on():
@@ -386,8 +396,10 @@ class Collector:
             rest.wait(pause)
 
     def _ask_round(self, rest: threading.Event) -> None:
+        # `poll` and the thread must not ask the same topic at the same time.
         with self._round:
             for place in self._due():
+                # An answer of this very round may have closed the source.
                 if self._monotonic() < self._sources[place[0]].opens:
                     continue
                 answer = self._ask(*place, rest)
@@ -409,7 +421,7 @@ class Collector:
         return max(state.due, self._sources[state.source].opens)
 
     def _shown(self, state: TopicState) -> TopicState:
-        """Return what is told of a topic: without an answer for long, it grows old."""
+        """Return a topic's state as it is shown: without an answer for long, it is unreachable."""
         last = self._last(state)
         if last.status not in WORKING or self._monotonic() <= state.due + self._patience(state):
             return last
@@ -425,6 +437,7 @@ class Collector:
     def _patience(self, state: TopicState) -> float:
         """Return the seconds that a topic's next answer may be late; topics take turns."""
         vendor = self._vendors[state.source]
+        # Topics take turns: twelve of them, at one question an hour, take half a day.
         turns = sum(1 for source, _ in self._states if source == state.source)
         return LATE_PACES * max(vendor.every(state.topic), vendor.spacing * turns)
 
@@ -436,16 +449,19 @@ class Collector:
             return sorted(due, key=lambda place: (self._states[place].due, place))
 
     def _ask(self, source: str, topic: str, rest: threading.Event) -> NewsAnswer | None:
-        """Return what a source answers in time; None when asking ends meanwhile."""
+        """Return a source's answer; None when collecting ends before it comes."""
         hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
         self._abandoned[source] = hanging
+        # A thread cannot be ended from outside: rather ask no more than fill the process.
         if len(hanging) >= MAX_ABANDONED:
             return NewsAnswer(NewsStatus.UNREACHABLE, detail="too many questions hang")
         box: list[NewsAnswer] = []
+        # `rest` sets this event too, and so ends the wait at once.
         done = self._asking = threading.Event()
         thread = threading.Thread(
             target=self._fetch, args=(source, topic, box, done), name="news-fetch", daemon=True
         )
+        # A rest from before this event was in place could not set it.
         if self._closed or rest.is_set():
             return None
         try:
@@ -514,6 +530,7 @@ class Collector:
             self._states[place] = TopicState(
                 source,
                 topic,
+                # The trouble is the source's: the topic keeps what it last said itself.
                 status=old.status if of_all else answer.status,
                 detail=old.detail if of_all else answer.detail,
                 asked=asked,
@@ -547,6 +564,7 @@ def _going_on() -> Iterator[None]:
 
 def _wait(status: NewsStatus, failures: int) -> float:
     first, longest = WAITS_S[status]
+    # Bounded: a power of 1,024 or more is no float any more.
     return min(longest, first * 2.0 ** min(failures - 1, 20))
 
 
@@ -559,15 +577,16 @@ def _read(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
     said = float(score(f"{item.headline}. {item.summary}"))
     return replace(
         item,
+        # A tick stores what it saw: a score of NaN would fail its transaction.
         score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
         event=event_class(item.summary) if event == OTHER else event,
     )
 
 
 def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:
-    """Return why there is nothing: a source that works has nothing, or what ails those that do not.
+    """Return why there are no news: a working source has none, or the trouble of those that fail.
 
-    Nobody who could be asked means that there is no key.
+    With no source to ask, the answer is that there is no key.
     """
     if any(status in WORKING for status in statuses):
         return NewsStatus.EMPTY

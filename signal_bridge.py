@@ -1,16 +1,18 @@
 """Signals: their ids, their states, and the way from the database to a bridge and back.
 
-`write_signal` enqueues inside the tick's own transaction and touches no file. `publish_pending`
-(paper) and `send_pending` (a bridge) run after it, and again at any time: they check halt, health
-and expiry at the moment of submission, hand over what passes and mark it, so repeating them after a
-crash sends nothing twice under another name: the same decision always has the same id, and a bridge
-executes an id once. When the way to the market is closed the signal stays pending, says why, and
-dies at its expiry. What the other side says is booked by `take_reports` in one transaction and only
-then forgotten there, so that a crash between the two books it again, which changes nothing.
+`write_signal` puts a signal into the outbox, inside the tick's own transaction, and touches no
+file. `publish_pending` (paper) and `send_pending` (a bridge) run afterwards, at any time and as
+often as wanted. Both check halt, health and expiry at the moment of submission, hand over what
+passes, and mark it as sent. A crash in between sends nothing twice: the same decision always has
+the same id, and a bridge executes an id once. A signal whose bridge is not well stays pending, says
+why, and ends at its expiry.
 
-The store is handed in (instance_database.Database fits); no SQL is here. Deciding and sizing are
-left to `torra.verdict.risk_engine`, filling to the bridges, comparing the books to
-`torra.trading.settlement`.
+`take_reports` books what a bridge reports, one transaction for each report, and settles the report
+at the bridge only after that. A crash in between books the report again, which changes nothing.
+
+The store comes in as an argument (instance_database.Database fits), so no SQL is here.
+`torra.verdict.risk_engine` decides and sizes, the bridges fill, and `torra.trading.settlement`
+compares the books.
 """
 
 from __future__ import annotations
@@ -39,20 +41,20 @@ DOOMS: Final = (
     DenyReason.TRADING_REDUCING,
     DenyReason.CLOCK_SKEW,
 )
-"""A signal that waits with one of these as its detail is taken back, whatever comes."""
+"""A waiting signal whose detail is one of these is taken back, whatever happens next."""
 
 UNDONE: Final = ("WAITING", "PENDING", "PUBLISHED")
-"""On paper, what has not been executed."""
+"""On paper, the states of a signal that has not been executed."""
 
 AHEAD: Final = timedelta(seconds=60)
-"""A signal that was decided further in the future was decided under a clock that was wrong."""
+"""A signal decided further ahead than this was decided while the clock was wrong."""
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
 
 
 class OutboxStore(Protocol):
-    """What this module needs of a database. Rows are plain dicts, times ISO text in UTC."""
+    """The methods of a database that this module needs. Rows are dicts, times ISO text in UTC."""
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Begin a transaction or join the open one."""
@@ -109,7 +111,7 @@ class OutboxStore(Protocol):
 
 
 class BridgeEvent(Protocol):
-    """What the paper bridge reports (torra.bridges.paper.PaperEvent says what each kind means)."""
+    """An event of the paper bridge; torra.bridges.paper.PaperEvent has the meaning of each kind."""
 
     @property
     def kind(self) -> str:
@@ -223,11 +225,12 @@ def publish_pending(
     """Publish on paper what may still be sent; return those rows, oldest decision first.
 
     Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. While
-    `halted`, whatever has not been executed is cancelled (TRADING_HALTED), while `reducing` every
-    such opening (TRADING_REDUCING). From its expiry on a pending signal is EXPIRED. Closes go
-    first; an opening in WAITING follows its close.
+    `halted`, every signal that has not been executed is cancelled (TRADING_HALTED); while
+    `reducing`, every such opening (TRADING_REDUCING). From its expiry on a pending signal is
+    EXPIRED. Closes go first; an opening in WAITING follows its close.
     """
     with store.transaction():
+        # Cancel before publishing: a halt must also stop what this very call would send.
         for row in _rows(store, UNDONE, instance):
             if halted:
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
@@ -267,20 +270,24 @@ def send_pending(
     """Hand what may still be sent to a bridge; return those rows, oldest decision first.
 
     Nothing that touches the bridge happens inside a transaction, and every answer is booked in one
-    of its own. `stopped` is asked again right before each submission, and so is `ours`, whether
-    this desk still holds the lease: without it nothing is done at all. What expired or was stopped
-    is taken back as far as the bridge can: what the other side has already taken, its report
-    decides. `health` stands for the bridge's own.
+    of its own. Two questions are asked again right before each submission: `stopped`, and `ours`,
+    whether this desk still holds the lease. Without the lease nothing is done at all. A signal that
+    has expired or was stopped is taken back as far as the bridge can; once the other side has it,
+    only its report decides. `health` stands for the bridge's own.
     """
     sent = []
     with store.transaction():
         _release_openings(store, instance, now(), stopped)
         _follow_closes(store, instance)
+    # Sent signals are looked at too: a halt or an expiry still tries to recall them.
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
+    # Ask for health only when something waits: it reads files or calls the terminal.
     found = (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
     for row in rows:
+        # Asked for each row: the lease may be lost between two of them.
         if not ours():
             break
+        # Before health: a bridge that is not well must not keep a stopped signal alive.
         reason = stopped(row["kind"]) or _doomed(row)
         if reason is not None:
             _take_back(store, bridge, row, "CANCELLED", reason)
@@ -296,9 +303,9 @@ def send_pending(
 
 
 def doubt(store: OutboxStore, ours: Callable[[], bool], instance: str | None = None) -> None:
-    """Let nothing go out that waits now: the clock was set back, and hides how old it is.
+    """Mark all waiting signals so that none goes out: the clock was set back and hides their age.
 
-    Where `ours` says that another desk holds the lease, what waits is that desk's.
+    Does nothing when `ours` says that another desk holds the lease: the signals are that desk's.
     """
     with store.transaction():
         if not ours():
@@ -308,7 +315,7 @@ def doubt(store: OutboxStore, ours: Callable[[], bool], instance: str | None = N
 
 
 def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
-    """Return why a signal was to be taken back when its bridge could not be reached, or soon."""
+    """Return why an earlier turn marked a signal to be taken back; None for no mark."""
     for reason in DOOMS:
         if row["detail"] == reason.value:
             return reason
@@ -317,6 +324,7 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
 
 def _rows(store: OutboxStore, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
     rows = store.signals(states=states, instance=instance, limit=LIMIT)
+    # Of one decision the close goes first: its opening waits for it.
     return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
 
 
@@ -328,9 +336,11 @@ def _submit(
     try:
         bridge.submit(order)
     except BridgeUnavailable as error:
+        # Stay PENDING: whether the order went out or not, the next turn submits the same id again.
         store.note_signal(order.sid, f"{DenyReason.BRIDGE_DEAD}: {error}")
         return False
     with store.transaction():
+        # A kill before this mark leaves PENDING: the same id goes out again, and is executed once.
         store.move_signal(order.sid, "PUBLISHED")
     failpoint("marked")
     return True
@@ -345,6 +355,7 @@ def _take_back(
         store.note_signal(row["sid"], reason.value)  # it is not sent later: this is tried again
         return
     with store.transaction():
+        # RECALLED and NEVER_SENT both prove that it cannot be executed any more.
         if found is not Recall.TAKEN:
             store.move_signal(row["sid"], end, detail=reason.value)
         elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
@@ -361,14 +372,14 @@ def _expire(store: OutboxStore, row: Mapping[str, Any], now: datetime) -> bool:
 def _over(row: Mapping[str, Any], now: datetime) -> bool:
     """Return whether a signal may not go out any more.
 
-    That is from its expiry on, and when it was decided in what is the future now: the clock was set
-    back since, and by the right one nobody knows how old it is.
+    That is so from its expiry on. It is so too when its decision lies in the future: the clock was
+    set back since, and nobody knows how old the signal is.
     """
     return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 
 
 def _follow_closes(store: OutboxStore, instance: str | None) -> None:
-    """Cancel each opening in WAITING whose close came to nothing."""
+    """Cancel each opening in WAITING whose close ended without being executed."""
     for row in _rows(store, ("WAITING",), instance):
         close = store.signal(row["after"])
         if close is None or close["state"] in UNEXECUTED:
@@ -379,10 +390,10 @@ def _follow_closes(store: OutboxStore, instance: str | None) -> None:
 def _release_openings(
     store: OutboxStore, instance: str | None, now: datetime, stopped: Stopped
 ) -> None:
-    """Let each opening go whose position is closed, as the books say, not only acknowledged.
+    """Release each waiting opening whose old position is closed in the books.
 
-    Of several that wait for the same instance the newest goes; one that is too old, or may not go
-    any more, ends here.
+    A close that the bridge only reported as filled is not enough. Of several openings that wait for
+    one instance the newest goes. One that is too old, or that may not go out any more, ends here.
     """
     released: set[str] = set()
     for row in reversed(_rows(store, ("WAITING",), instance)):
@@ -407,23 +418,24 @@ def _opening_under_way(store: OutboxStore, instance: str) -> bool:
 
 
 def take_reports(store: OutboxStore, bridge: Bridge) -> list[Report]:
-    """Book every report of a bridge, each in a transaction of its own, and settle it after that."""
+    """Book every report of a bridge, each in its own transaction, then settle it at the bridge."""
     taken = []
     for report in bridge.poll():
         failpoint("ack_read")
         with store.transaction():
             apply_report(store, report)
         failpoint("ack_committed")
+        # Settled only now: a report that is settled before it is committed would be lost by a kill.
         bridge.settle(report)
         taken.append(report)
     return taken
 
 
 def apply_report(store: OutboxStore, report: Report) -> None:
-    """Book what a bridge says of a signal; booking it again changes nothing.
+    """Book what a bridge reports of a signal; booking it again changes nothing.
 
-    An execution of a signal that has ended without one, and a report of a signal that is not in the
-    database, are no news to be dropped: they raise an alarm and let nothing open any more.
+    Two reports raise an alarm and stop every further opening: an execution of a signal that has
+    ended without one, and a report of a signal that the database does not know.
     """
     with store.transaction():
         row = store.signal(report.sid)
@@ -437,18 +449,22 @@ def apply_report(store: OutboxStore, report: Report) -> None:
 
 def _alarm(store: OutboxStore, report: Report, what: str) -> None:
     told = f"{what}: {report.status} {report.volume} lots at {report.price}"
+    # raise_alarm is true for a new alarm only: the same report again reduces nothing anew.
     if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
 def _step(store: OutboxStore, row: Mapping[str, Any], report: Report) -> None:
     status: str = report.status
+    # An UNKNOWN signal has one end without an execution: NOT_SENT. The detail keeps the reason.
     if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
         status = "NOT_SENT"
+    # The report shows that the order went out before the mark was written: catch up the steps.
     for waiting, following in (("WAITING", "PENDING"), ("PENDING", "PUBLISHED")):
         if (store.signal(row["sid"]) or row)["state"] == waiting:
             store.move_signal(row["sid"], following)
     state = (store.signal(row["sid"]) or row)["state"]
+    # A bridge repeats its reports until they are settled, so an old one is no error.
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
     store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
@@ -470,6 +486,7 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
         return {}
     moment = "opened_at" if row["kind"] == "open" else "closed_at"
     known: dict[str, Any] = {"price": report.price, moment: report.at, "deal": report.deal}
+    # 0 means that the other side does not know it: the ordered lots stand.
     if report.volume:
         known["filled_lots"] = report.volume
     if report.position:
@@ -516,5 +533,6 @@ def _release(store: OutboxStore, sid: str) -> dict[str, Any] | None:
     row = store.signal(sid)
     if row and row["state"] == "WAITING":
         store.move_signal(sid, "PENDING", detail="close filled")
+        # Both steps, as TRANSITIONS wants them.
         store.move_signal(sid, "PUBLISHED")
     return row

@@ -1,10 +1,11 @@
-"""The last look before an order goes to the market: one table of guards, in one order.
+"""The last checks before an order goes to the market: one table of guards, asked in one order.
 
-The Expert Advisor (mql5/TorraBridge.mq5) asks the same questions in the same order in its own
-language; the paper bridge asks these. The first guard that objects names the reason; an order that
-passes all of them is executed. Everything here is pure: what is known of account, symbol and quote
-comes in as a value. Distances are counted in points, 10 ** -digits, and rounded half up, so that
-both languages count alike.
+The paper bridge and the bridges `mt5_direct` and `dwx` ask this table. The Expert Advisor
+(mql5/TorraBridge.mq5) asks the same questions in the same order in its own language. The first
+guard that objects gives the reason of the refusal; an order that passes all of them is executed.
+
+Everything here is pure: account, symbol and quote come in as values. Distances are counted in
+points, 10 ** -digits, and rounded half up, so that both languages count alike.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Scope = Literal["all", "trade", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """An order as the guards see it; times are epoch seconds, 0 stands for none."""
+    """An order as the guards see it; times are epoch seconds, 0 means that there is none."""
 
     kind: str
     side: str
@@ -95,24 +96,26 @@ class Guard(NamedTuple):
 
 def points(distance: float, digits: int) -> int:
     """Return a distance in points, rounded half up."""
+    # Not round(), which takes a half to the even number: the advisor counts otherwise.
     return math.floor(distance * float(10**digits) + 0.5)
 
 
 class Limits(NamedTuple):
-    """How far the market may be from what was decided, in whole points."""
+    """Distances that the market may have from the decision, in whole points."""
 
     max_spread_pts: int
     max_dev_pts: int
 
 
 def limits(atr: float, digits: int, *, spread_share: float, deviation_share: float) -> Limits:
-    """Return the limits of an opening; the shares are of the ATR that it was decided with."""
+    """Return the limits of an opening; both shares are of the ATR at its decision."""
     point = 10.0**-digits
+    # Rounded down: a limit is never wider than its share.
     return Limits(math.floor(spread_share * atr / point), math.floor(deviation_share * atr / point))
 
 
 def price_of(side: str, view: View) -> float:
-    """Return what an order of this side pays or gets now: a BUY the ask, a SELL the bid."""
+    """Return the price of an order of this side now: the ask for a BUY, the bid for a SELL."""
     return view.ask if side == "BUY" else view.bid
 
 
@@ -121,6 +124,7 @@ def _wrong_mode(ask: Ask, view: View) -> bool:
         return True
     if ask.kind != "open":
         return False
+    # A mode that is not known allows nothing; close_only lets closes through, above.
     allowed = {"full": ("BUY", "SELL"), "long_only": ("BUY",), "short_only": ("SELL",)}
     return ask.side not in allowed.get(view.trade_mode, ())
 
@@ -130,6 +134,7 @@ def _wrong_side(ask: Ask, view: View) -> bool:
     towards = 1 if ask.side == "BUY" else -1
     if ask.stop <= 0 or ask.target <= 0:
         return True
+    # Written as `not ... > 0` so that a price of NaN objects instead of passing.
     return not ((price - ask.stop) * towards > 0 and (ask.target - price) * towards > 0)
 
 
@@ -142,6 +147,7 @@ def _too_near(ask: Ask, view: View) -> bool:
 
 def _bad_volume(ask: Ask, view: View) -> bool:
     steps = ask.lots / view.lot_step
+    # Binary fractions: 0.3 / 0.1 is not 3, so a millionth of a step is forgiven.
     off_grid = abs(steps - math.floor(steps + 0.5)) > 1e-6
     if ask.kind == "close":
         return ask.lots <= 0 or off_grid or ask.lots > view.found_lots + view.lot_step * 1e-6
@@ -180,6 +186,7 @@ GUARDS: Final = (
     Guard(
         "quote",
         "trade",
+        # A quote of NaN fails both comparisons, and so objects too.
         lambda _a, v: not (v.bid > 0 and v.ask >= v.bid),
         "there is no usable quote",
     ),
@@ -248,10 +255,11 @@ SCOPES: Final[dict[Scope, tuple[str, ...]]] = {
 def first_objection(ask: Ask, view: View, *, only: tuple[str, ...] = REASONS) -> str:
     """Return the reason of the first guard that objects, "" when none does.
 
-    `only` leaves guards out whose moment has passed or not come yet: a bridge that accepts now and
+    `only` leaves out guards whose moment has passed or not come yet: a bridge that accepts now and
     fills later asks the expiry once, at acceptance.
     """
     for guard in GUARDS:
+        # An unknown kind still meets the guards for everything; `schema` then refuses it.
         applies = ask.kind in SCOPES[guard.scope] or (
             ask.kind not in KINDS and guard.scope == "all"
         )

@@ -1,14 +1,14 @@
-"""What a bridge without an Expert Advisor of Torra's must remember: which orders may have gone out.
+"""The journal of a bridge that has no Expert Advisor of Torra's: which orders may have gone out.
 
-One file for a channel, under this side's own folder. An order is written here, durably, before
-anything is handed to the market; whoever finds it here never sends it again, in this life or the
-next. Every line is the whole record of one order, the newest line counts, so that a reader needs no
-history. A line that was being written when the machine stopped is cut off: what it announced had
-not happened yet. Any other damage is a ConfigError, because an order may be missing then.
+One file for a channel, in this side's own folder. The bridge writes an order here, durably, before
+it hands anything to the market. An order that is found here is never sent again, in this life or
+the next. Every line is the whole record of one order and the newest line counts, so a reader needs
+no history. A last line that the machine was writing when it stopped is cut off: what it announced
+had not happened yet. Any other damage is a ConfigError, because an order may be missing.
 
-`put` raises OSError and keeps nothing when the disk does not take the line; `learn` is for what is
-found out afterwards and keeps it in memory at least: after a restart the bridge finds it out again.
-Not for two processes at a time (the desk's lease sees to that); threads are the caller's business.
+`put` raises OSError, and keeps nothing, when the disk does not take the line. `learn` keeps what
+was found out afterwards in memory at least; after a restart the bridge finds it out again. Two
+processes must not share a journal (the desk's lease sees to that), and the caller locks threads.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from torra.errors import MALFORMED, ConfigError
 from torra.whole_files import sync_folder
 
 KEEP: Final = timedelta(days=30)
-"""An order whose end is settled is forgotten this long after its expiry. It could not be sent by
-then anyhow: the guards refuse what has expired.
+"""An order whose end is settled is forgotten this long after its expiry.
+
+It could not be sent by then in any case: the guards refuse what has expired.
 """
 
 INTERIM: Final = ("CLAIMED", "PLACED", "UNKNOWN")
@@ -65,7 +66,7 @@ class OrderEntry:
 
     @property
     def under_way(self) -> bool:
-        """Whether it may be in the market and nobody has said what became of it."""
+        """Whether it may be in the market while its end is not known."""
         return self.intent is not None and self.report is None
 
 
@@ -116,7 +117,7 @@ class OrderJournal:
         self.mend()
 
     def mend(self) -> None:
-        """Write down what the disk did not take before; never raises."""
+        """Write the lines that the disk did not take before; never raises."""
         try:
             for sid in list(self._unwritten):
                 self._append(_line(self._entries[sid]))
@@ -145,12 +146,14 @@ class OrderJournal:
 
     def _load(self, now: datetime) -> None:
         raw = self._path.read_bytes() if self._path.exists() else b""
+        # What follows the last newline was being written when the machine stopped.
         *lines, _torn = raw.split(b"\n")
         whole = [len(line) + 1 for line in lines]
         for number, line in enumerate(lines, start=1):
             try:
                 entry = _entry(json.loads(line.decode("ascii")))
             except MALFORMED:
+                # A crash may leave zeros and a newline: its end does not make a line whole.
                 if number == len(lines):
                     whole.pop()
                     break
@@ -163,7 +166,7 @@ class OrderJournal:
         self._forget(now)
 
     def _forget(self, now: datetime) -> None:
-        """Write the file anew without what is over; it is nobody else's."""
+        """Rewrite the file without the orders that are over; no other process uses it."""
         kept = {sid: entry for sid, entry in self._entries.items() if not _over(entry, now)}
         if len(kept) == len(self._entries):
             return
@@ -183,13 +186,16 @@ class OrderJournal:
         if fresh:  # the first order, or somebody took the file away
             line, self._size = b"".join(map(_line, self.entries)) + line, 0
         with self._path.open("xb" if fresh else "r+b", buffering=0) as file:
+            # A write that failed may have left half a line here.
             file.seek(self._size)
             file.truncate()
+            # Unbuffered, a full disk may take a part of the line without an error.
             if file.write(line) != len(line):
                 raise OSError(f"no room for a line in {self._path}")
             os.fsync(file.fileno())
         if fresh:
             sync_folder(self._path.parent)
+        # Only now: after an error the next write begins at the last whole line again.
         self._size += len(line)
 
 
@@ -202,6 +208,7 @@ def _is_set(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
+        # A file that cannot be looked at may be there: rather halt than trade past it.
         return True
 
 
@@ -241,6 +248,7 @@ def _told(value: Order | Report) -> dict[str, Any]:
 
 
 def _read(kind: type[Value], told: Mapping[str, Any]) -> Value:
+    # With postponed annotations the type of a field is its name as text.
     times = {item.name for item in fields(kind) if item.type in ("datetime", datetime)}
     values: dict[str, Any] = {
         name: parse(item) if name in times else item for name, item in told.items()

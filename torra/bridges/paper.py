@@ -1,23 +1,24 @@
 """The paper bridge: what the market would have done with a signal, one bar at a time.
 
-Pure functions over values: orders, a position and one bar go in, what is left of them and the
-events come out; the same input gives the same output, so a bar that is computed twice by mistake
-harms nobody who keeps the first answer. An order that a guard of `torra.bridges.guards` objects to
-is refused with that guard's reason, as the Expert Advisor would refuse it: the guards of the
-message, the clock and the connection are asked by `acceptance` when the order is published, those
-of symbol, quote and account by `advance` at the open that would fill it. Booking the events is left
-to `signal_bridge`, fetching bars and remembering the last one to the caller.
+Pure functions over values. Orders, a position and one bar go in; what is left of them and the
+events come out. The same input gives the same output, so a bar that is computed twice by mistake
+does no harm as long as the first answer is kept. An order that a guard of `torra.bridges.guards`
+objects to is refused with that guard's reason, as the Expert Advisor would refuse it. `acceptance`
+asks the guards of message, clock and connection when the order is published; `advance` asks those
+of symbol, quote and account at the open that would fill it. `signal_bridge` books the events; the
+caller fetches the bars and remembers the last one.
 
-How a bar is read. Its prices are bid. A long enters at open + spread and leaves at the bid; a short
-enters at the open and leaves at the ask, bid + spread, which is also what its stop and target are
-compared with. A signal decided at T fills at the open of the first bar that starts at T or later.
-Inside a bar: closes fill at the open, then openings; a bar that opens beyond the stop or the target
-ends the position at the open; after that the stop comes before the target where both lie in it.
-Stop and target keep the prices of the signal, so they lie at their planned distance from the
-decided entry, not from the fill: that is what a terminal does with them, and the spread and a gap
-at the open are a cost of the trade. One R is that planned distance.
+How a bar is read. Its prices are bid. A long enters at open + spread and leaves at the bid. A short
+enters at the open and leaves at the ask, bid + spread; its stop and target are compared with the
+ask too. A signal decided at T fills at the open of the first bar that starts at T or later. Inside
+a bar closes fill first, at the open, then openings. A bar that opens beyond the stop or the target
+ends the position at the open; after that the stop comes before the target where the bar holds both.
 
-Entries, closes and stops slip by the symbol's slippage against the trader, targets do not: they are
+Stop and target keep the prices of the signal, as in a terminal. So they lie at their planned
+distance from the decided entry, not from the fill, and the spread and a gap at the open are a cost
+of the trade. One R is that planned distance.
+
+Entries, closes and stops slip by the symbol's slippage against the trader. Targets do not: they are
 limit orders. An opening fills `fill_lots` at most and the rest is cancelled; what ends a position
 ends all of it. docs/paper.md says what this cannot know.
 """
@@ -46,13 +47,15 @@ AT_FILL: Final = REASONS[REASONS.index("symbol") :]
 """Guards that need the quote of the fill."""
 
 AT_ACCEPTANCE: Final = REASONS[: REASONS.index("symbol")]
-"""Guards that are asked when an order is published: an accepted one waits for its bar and does not
-expire meanwhile.
+"""Guards that are asked when an order is published.
+
+An accepted order waits for its bar and does not expire meanwhile.
 """
 
 BROKERS_NO: Final = "retcode"
-"""Reason of an opening that passes the guards and that a broker still refuses, as the advisor says
-it: its stop lies between bid and ask, or the market takes nothing of it.
+"""Reason of an opening that passes the guards and that a broker would still refuse.
+
+Its stop lies between bid and ask, or the market takes nothing of it. The advisor uses this word.
 """
 
 FREE: Final = View(now=0, bid=0.0, ask=0.0, digits=0)
@@ -107,7 +110,7 @@ class PaperPosition:
 
     @classmethod
     def of(cls, position: Position) -> PaperPosition:
-        """Return what this bridge needs to know of a stored position."""
+        """Return a stored position as this bridge needs it."""
         return cls(
             position.signal_id,
             position.side,
@@ -141,7 +144,7 @@ class PaperEvent:
 
 
 class Advanced(NamedTuple):
-    """What a bar left behind."""
+    """The result of one bar: the orders and the position that are left, and the events."""
 
     orders: tuple[PaperOrder, ...]
     position: PaperPosition | None
@@ -166,18 +169,20 @@ def advance(
     spec: SymbolSpec,
     conditions: View = FREE,
 ) -> Advanced:
-    """Live through one bar; `spread` is in price units.
+    """Advance the orders and the position by one bar; `spread` is in price units.
 
-    `conditions` tell what neither bar nor symbol do: trade mode, session, the account's limits,
-    and the positions and trades of today that are not among these orders. Raises ValueError for an
+    `conditions` give what neither bar nor symbol do: trade mode, session, the account's limits, and
+    the positions and trades of today that are not among these orders. Raises ValueError for an
     opening without stop or target.
     """
     market = _Market(bar, spread, spec)
+    # A bar that began before the decision cannot fill it.
     left = [order for order in orders if order.decided_at > bar.time]
     later = {order.sid for order in left}
     refused: set[str] = set()
     events: list[PaperEvent] = []
     for order in _due(orders, position, bar.time):
+        # Its close is of a later bar, so the position is still there.
         if order.after in later:
             left.append(order)
             continue
@@ -191,6 +196,7 @@ def advance(
         else:
             position, filled = market.open(order)
             events.append(filled)
+            # A second opening of the same bar must meet the first in the limit of the day.
             conditions = replace(conditions, trades_today=conditions.trades_today + 1)
     ended = market.end(position) if position and position.opened_at <= bar.time else None
     if ended:
@@ -207,9 +213,10 @@ def advance_all(
     spread: float,
     spec: SymbolSpec,
 ) -> tuple[Advanced, datetime | None]:
-    """Live through the bars after `cursor`, oldest first, each once; return the new cursor too."""
+    """Advance by the bars after `cursor`, oldest first, each once; return the new cursor too."""
     events: list[PaperEvent] = []
     for bar in bars:
+        # A bar that was lived through already must not fill anything twice.
         if cursor is not None and bar.time <= cursor:
             continue
         orders, position, happened = advance(orders, position, bar, spread, spec)
@@ -284,6 +291,7 @@ class _Market(NamedTuple):
             for price in (self.bar.open, self.bar.high, self.bar.low)
         )
         worst, best = (low, high) if position.side == "LONG" else (high, low)
+        # The open comes first, then the stop: nobody knows the way of the price inside a bar.
         if _beyond(position.side, opened, position.stop):
             return self._stopped(position, opened)
         if _beyond(position.side, position.target, opened):
@@ -296,6 +304,7 @@ class _Market(NamedTuple):
 
     def _view(self, order: PaperOrder, position: PaperPosition | None, conditions: View) -> View:
         """Return what the guards may know at the open."""
+        # A close finds its own position only: another opening may have taken its place.
         found = position if position and order.closes in (None, position.sid) else None
         return replace(
             conditions,
@@ -321,6 +330,7 @@ class _Market(NamedTuple):
 
     def _volume(self, order: PaperOrder) -> float:
         """Return how many lots of an opening are filled, in whole steps."""
+        # 0 means no limit.
         if not 0 < self.spec.fill_lots < order.lots:
             return order.lots
         steps = math.floor(self.spec.fill_lots / self.spec.lot_step + STEP_TOLERANCE)
@@ -345,6 +355,7 @@ class _Market(NamedTuple):
 
     def _ended(self, kind: EventKind, position: PaperPosition, price: float) -> PaperEvent:
         gain = price - position.entry if position.side == "LONG" else position.entry - price
+        # The planned distance, from the levels alone: the fill may lie anywhere between them.
         risk = abs(position.target - position.stop) / (1 + TARGET_R)
         money = gain / self.spec.tick_size * self.spec.tick_value * position.lots
         return PaperEvent(

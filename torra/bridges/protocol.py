@@ -1,11 +1,13 @@
-"""What every bridge honours: orders go in, reports come out, and nothing is guessed.
+"""The interface of every bridge, and the values that cross it: orders in, reports out.
 
 A bridge is the way to one market account. `submit` may be called again with the same order after
-any crash and leads to one order at most; what became of it comes out of `poll` as reports, each
-again and again until it is settled. A bridge that cannot reach its market raises BridgeUnavailable;
-one that cannot know answers None or UNKNOWN, never "flat" and never "rejected". The books
-(positions and deals) are the broker's truth as of a moment; `torra.trading.reconciliation` compares
-them with the database. States are those of torra.verdict.signal_states.
+any crash and leads to one order at most. `poll` returns what became of an order as reports, and
+repeats each one until it is settled. A bridge that cannot reach its market raises
+BridgeUnavailable. A bridge that does not know answers None or UNKNOWN, never "flat" and never
+"rejected".
+
+`books` returns the broker's positions and deals as of a moment; `torra.trading.reconciliation`
+compares them with the database. The states of a signal are those of torra.verdict.signal_states.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ OFFSET_TOLERANCE: Final = 5.0
 """Seconds by which the clocks of the two sides may differ."""
 
 ALIVE_SECONDS: Final = 5.0
-"""A peer whose heartbeat has not advanced for this long is dead."""
+"""Seconds without an advance of its heartbeat after which a peer counts as dead."""
 
 
 LOOK_SECONDS: Final = 3.0
-"""Seconds for which a look at the market is good enough to send on. A process that stood still for
-longer, as on a computer that slept, may have lost the lease meanwhile (after 4 s), and another desk
-may have told the order's end.
+"""Seconds for which a look at the market is fresh enough to send on.
+
+A process that stood still for longer, for instance on a computer that slept, may have lost the
+lease meanwhile (after 4 s). Another desk may then have booked the end of this order.
 """
 
 STOOD_STILL: Final = "this process stood still in the middle of sending; it looks anew"
@@ -38,7 +41,7 @@ QUOTE_SECONDS: Final = 30.0
 
 
 class Recall(StrEnum):
-    """What became of taking an order back."""
+    """What became of an attempt to take an order back."""
 
     RECALLED = "RECALLED"
     """The other side can not execute it any more."""
@@ -86,11 +89,11 @@ Status = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the other side says of one order.
+    """What became of one order, as the other side reports it.
 
     `reason` is the guard that refused it (torra.bridges.guards) or "retcode"; `price` and `volume`
-    are what was executed; `position` is the broker's number of the position; `adopted` says that
-    the order was found at the broker rather than sent now.
+    are those of the execution; `position` is the broker's number of the position; `adopted` means
+    that the order was found at the broker rather than sent now.
     """
 
     sid: str
@@ -130,7 +133,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class BrokerPosition:
-    """One open position as the broker tells it; `comment` may have been changed by the broker."""
+    """One open position as the broker reports it; the broker may have changed `comment`."""
 
     ticket: str
     broker_symbol: str
@@ -225,7 +228,7 @@ class Bridge(Protocol):
         ...
 
     def settle(self, report: Report) -> None:
-        """Forget a report: it is committed. Safe to repeat; never raises."""
+        """Forget a report because it is committed. Safe to repeat; never raises."""
         ...
 
     def health(self) -> Health:
@@ -241,9 +244,9 @@ class Bridge(Protocol):
         ...
 
     def heartbeat(self, state: TradingState) -> None:
-        """Tell the other side that this one lives, and its trading state. Never raises."""
+        """Tell the other side that the desk lives, and its trading state. Never raises."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held; orders and reports stay where they are."""
+        """Release what is held; orders and reports stay where they are."""
         ...

@@ -1,10 +1,10 @@
-"""Bars from a file: what MetaTrader 5 exports, and the format that Torra ships.
+"""Reads bars from a file: what MetaTrader 5 exports, and the format that Torra ships.
 
-Read are the terminal's export (Symbols, Bars, Export: tabs, header in <>), the chart's "Save as"
+It reads the terminal's export (Symbols, Bars, Export: tabs, header in <>), the chart's "Save as"
 (no header, often UTF-16), both with commas or semicolons, with or without a time column, and
 `time,open,high,low,close,volume`. What cannot be read is a ConfigError that names the file, the
-line and the remedy; no line is skipped and no value guessed. Whether the bars make sense is decided
-at the door, like that of any other feed.
+line and the remedy; no line is skipped and no value guessed. The door decides whether the bars make
+sense, as for any other feed.
 
 MetaTrader stamps bars with the broker's wall clock. `clock` says which: "utc", a fixed offset such
 as "+03:00", or "new_york+7", the usual one: New York's wall clock plus 7 hours, which follows the
@@ -17,9 +17,9 @@ Sunday:
   first and winter time second; one that stands there once is read as the first, unless a later time
   of that hour stands above it.
 
-Both fall on a Sunday morning, when only round-the-clock markets trade. The arithmetic is
-torra.market.broker_clock's. The offsets that were used are kept in `frame.attrs["utc_offsets"]`,
-the clock in `frame.attrs["clock"]`.
+Both fall on a Sunday morning, when only round-the-clock markets trade. torra.market.broker_clock
+has the arithmetic. The offsets that were used are kept in `frame.attrs["utc_offsets"]`, the clock
+in `frame.attrs["clock"]`.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ MEANINGS: Final = {
     "tickvol": "tick_volume",
     "vol": "real_volume",
 }
-"""What columns are called here whose headers, in small letters without <>, say something else."""
+"""Our names of columns whose headers, in small letters without <>, are other words."""
 
 BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", "spread")
 """Columns after date and time where there is no header."""
 
 VOLUMES: Final = ("tick_volume", "volume", "real_volume")
-"""Where the volume comes from: the first of these that the file has. Real volume is 0 for
-currencies and metals.
+"""Where the volume comes from: the first of these that the file has.
+
+Real volume is 0 for currencies and metals.
 """
 
 TICK_COLUMNS: Final = {"bid", "ask"}
@@ -120,6 +121,7 @@ def _sheet(path: Path) -> _Sheet:
     separator = max(SEPARATORS, key=first.count)
     heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
     cells = _cells(path, body, separator, line)
+    # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         names = _by_position(heads)
         cells = cells.iloc[:, : len(names)]
@@ -136,6 +138,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
+    # UTF-16 without its mark: of a digit or a letter one of the two bytes is 0.
     if encoding == "utf-8" and b"\0" in raw[:2]:
         encoding = "utf-16-be" if raw.startswith(b"\0") else "utf-16-le"
     try:
@@ -155,7 +158,9 @@ def _cells(path: Path, body: str, separator: str, line: int) -> pd.DataFrame:
             header=None,
             dtype=str,
             na_filter=False,
+            # Else the numbers of lines in errors would not be the file's.
             skip_blank_lines=False,
+            # No export quotes its cells: a stray quotation mark must not join lines.
             quoting=csv.QUOTE_NONE,
         )
     except pd.errors.ParserError as error:
@@ -179,6 +184,7 @@ def _by_position(first: list[str]) -> list[str]:
 
 def _by_header(path: Path, heads: list[str]) -> list[str]:
     names = [MEANINGS.get(head, head) for head in heads]
+    # Beside a date, `time` is the time of day.
     if "date" in names:
         names = ["clock" if name == "time" else name for name in names]
     if set(names) >= TICK_COLUMNS:
@@ -195,8 +201,10 @@ def _by_header(path: Path, heads: list[str]) -> list[str]:
 def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
     cells = sheet.column(name)
     try:
+        # Here numbers are read to the last digit; pandas' own reader may round them.
         numbers = np.array(cells.to_list(), dtype=np.float64)
     except ValueError:
+        # One by one, to find the first cell that is no number.
         numbers = np.array([_number(cell) for cell in cells])
     broken = ~np.isfinite(numbers)
     if broken.any():

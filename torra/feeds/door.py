@@ -78,10 +78,12 @@ def check(
 def _values(frame: pd.DataFrame) -> Values:
     names = frame.columns.tolist()
     for name in COLUMNS:
+        # pandas allows a name twice, and then gives a table where a column is meant.
         if names.count(name) != 1:
             problem = "is missing" if name not in names else "appears more than once"
             raise _refusal(Refusal.MISSING_COLUMN, f"column {name} {problem}")
     for name in COLUMNS:
+        # Neither truth values nor text that looks like a number.
         if getattr(frame[name].dtype, "kind", "O") not in "fiu":
             raise _refusal(
                 Refusal.NOT_NUMBERS, f"column {name} holds {frame[name].dtype}, not numbers"
@@ -93,8 +95,8 @@ def _values(frame: pd.DataFrame) -> Values:
 def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
     """Return only the sound bars of a history, whatever stands between them.
 
-    For what may look past a bad bar (the stored history, the way of a paper position), never for
-    scores: those come through `check`, which refuses the frame.
+    For readers that may look past a bad bar (the stored history, the path of a paper position),
+    never for scores: those come through `check`, which refuses the frame.
     """
     index = frame.index
     if not len(frame) or not isinstance(index, pd.DatetimeIndex) or index.tz is None:
@@ -103,6 +105,7 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
     opens, highs, lows, closes, volumes = values.T
     length = int(duration(timeframe).total_seconds()) * TICKS_PER_SECOND[index.unit]
     times: Times = index.asi8
+    # A time that does not pass the latest before it is out of order or there twice.
     order = np.maximum.accumulate(times)
     first = np.concatenate(([True], order[1:] > order[:-1]))
     sound = (
@@ -133,6 +136,7 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
     earlier, later = times[:-1], times[1:]
     ticks = TICKS_PER_SECOND[index.unit]
     length = int(step.total_seconds()) * ticks
+    # Whole numbers throughout: no float holds nanoseconds since 1970.
     latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
     for reason, broken, sentence in (
         (Refusal.UNSORTED, later < earlier, "comes before the bar above it"),
@@ -141,6 +145,7 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
         (Refusal.FUTURE, times > latest, "is not closed yet"),
     ):
         if broken.any():
+            # The comparisons of neighbours have one place less: name the later bar.
             place = int(broken.argmax()) + len(times) - len(broken)
             raise _refusal(reason, f"the bar of {_when(index, place)} {sentence}")
 
@@ -152,6 +157,7 @@ def _check_values(index: pd.DatetimeIndex, values: Values) -> None:
         reason = Refusal.NAN if nan.any() else Refusal.INFINITE
         raise _refusal(reason, _first(index, values, nan if nan.any() else np.isinf(values)))
     low = values <= 0
+    # A price of 0 is broken, a volume of 0 is not.
     low[:, -1] = volumes < 0
     if low.any():
         raise _refusal(Refusal.NOT_POSITIVE, _first(index, values, low))

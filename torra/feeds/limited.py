@@ -1,7 +1,8 @@
-"""A feed that may not answer, such as files on a share, behind a time limit.
+"""A time limit around a feed that may not answer, such as files on a share.
 
-DataUnavailable (`no_answer`) is raised instead of waiting on: a tick that asks ends in time, is
-tried again like any whose bar is late, and leaves its reason on record. All else is the feed's own.
+DataUnavailable (`no_answer`) is raised instead of waiting on. So a tick that asks ends in time, is
+tried again like any whose bar is late, and leaves its reason on record. Everything else is the
+feed's own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NO_ANSWER: Final = "no_answer"
 
 
 class LimitedFeed:
-    """A feed and the limit of what it reads."""
+    """A feed whose reading has a time limit."""
 
     def __init__(self, feed: Feed, limit: TimeLimit) -> None:
         self._feed = feed

@@ -1,15 +1,15 @@
-"""Bars that the MetaTrader5 package hands over, as a feed.
+"""A feed of the bars that the MetaTrader5 package gives.
 
-The way to the terminal comes in as a value (torra.bridges.mt5.terminal.Terminal fits, which a
-bridge to the same terminal shares). The package stamps bars with the server's wall clock; they
-become UTC by the channel's clock. Position 0 of its bars is the one that is still forming. A bar
-counts as closed when its time is over and either a later bar has begun or SETTLE has passed: what
-trades in its last second arrives a little later, and in a quiet market nothing follows.
+The connection to the terminal comes in as a value (torra.bridges.mt5.terminal.Terminal fits, and a
+bridge to the same terminal shares it). The package stamps bars with the server's wall clock; the
+channel's clock turns them into UTC. Position 0 of its bars is the one that is still forming. A bar
+counts as closed when its time is over and either a later bar has begun or SETTLE has passed: a
+trade in its last second arrives a little later, and in a quiet market no bar follows.
 
-What the package does not tell is DataUnavailable (`no_bars`), with the words of its last_error; a
-time that the server never shows too (`server_clock`), because no hour can be trusted then. Nothing
-is repaired and no gap is filled: the door checks the bars. The volume is the tick volume: the real
-one is 0 for currencies and metals. Threads may share a feed.
+Two things are DataUnavailable: an answer of None (`no_bars`), with the words of last_error, and a
+time that the server never shows (`server_clock`), because no hour can be trusted then. Nothing is
+repaired and no gap is filled: the door checks the bars. The volume is the tick volume: the real one
+is 0 for currencies and metals. Threads may share a feed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ MOST_BARS: Final = 50_000
 """More are asked for by time, not by number: terminals keep 100,000 by default."""
 
 WEEKENDS: Final = 2
-"""Bars that are asked for by time: this many times the wanted length, and a fortnight."""
+"""Bars that are asked for by time cover this many times the wanted length, and a fortnight."""
 
 FORTNIGHT: Final = timedelta(days=14)
 HEAD: Final = timedelta(hours=2)
-"""More than is wanted is asked for: the first bars may lie in an hour that the server shows twice,
-where only what came before tells which of the two it is.
+"""Time that is asked for beyond what is wanted.
+
+The first bars may lie in an hour that the server shows twice, where only what came before tells
+which of the two it is.
 """
 
 FIRST_SECOND: Final = 86_400
@@ -52,7 +54,7 @@ SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
 class PackageAnswer(Protocol):
-    """What a call of the package gave."""
+    """The result of a call of the package."""
 
     @property
     def value(self) -> Any:
@@ -111,9 +113,11 @@ class Mt5DirectFeed:
         frame = self._frame(rates, name)
         settled = min(as_of, self._clock.now() - SETTLE)
         closed = frame.index <= pd.Timestamp(as_of - step)
+        # No bar follows the last one: a late trade may still change it.
         if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
             closed[-1] = False
         kept = frame[closed]
+        # Not [-limit:], which is everything for a limit of 0.
         return kept if limit is None else kept.iloc[max(0, len(kept) - limit) :]
 
     def period(self) -> None:
@@ -135,6 +139,7 @@ class Mt5DirectFeed:
     ) -> Any:
         """Ask by number from the newest bar backwards where that is few, else by time."""
         since_then = max(timedelta(0), self._clock.now() - as_of)
+        # Two more: the bar that is forming, and the one that the division cuts off.
         count = (limit or 0) + (since_then + HEAD) // step + 2
         if limit is not None and count <= MOST_BARS:
             return self._ask(name, "copy_rates_from_pos", name, period, 0, count)
@@ -156,7 +161,7 @@ class Mt5DirectFeed:
         return answer.value
 
     def _frame(self, rates: Any, name: str) -> pd.DataFrame:
-        """Return what the package gave as bars in UTC."""
+        """Return the package's bars, in UTC."""
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
         index = self._server.to_utc_index(wall)
         if index.hasnans:

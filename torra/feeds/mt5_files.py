@@ -1,16 +1,17 @@
-"""Bars that the Expert Advisor writes into the channel's folder, as a feed.
+"""A feed of the bars that the Expert Advisor writes into the channel's folder.
 
 bars/<BROKER_SYMBOL>_<TIMEFRAME>.csv holds the newest closed bars, oldest first, stamped with the
-server's wall clock; its last line tells how many they are, what the server is ahead of UTC, and the
-HMAC of all lines above it under the channel key. A file counts when all of that is right. One that
-is missing, half-written, cut or forged changes nothing: the last good copy stands, which is logged
-once, and grows too old for the door if nothing better comes. DataUnavailable (`no_file`,
-`bad_file`) is raised while there has never been a good one.
+server's wall clock. Its last line gives the number of bars, the seconds by which the server is
+ahead of UTC, and the HMAC of all lines above it under the channel key. A file counts when all of
+that is right. A file that is missing, half-written, cut or forged changes nothing: the last good
+copy stands, which is logged once, and grows too old for the door if nothing better comes.
+DataUnavailable (`no_file`, `bad_file`) is raised while there has never been a good one.
 
-Times become UTC by the channel's clock. Where that clock is not what the Expert Advisor says of its
-server, no hour can be trusted: DataUnavailable (`server_clock`). Of a server that shows an hour
-twice in autumn the bars at the file's head may belong to either; those are left out. Nothing else
-is repaired: the door checks the bars, and the store keeps one that was rewritten as a revision.
+The channel's clock turns times into UTC. Where that clock is not what the Expert Advisor says of
+its server, no hour can be trusted: DataUnavailable (`server_clock`). Where the server shows an hour
+twice in autumn, bars of that hour at the file's head may belong to either; they are left out.
+Nothing else is repaired: the door checks the bars, and the store keeps a rewritten bar as a
+revision.
 
 A file is read again when its time, size or number has changed. Threads may share a feed.
 """
@@ -47,7 +48,7 @@ HEADER: Final = "time,open,high,low,close,tick_volume,spread"
 ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{1,9}", re.ASCII)
 END: Final = re.compile(r"end,(\d{1,7}),(-?\d{1,6}),([0-9a-f]{64})", re.ASCII)
 MAX_BYTES: Final = 4_000_000
-"""What is longer is cut and so refused; a thousand bars have a fiftieth of it."""
+"""A longer file is cut, and so refused; a thousand bars have a fiftieth of this."""
 
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -60,7 +61,7 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class BarSheet:
-    """What a file says: each bar's wall seconds, its open to tick volume, the server's offset."""
+    """A file's contents: each bar's wall seconds, its open to tick volume, the server's offset."""
 
     wall: Seconds
     bars: npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ class BarSheet:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A good file: what told it from others, its bars, and what is wrong with its clock if any."""
+    """A good file: its signature on the disk, its bars, and the fault of its clock if any."""
 
     seen: tuple[int, int, int]
     frame: pd.DataFrame
@@ -109,6 +110,7 @@ class Mt5FilesFeed:
         if copy.fault:
             raise DataUnavailable(SERVER_CLOCK, copy.fault)
         closed = copy.frame[copy.frame.index <= pd.Timestamp(as_of - step)]
+        # Not [-limit:], which is everything for a limit of 0.
         return closed if limit is None else closed.iloc[max(0, len(closed) - limit) :]
 
     def period(self) -> None:
@@ -121,6 +123,7 @@ class Mt5FilesFeed:
         try:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+            # Also after a trouble: the file that comes back may be the good one of before.
             if held is not None and held.seen == seen:
                 self._troubles.pop(path, None)
                 return held
@@ -172,16 +175,18 @@ class Mt5FilesFeed:
         if len(sheet.wall):
             moments.append(EPOCH + timedelta(seconds=int(sheet.wall[-1]) - sheet.offset) + step)
         faults = [check(self._clock, sheet.offset, moment) for moment in moments]
+        # One of the two moments is enough: around a change of the clock they differ.
         return faults[-1] if all(faults) else ""
 
 
 def read_sheet(raw: bytes, key: str) -> BarSheet:
-    """Return what the bytes of a file say; raises ValueError when anything about it is wrong."""
+    """Return the contents of a file's bytes; raises ValueError when anything about it is wrong."""
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
     found = END.fullmatch(last.rstrip("\r"))
     if found is None:
         raise ValueError("its last line is missing; it may be half-written")
     count, offset, mac = found.groups()
+    # The signature before the contents: no line of a forged file is looked at.
     told = hmac.new(key.encode(), (body + newline).encode("ascii"), hashlib.sha256).hexdigest()
     if not hmac.compare_digest(told, mac):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
@@ -194,6 +199,7 @@ def read_sheet(raw: bytes, key: str) -> BarSheet:
     for number, row in enumerate(rows, start=2):
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
+    # reshape: of no rows at all numpy makes a table without columns.
     cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
     return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
 

@@ -1,7 +1,7 @@
-"""What every feed honours, and the columns that bars have everywhere in Torra.
+"""The interface of every feed, and the columns that bars have everywhere in Torra.
 
-A feed hands over raw bars that are closed at `as_of`; it repairs nothing and fills no gap. Whether
-the bars can be used is decided at the door (`torra.feeds.door`), once.
+A feed hands over raw bars that are closed at `as_of`; it repairs nothing and fills no gap. The door
+(`torra.feeds.door`) decides, once, whether the bars can be used.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The shipped bars as a feed for the demo: real prices, moved in time by whole weeks.
 
-Every symbol is shifted so that its sample ends in December 2021, which keeps
-weekends where they were. After the end of a symbol's sample its last whole weeks come again, each
-pass as many weeks later, so that a demo may run for ever, no bar time repeats and weekdays and
-hours stay true; at the seam the price jumps, as over any gap. The bars are handed over as shipped:
-nothing is filled, smoothed or re-based.
+Every symbol is moved so that its sample ends in December 2021, which keeps weekends where they
+were. After the end of a symbol's sample its last whole weeks come again, each pass as many weeks
+later. So a demo may run for ever, no bar time repeats, and weekdays and hours stay true; at the
+seam the price jumps, as over any gap. The bars are handed over as shipped: nothing is filled,
+smoothed or re-based.
 
-The files are read once, when the feed is made; a feed never changes afterwards, so threads may
+The files are read once, when the feed is made. A feed never changes afterwards, so threads may
 share it. A stream that is not shipped, or a folder without readable files, is a ConfigError.
 """
 
@@ -104,6 +104,7 @@ class _Series:
 
     def _closed(self, as_of: int) -> int:
         """Return how many bars of the endless series are closed at `as_of`."""
+        # Division that rounds up: a moment after the end belongs to the next pass.
         passes = max(0, -(-(as_of - self.end) // self.weeks))
         within = int(np.searchsorted(self.closes, as_of - passes * self.weeks, side="right"))
         return within + passes * self.repeated
@@ -114,6 +115,7 @@ def _series(symbol: str, timeframe: str, loaded: dict[tuple[str, str], pd.DataFr
     shift = SHIFT.get(symbol, timedelta(0)) // MICROSECOND
     family = {name: frame for (of, name), frame in loaded.items() if of == symbol}
     closes = {name: _closes(frame, name) + shift for name, frame in family.items()}
+    # Both timeframes of a symbol must tell the same story in every pass.
     end = int(min(times[-1] for times in closes.values()))
     first = max(times[0] - duration(name) // MICROSECOND for name, times in closes.items())
     week = WEEK // MICROSECOND

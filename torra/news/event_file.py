@@ -1,12 +1,13 @@
-"""A calendar of scheduled events from a file, CSV or JSON; docs/events.md has the format.
+"""Reads a calendar of scheduled events from a CSV or JSON file; docs/events.md has the format.
 
 The first reading raises ConfigError, naming file, line, value and remedy: a desk does not start
-with a calendar that it cannot read. Later `refresh` reads the file again whenever it has changed,
-and when it is then missing or broken, the last good events stand, which is said and logged: a slip
-in an editor must neither stop a desk nor lift the windows around events. Only `refresh` touches the
-disk; whoever asks for events has those of the last reading that ended. No line is skipped and no
-time is taken to be UTC that does not say so. What events mean for a symbol is
-torra.evidence.scheduled_events'.
+with a calendar that it cannot read. Later, `refresh` reads the file again whenever it has changed.
+When the file is then missing or broken, the last good events stand, which is said and logged: a
+slip in an editor must neither stop a desk nor lift the windows around events. Only `refresh`
+touches the disk; `events` returns those of the last reading that ended.
+
+No line is skipped, and a time without a zone is refused rather than taken for UTC.
+torra.evidence.scheduled_events decides what events mean for a symbol.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class CalendarFile:
         self._trouble = ""
 
     def events(self) -> EventReading:
-        """Return what was read last; waits for no disk once a reading has succeeded.
+        """Return the last reading; waits for no disk once a reading has succeeded.
 
         Raises ConfigError while none has.
         """
@@ -80,24 +81,27 @@ class CalendarFile:
         """
         with self._reading:
             seen = _signature(self.path)
+            # A file that cannot be seen is tried each time, so that its return is noticed.
             if self._held is None or seen is None or seen != self._seen:
                 self._held = self._read(self._held, seen)
             return self._held
 
     def _read(self, held: EventReading | None, seen: tuple[int, int, int] | None) -> EventReading:
-        """Return what the file says now; what is held if it cannot, or as long as it changes."""
+        """Return the file's events; those of before while it changes or cannot be read."""
         trouble: ConfigError | None = None
         events: tuple[ScheduledEvent, ...] = ()
         try:
             events = read_events(self.path)
         except ConfigError as error:
             trouble = error
+        # A file that changed while it was read may be half of each version.
         whole = seen == _signature(self.path)
         self._seen = seen if whole and not isinstance(trouble, Unreachable) else None
         if held is None:
             if trouble is not None:
                 raise trouble
             return EventReading(events, broken=False)
+        # Somebody is writing: nothing is wrong yet, the next look reads it.
         if not (whole or isinstance(trouble, Unreachable)):
             return held
         self._tell(trouble)
@@ -163,6 +167,7 @@ def _text(path: Path) -> str:
 
 
 def _from_csv(path: Path, text: str) -> Iterator[_Row]:
+    # strict: else a stray quotation mark swallows the lines after it in silence.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     names: list[str] | None = None
     try:
@@ -243,5 +248,6 @@ def _fault(row: _Row, name: str, value: object, remedy: str) -> ConfigError:
 
 
 def _shown(value: object) -> str:
+    # Escaped: an error must not carry control characters into a terminal.
     text = ascii(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

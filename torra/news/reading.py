@@ -1,8 +1,8 @@
-"""What vendors and files send, read into items: pure, and trusting nothing.
+"""Turns what vendors and files send into items: pure, and trusting nothing.
 
 Every type is checked, every text cleaned and cut, every number finite. An item that cannot be read
-is dropped and counted; a reply that cannot be read is `broken`; a line of a file that cannot be
-read is a ConfigError with its number. What is asked, and how, is the business of torra.news.source.
+is dropped and counted. A reply that cannot be read is `broken`. A line of a file that cannot be
+read is a ConfigError with its number. torra.news.source decides what is asked, and how.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
     stamp = row.get("time_published")
     if not isinstance(stamp, str) or not COMPACT.fullmatch(stamp):
         return None
+    # The seconds may be missing.
     published = datetime.strptime(stamp.ljust(15, "0"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     named = row.get("ticker_sentiment")
     tickers = [one.get("ticker") for one in _rows(named)]
@@ -119,6 +120,7 @@ def listed(
         return _refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
     some = rows[:MAX_ITEMS]
     found = [item for row in _rows(some) if (item := _read(row, read)) is not None]
+    # Twice reversed, so that of two alike the first, which is the newer, stays in its place.
     unique = {item.id: item for item in reversed(found)}
     dropped = len(some) - len(found)
     if some and not found:
@@ -189,6 +191,7 @@ def _of_line(line: str, place: str, name: str) -> NewsItem:
     first_seen = _time(row.get("first_seen", row["published"]), "first_seen", place)
     item = item_of(
         feed="file",
+        # A file's name may hold bytes that are no text, which no database takes.
         topic=name.encode("utf-8", "replace").decode(),
         headline=row.get("headline"),
         published=published.replace(microsecond=0),
@@ -222,6 +225,7 @@ def _told(item: NewsItem) -> NewsItem:
 
 def _time(value: object, key: str, place: str) -> datetime:
     try:
+        # A day alone is refused: it would be taken for its midnight.
         if isinstance(value, str) and ":" in value:
             moment = parse(value)
             if EARLIEST <= moment < LATEST:
@@ -275,6 +279,7 @@ def cleaned(value: object, limit: int) -> str:
     """Return a stranger's text on one line, without control signs, cut; "" for anything else."""
     if not isinstance(value, str):
         return ""
+    # Cut before it is cleaned too: a stranger's text may be of any length.
     return " ".join(_seen_signs(value[: 4 * limit]).split())[:limit].strip()
 
 
@@ -287,7 +292,7 @@ def _seen_signs(text: str) -> str:
 
 
 def spellings(key: str) -> re.Pattern[str]:
-    """Return what finds a key however a reply spells it.
+    """Return a pattern that finds a key however a reply spells it.
 
     Any sign of it may be escaped as in a URL, once or more, in JSON or in HTML; small and capital
     letters are alike.
@@ -310,6 +315,7 @@ def veiled(payload: Any, key: re.Pattern[str]) -> Any:
     """Return a parsed reply without the key: its texts may quote it, and headlines are stored."""
     if isinstance(payload, str):
         text = key.sub("[key]", payload[:READ_SIGNS])
+        # Signs that nobody sees may stand between the letters of the key.
         plain = _seen_signs(text)
         return key.sub("[key]", plain) if key.search(plain) else text
     if isinstance(payload, list):
@@ -341,6 +347,7 @@ def _tickers(value: object) -> tuple[str, ...]:
 
 
 def _finite(value: object) -> float | None:
+    # True is an int in Python.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,16 +1,18 @@
-"""Who brings headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
+"""The sources of headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
 
-A vendor is asked through its own client (Finnhub) or requests (Alpha Vantage), over one kind of
-line: to the address that the environment names and nowhere else, no proxy, no redirect, no cookie,
-a reply of 2 MB at most, and a connection that is cut at its deadline. The key is put into the
-request as it enters the socket: no URL that anybody could log or quote ever holds it, and where a
-reply quotes it, in whatever spelling, it is struck out.
+A vendor is asked through its own client (Finnhub) or through requests (Alpha Vantage), over one
+kind of line. The line goes to the address that the environment names and nowhere else; it uses no
+proxy, follows no redirect, keeps no cookie, reads 2 MB of a reply at most, and cuts the connection
+at its deadline. The key is put into the request as it enters the socket: no URL that anybody could
+log or quote ever holds it. Where a reply quotes the key, in whatever spelling, it is struck out.
 
-`fetch` never raises. What goes wrong is an `NewsAnswer` with a status and words of ours. An item
+`fetch` never raises: what goes wrong is a `NewsAnswer` with a status and words of ours. An item
 that cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut,
-and cleaned of control signs, but they are a stranger's. A broken line of a file is a ConfigError
-with its number when the file is first read; later the last good reading stays and the status says
-so. A file is read when somebody calls `look`, which may take seconds, and at no other time.
+and cleaned of control signs, but they are a stranger's.
+
+A broken line of a file is a ConfigError with its number when the file is first read. Later the last
+good reading stays and the status says so. A file is read only when `look` is called, which may take
+seconds.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ logger = logging.getLogger(__name__)
 MAX_REPLY_BYTES: Final = 2_000_000
 MAX_FILE_BYTES: Final = 64_000_000
 CONNECT_S: Final = 3.0
-"""Whoever does not take a connection in this many seconds is down."""
+"""A server that does not take a connection in this many seconds is down."""
 
 CHUNK: Final = 65_536
 FINNHUB_SPACING_S: Final = 1.1
@@ -133,7 +135,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """Who can be asked: vendors by name, the file by what the settings call it, who cannot be."""
+    """The sources: vendors that can be asked by name, files by their name in the settings.
+
+    `keyless` are the vendors that cannot be asked, with the variable that is missing.
+    """
 
     vendors: Mapping[str, Source]
     files: Mapping[str, HeadlineFile]
@@ -303,7 +308,7 @@ class _Trouble(Exception):
 
 
 def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
-    """Return what is answered; of an exception only our own words or its type go on."""
+    """Return the answer; of an exception only our own words or its type go on."""
     try:
         return ask()
     except _Trouble as trouble:
@@ -321,7 +326,7 @@ def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
 class _Keyed:
     """A connection that puts the key into the request line, below everything that logs.
 
-    Its socket is shown to the line before anything is said over it.
+    The line gets hold of its socket before anything is sent over it.
     """
 
     key = ""
@@ -348,12 +353,15 @@ class _Line(HTTPAdapter):
         self._lock = threading.Lock()
         self._held: socket.socket | None = None
         self._cut = False
+        # The collector alone decides when a vendor is asked again.
         super().__init__(max_retries=0)
 
     def take(self, session: requests.Session) -> None:
         """Let a session use this line and nothing else."""
+        # No proxy and no password of the environment.
         session.trust_env = False
         session.proxies.clear()
+        # With no other adapter a request to any other address fails.
         session.adapters.clear()
         session.mount(f"{self._place.base_url}/", self)
 
@@ -362,6 +370,7 @@ class _Line(HTTPAdapter):
         super().init_poolmanager(*place, **how)
         key = quote(self._place.key, safe="")
         ours = {"key": key, "line": self}
+        # urllib3 makes connections from classes, so each line has classes that know its key.
         plain = type("Plain", (_Keyed, HTTPConnection), ours)
         secure = type("Secure", (_Keyed, HTTPSConnection), ours)
         self.poolmanager.pool_classes_by_scheme = {
@@ -379,6 +388,7 @@ class _Line(HTTPAdapter):
         proxies: Any = None,  # noqa: ARG002
     ) -> requests.Response:
         """Send a request and read its reply whole; raises _Trouble for one that is no success."""
+        # urllib3 refuses a time-out of 0.
         left = max(0.1, self._until - self._monotonic())
         deadline = threading.Timer(left, self.cut)
         deadline.daemon = True
@@ -386,6 +396,7 @@ class _Line(HTTPAdapter):
         try:
             response = self._sent(request, (min(CONNECT_S, left), left), verify, cert)
         except (OSError, urllib3.exceptions.HTTPError):
+            # A connection that was cut looks broken: say that it was the deadline.
             self._check_deadline()
             raise
         finally:
@@ -425,6 +436,7 @@ class _Line(HTTPAdapter):
     def _sent(
         self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
     ) -> requests.Response:
+        # Streamed, so that the bound on its length comes before the memory.
         response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
         self._check_deadline()
         raw = response.raw
@@ -434,12 +446,15 @@ class _Line(HTTPAdapter):
         finally:
             raw.close()
         written = replace(self._place, key=quote(self._place.key, safe=""))
+        # The key may be quoted as it is and as a URL spells it.
         response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
+        # JSON is UTF-8 unless the header names something else.
         response.encoding = response.encoding or "utf-8"
         return response
 
     def _body(self, raw: Any) -> bytes:
         found = bytearray()
+        # read1 returns what has come; read would wait for a whole chunk of a reply that drips.
         while part := raw.read1(CHUNK, decode_content=True):
             found += part
             if len(found) > MAX_REPLY_BYTES:
@@ -450,6 +465,7 @@ class _Line(HTTPAdapter):
 
 
 def _check(status: int) -> None:
+    # Nothing else is a success: a redirect is not followed.
     if status == 200:
         return
     if status == 429:
@@ -486,13 +502,14 @@ class HeadlineFile:
 
     @property
     def topic(self) -> str:
-        """What the items of this file have as topic."""
+        """The topic of the items of this file."""
         return f"file:{self._path.name}".encode("utf-8", "replace").decode()
 
     def look(self) -> None:
-        """Read the file if it has changed since it was read last; never raises for what it holds.
+        """Read the file if it has changed since the last reading; never raises for its contents.
 
-        What cannot be opened now, or changes while it is read, is read at the next look again.
+        A file that cannot be opened now, or changes while it is read, is read again at the next
+        look.
         """
         mark = signature(self._path)
         if mark is not None and mark == self._mark:
@@ -500,6 +517,7 @@ class HeadlineFile:
         try:
             found = _sorted(read_file(self._path))
         except ConfigError as error:
+            # The file may be good and only out of reach: try again, though it does not change.
             if isinstance(error.__cause__, OSError):
                 gone = isinstance(error.__cause__, FileNotFoundError)
                 self._mark = None
@@ -539,6 +557,7 @@ def read_file(path: Path) -> list[NewsItem]:
     Where the file could not be opened or read, an OSError is the cause.
     """
     try:
+        # A pipe would block its reader.
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError(f"{path} is no regular file; see news.file")
         with path.open("rb") as stream:

@@ -1,15 +1,16 @@
-"""What a call to a model costs, and the most that it could cost.
+"""The price of a call to a model, and the most that it could cost.
 
 Prices come from the user's own list (TORRA_HOME/prices.json), else from genai-prices, whose table
 lies in its package: nothing is fetched. A model that neither knows costs the price of the dearest
-model listed, so that a ceiling holds for it too; a variant that genai-prices only recognises by the
+model listed, so that a ceiling holds for it too. A variant that genai-prices only recognises by the
 beginning of its name counts as not known. A local server and a provider that is no language model
 cost nothing.
 
-`worst_case` bounds every `cost` of a request that was held to its prompt and output limits: a token
-is at least one byte of text, and what a vendor adds to it is below the allowances named here. A
-cache write costs more than plain input, in a user's list a cached token may cost more as well, and
-a long prompt may cost more per token: all are counted.
+`worst_case` bounds every `cost` of a request that was held to its prompt and output limits. A token
+is at least one byte of text, and what a vendor adds stays below the allowances named here. A cache
+write costs more than plain input, in a user's list a cached token may cost more as well, and a long
+prompt may cost more per token: all are counted.
+
 A price list with mistakes raises ConfigError; reading prices raises nothing else.
 """
 
@@ -30,7 +31,7 @@ from torra.clock import System
 from torra.config import read, validate
 
 SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
-"""What genai-prices calls the vendors."""
+"""The vendors' names in genai-prices."""
 
 MILLION: Final = 1_000_000
 
@@ -55,7 +56,7 @@ TOMORROW: Final = timedelta(days=1)
 """A price may change between a reservation and its answer."""
 
 DATED: Final = re.compile(r"(-latest|[-@]?\d{4}-?\d{2}-?\d{2})?")
-"""What may follow a listed model's name and still be that model."""
+"""Suffixes with which a name still is the listed model's."""
 
 
 class Price(Section):
@@ -82,8 +83,10 @@ class Price(Section):
 
 
 UNKNOWN: Final = Price(input=30.0, output=180.0, cached=30.0, cache_write=37.5)
-"""Price of a model that nobody lists: that of the dearest that is listed and can still be asked
-(gpt-5.5-pro). At a usual ceiling it is not asked at all until the user's list names its price.
+"""Price of a model that is not listed: that of the dearest listed one that can still be asked.
+
+That is gpt-5.5-pro. At a usual ceiling such a model is not asked at all until the user's list names
+its price.
 """
 
 
@@ -113,7 +116,7 @@ class BilledTokens:
 
 
 class PriceList:
-    """What models cost. Any thread may use it; `now` is real time, for prices that change."""
+    """The prices of models. Any thread may use it; `now` is real time, for prices that change."""
 
     def __init__(
         self,
@@ -179,6 +182,7 @@ class PriceList:
         if self._free(vendor, model, local=local):
             return 0.0
         now = self._now()
+        # With the date: from midnight on, tomorrow is another day with other prices.
         key = (vendor, model, prompt_bytes, output_tokens, picture, now.date())
         with self._lock:
             known = self._bounds.get(key)
@@ -188,6 +192,7 @@ class PriceList:
         output = output_tokens + OUTPUT_ALLOWANCE
         found = max(
             self._price(vendor, model, usage, moment)
+            # Nobody knows which part a cache will take or write: the dearest of the three counts.
             for usage in (
                 BilledTokens(tokens, 0, 0, output),
                 BilledTokens(0, tokens, 0, output),
@@ -220,9 +225,11 @@ def _table_name(vendor: str, model: str) -> str | None:
     from genai_prices import calc_price  # noqa: PLC0415
 
     try:
+        # Only the name is wanted: the price of no tokens finds it.
         found = calc_price(Tokens(input_tokens=0), model, provider_id=SOURCE[vendor]).model.id
     except (LookupError, ValueError):
         return None
+    # The table matches by beginnings, so a dearer variant may pass for a cheaper model.
     rest = model.lower().removeprefix(found.lower())
     return found if DATED.fullmatch(rest) else None
 

@@ -1,13 +1,13 @@
-"""The recorded provider: gives the answers that a journal holds, and no others.
+"""The recorded provider: it gives the answers that a journal holds, and no others.
 
-A request is looked up by its tick, role, round and attempt, and answered only when the hash of the
-canonical request is the stored one. The nonce of a fence counts as its placeholder, in the request
-as in the stored reply, so replies are handed over as they are stored. What failed then fails again
-for the same reason and at once; an answer that came too late then is a timeout again. Answers cost
-nothing: what they cost then stands in the journal.
+A request is looked up by its tick, role, round and attempt. It is answered only when the hash of
+the canonical request is the stored one. The nonce of a fence counts as its placeholder, in the
+request as in the stored reply, so replies are handed over as they are stored. A call that failed
+then fails again at once, for the same reason. An answer that came too late then is a timeout again.
+Answers cost nothing: the journal has what they cost then.
 
 A request that the journal does not know, or knows otherwise, is a miss: ModelUnavailable("miss"),
-counted with its reason. It is never answered with something near. Looking up is `History`'s part.
+counted with its reason. It is never answered with something similar. `History` does the look-up.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from scoring_rubric import request_hash
 NAME: Final = "recorded"
 
 History = Callable[[Request], Mapping[str, Any] | None]
-"""The stored calls row of (tick, role, round, attempt), None when there is none. A request that was
-not made then is {"status": why not, "unasked": True}. Any thread may ask.
+"""Returns the stored calls row of (tick, role, round, attempt), None when there is none.
+
+A request that was not made then is {"status": why not, "unasked": True}. Any thread may call it.
 """
 
 NO_ROW: Final = "no row"
 OTHER_REQUEST: Final = "other request"
 NO_ANSWER: Final = frozenset(("timeout", "late"))
-"""Statuses of a call on whose answer nobody could wait any longer."""
+"""Statuses of a call whose answer came too late, or never."""
 
 LONGEST_REPLY: Final = 65_536
 """Characters above which a reply is garbage, and the most that a journal keeps of one
@@ -80,6 +81,7 @@ class RecordedProvider:
             repeated = self._repeated(request)
             given_up = row["status"] in ASKED_AGAIN and not repeated
             if not _came(row) or given_up:
+                # Only where it was tried again then: another attempt would be a miss.
                 again = 0.0 if repeated else None
                 raise ModelUnavailable(row["status"], row["detail"], again=again)
         return _completion(row, final=not self._repeated(request))
@@ -111,6 +113,7 @@ def _completion(row: Mapping[str, Any], *, final: bool) -> Completion:
         provider=row["provider"],
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
+        # Older rows have none.
         stop_reason=row["stop_reason"] or "end",
         cached_tokens=row["cached_tokens"],
         final=final,

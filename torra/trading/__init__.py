@@ -1,1 +1,1 @@
-"""From a stored signal to the market and back, and a person's hand on the desk."""
+"""The way of a stored signal to the market and back, and a person's commands to the desk."""

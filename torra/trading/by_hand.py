@@ -1,16 +1,16 @@
-"""`torra halt`, `resume`, `signals`, `approve` and `reject`: a person's hand on the desk.
+"""`torra halt`, `resume`, `signals`, `approve`, `reject` and `settle`: a person's hand on the desk.
 
-They work on the desk's database and on the HALT files, whether or not a desk runs: a running one
-sees the files at its next step, and the signals of an approval within a second. Halting works as
-far as it can, says what it could not reach, and needs no key and no database: the files come first.
-Only `resume` lets trading go on.
+These commands work on the desk's database and on the HALT files, whether or not a desk runs. A
+running desk sees the files at its next step, and the signals of an approval within a second.
+Halting does as much as it can, says what it could not reach, and needs no key and no database: the
+files come first. Only `resume` lets trading go on.
 
-Each command is one function of an open database, which the pages of a running desk call with the
-desk's own (torra.dashboard.trade.orders), and a thin one for the command line, which opens the
-database. What changes the database alone is one transaction with its entry in the audit log:
-neither is there without the other. A command that is refused raises ConfigError and has changed
-nothing; whoever called puts the refusal on record, as well as a halt, which waits for no record. A
-proposal that a check ended is no error, its `Done` says so.
+Each command is two functions. One works on an open database; the pages of a running desk call it
+with the desk's own (torra.dashboard.trade.orders). A thin one for the command line opens the
+database. A command that changes the database alone is one transaction with its entry in the audit
+log: neither is there without the other. A command that is refused raises ConfigError and has
+changed nothing. The caller puts a refusal on record, and a halt too, which waits for no record. A
+proposal that a check ended is no error; its `Done` says so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TOLD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who gives a command, as the audit log names them, and from which address."""
+    """The giver of a command, as the audit log names them, and their address."""
 
     actor: str
     address: str = ""
@@ -67,7 +67,7 @@ COMMAND_LINE: Final = Person("command line")
 
 @dataclass(frozen=True)
 class Reach:
-    """What a decision about a proposal can reach: `now` is the desk's time.
+    """What a decision about a proposal needs; `now` is the desk's time.
 
     `kill_switch` is the one of the desk that runs in this process, None where none does.
     """
@@ -93,7 +93,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command did: the document that is printed, what was before and after.
+    """The result of a command: the document that is printed, and the state before and after.
 
     `refused` is why it did not do what it was asked for, "" when it did.
     """
@@ -123,6 +123,7 @@ def halt_desk(
     """
     switch, why = own or KillSwitch(files, database), by_a_person(reason)
     if own is not None:
+        # In memory first: this process stops even if nothing can be written.
         own.hold(why)
     before = _known_state(database)
     failed = switch.halt(why)
@@ -133,6 +134,7 @@ def halt_desk(
             failed = [str(error)]
     held = switch.standing()
     if own is not None:
+        # A fault in memory holds whatever could not be written.
         held.append("this process sends nothing more until a person resumes")
     raise TorraError(_partly(failed, held))
 
@@ -167,6 +169,7 @@ def resume_desk(
     def record() -> None:
         done = _changed(database, before)
         after = {**done.after, "alarms_ended": [row["key"] for row in ended]}
+        # Called once for each transaction of the resume; the last one tells how it ended.
         found.append(Done({**done.document, "alarms_ended": ended}, done.before, after))
         _write(database, person, "resume", "", found[-1])
 
@@ -180,12 +183,13 @@ def resume_desk(
 def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None = None) -> Done:
     """Send what a proposal holds, if every check still agrees; raises ConfigError.
 
-    Time, price and halt are those of the moment at which nobody else can write any more: a yes
-    that had to wait for that is judged as late as it is.
+    Time, price and halt are read when the database is locked: a yes that had to wait for the lock
+    is judged as late as it is.
     """
 
     def act() -> Done:
         row, instance = _proposal(reach, sid)
+        # Inside the transaction: a yes that had to wait for the lock is judged after the wait.
         decided = approval.approve(
             reach.database, sid, **_moment(reach, instance),
             life=signal_life(row["timeframe"]), typed=typed,
@@ -215,7 +219,7 @@ def reject_proposal(database: Database, sid: str, reason: str, person: Person) -
 def settle_signal(database: Database, sid: str, reason: str, person: Person) -> Done:
     """Book, on a person's word, that an order never reached the market; raises ConfigError.
 
-    For an order whose fate nobody else can tell any more; the person has looked in the terminal.
+    For an order whose end nothing else can tell any more; the person has looked in the terminal.
     """
 
     def act() -> Done:
@@ -228,9 +232,11 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
                 "settled by hand"
             )
         detail = by_a_person(reason)
+        # Only an UNKNOWN signal may end as NOT_SENT (see TRANSITIONS).
         if row["state"] != "UNKNOWN":
             database.move_signal(sid, "UNKNOWN", detail=detail)
         database.move_signal(sid, "NOT_SENT", detail=detail)
+        # The doubt is over, and its alarms with it.
         for key in (f"UNKNOWN {sid}", missing_key(sid)):
             database.end_alarm(key)
         settled = database.signal(sid) or row
@@ -251,6 +257,7 @@ def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
             return reduce_desk(database, reason, COMMAND_LINE).document
     files = files_to_halt(home, lambda: load_desk(home))
     new = not lost(home / DATABASE)  # asked first: the files are the sign of a desk
+    # The files first: the other side obeys them even if the database cannot be opened.
     failed = put_down(files, by_a_person(reason))
     try:
         database = open_home(home, anew=new)
@@ -274,6 +281,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     empty: dict[str, Any] = {"signals": [], "proposals": [], "bridges": [], "alarms": []}
     if instance is not None:
         instance = load_desk(home).instance(instance).id
+    # Looking must not make a database: an empty one would pass for a desk.
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with _database(home) as database:
@@ -325,6 +333,7 @@ def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
 def desk_now(settings: DeskSettings, database: Database) -> datetime:
     """Return the desk's time: the clock's, or where a desk that replays the past stands."""
     stood = database.desk_time()
+    # A desk that replays the past has a time of its own, which its proposals live by.
     if stood is not None and any(item.feed == "sample" for item in settings.instances):
         return stood
     return System().now()
@@ -454,7 +463,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 def _put_on_record(
     database: Database, person: Person, action: str, target: str, done: Done
 ) -> None:
-    """Write what has happened already into the audit log; where that fails, the log says so."""
+    """Write a finished command into the audit log; where that fails, the program's log says so."""
     try:
         _write(database, person, action, target, done)
     except StoreUnavailable as error:
@@ -489,6 +498,7 @@ def _refusals(database: Database, action: str, target: str = "") -> Iterator[Non
     try:
         yield
     except StoreUnavailable:
+        # The audit log lies in the same store.
         raise
     except TorraError as error:
         _put_on_record(database, COMMAND_LINE, action, target, Done({}, refused=str(error)))
@@ -510,7 +520,7 @@ def _moment(reach: Reach, instance: Instance) -> dict[str, Any]:
 
 
 def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
-    """Return what a halt did that could not be written everywhere."""
+    """Return the sentence on a halt that could not be written everywhere."""
     told = "; ".join(failed)
     if not held:
         return f"NOT halted, nothing could be written: {told}; stop the desk itself"

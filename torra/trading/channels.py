@@ -46,10 +46,11 @@ def open_bridges(
 def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the kind of bridge of every channel that is sent to; opens and makes nothing.
 
-    Raises ConfigError for what would keep one from being opened.
+    Raises ConfigError for what would keep a bridge from being opened.
     """
     kinds: dict[str, str] = {}
     for item in settings.instances:
+        # Found before anything is opened: a desk starts with all of its bridges or not at all.
         if item.bridge != "paper" and kinds.setdefault(item.channel, item.bridge) != item.bridge:
             raise ConfigError(
                 f"channel {item.channel} is used as {kinds[item.channel]} and as {item.bridge}; "
@@ -87,7 +88,7 @@ def trouble(
 ) -> str:
     """Return what keeps the other side of a channel from trading now, "" for nothing.
 
-    Only reads, and only for torra_files: the others are asked by a desk alone.
+    Only reads, and only for torra_files: with the other kinds only a running desk can ask.
     """
     if kind != "torra_files":
         return ""
@@ -151,6 +152,7 @@ def quote(
     found = terms.get(instance.broker_name)
     if found is None or found.quote is None:
         return None
+    # A quote from the future is as wrong as an old one: one of the two clocks is.
     age = abs((now - found.quote.at).total_seconds())
     return found.quote if age <= QUOTE_SECONDS else None
 

@@ -1,12 +1,14 @@
-"""The courier walks between the outbox and the bridges, a few times a second, for a whole desk.
+"""The courier of a desk: it carries signals to the bridges and reports back, four times a second.
 
-Each turn it looks at the kill switch, books what the bridges report, compares books, sends what may
-be sent and lets proposals expire. Ticks send for themselves too; whoever comes first does it, under
-one lock for each bridge. Bridges are opened anew whenever the desk sets to work, so that they know
-what another desk has done meanwhile, and are let go when it stands by; without the lease nothing is
-touched. A bridge whose books were not compared since then is sent nothing: start-up is recovery.
-Nothing that fails here ends the courier: it is logged, the signal
-waits, the next turn tries again. A database that is broken halts the desk.
+Each turn it looks at the kill switch, books what the bridges report, compares the books, sends what
+may be sent, and lets proposals expire. Ticks send for themselves too, at once. One lock for each
+bridge keeps the two apart.
+
+The bridges are opened anew whenever the desk sets to work, so that they know what another desk has
+done meanwhile. They are let go when it stands by; without the lease nothing is touched. A bridge
+whose books were not compared since then is sent nothing: start-up is recovery. Nothing that fails
+here ends the courier: it is logged, the signal waits, and the next turn tries again. A database
+that is broken halts the desk.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ BOOKS_AGE: Final = timedelta(seconds=30)
 """Older books, or books from the future, are no comparison."""
 
 SHOWN_SECONDS: Final = SETTLE_SECONDS + 1.0
-"""Real seconds after a report until the books must show what it told."""
+"""Real seconds after a report until the books must show what it said."""
 
 REST_SECONDS: Final = 2.0
-"""Real seconds that a desk which stands by leaves the turn that is under way."""
+"""Real seconds that `rest` waits for the turn that is under way."""
 
 BEAT_SECONDS: Final = 1.0
 """Real seconds between two signs of life towards a bridge."""
@@ -61,7 +63,7 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """An instance as the courier knows it; `channel` is None for the paper bridge."""
+    """An instance with its profile and its channel, None for the paper bridge."""
 
     instance: Instance
     profile: Profile
@@ -70,7 +72,7 @@ class Addressee:
 
 @dataclass(slots=True)
 class _Line:
-    """One bridge with what the courier remembers of it (monotonic seconds)."""
+    """One bridge, and the courier's memory of it (monotonic seconds)."""
 
     bridge: Bridge
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -110,8 +112,9 @@ class Courier:
         self._thread: threading.Thread | None = None
 
     def adopt(self, instance: str, profile: Profile) -> None:
-        """Send what comes from an instance by another profile from now on."""
+        """Use another profile for an instance from now on."""
         known = replace(self._addressees[instance], profile=profile)
+        # A new dict: the courier's thread may be going through the old one.
         self._addressees = {**self._addressees, instance: known}
 
     # --- life -------------------------------------------------------------------------------------
@@ -134,6 +137,7 @@ class Courier:
         """Stop walking and let the bridges go: another desk holds the lease, or this one closes."""
         self._ended.set()
         thread, self._thread = self._thread, None
+        # A thread cannot join itself.
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=REST_SECONDS)
         lines, self._lines = self._lines, {}
@@ -197,6 +201,7 @@ class Courier:
             return told
         told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
         if terms.quote is not None and abs((now - terms.quote.at).total_seconds()) <= QUOTE_SECONDS:
+            # Bars are bid prices, so this one is the bid too.
             told["last_price"] = terms.quote.bid
             told["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
         return told
@@ -213,9 +218,11 @@ class Courier:
 
     def _visit(self, name: str, line: _Line) -> None:
         with line.lock:
+            # Reports before books: else the books would find what a report has told already.
             taken = self._take(line)
             now = self._clock().monotonic()
             if taken:
+                # A comparison leaves out rows that are younger than SETTLE_SECONDS.
                 line.soon = min(line.soon, now + SHOWN_SECONDS)
             if now >= min(line.soon, line.reconciled + RECONCILE_SECONDS):
                 first, line.soon = not line.ready, math.inf
@@ -235,6 +242,7 @@ class Courier:
     def _compare(self, line: _Line, name: str) -> None:
         books = line.bridge.books()
         now = self._clock().real_now()
+        # No comparison took place, so the next turn tries again.
         if books is None or abs(now - books.at) > BOOKS_AGE:
             return
         settlement.settle(
@@ -267,6 +275,7 @@ class Courier:
     def _note(self, line: _Line, now: float) -> None:
         health = _health(line)
         told = (str(health.deny or ""), health.detail if health.deny else "")
+        # Else each bridge would be written to the database four times a second.
         if told == line.told and now - line.noted < NOTE_SECONDS:
             return
         line.told, line.noted = told, now
@@ -282,6 +291,7 @@ class Courier:
         halted = bool(self._kill_switch.engaged())
         reducing = self._database.trading_state() != "ACTIVE"
         stopped = halted or reducing
+        # A halt also ends what paper has accepted and what waits for its close.
         states = ("PENDING", "PUBLISHED", "WAITING") if stopped else ("PENDING",)
         waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
         for item in self._on(None):
@@ -320,6 +330,7 @@ def order_of(
 ) -> Order:
     """Return a signal as a bridge sends it; `ticket` is the position's that a close ends."""
     spec = profile.symbol(instance.symbol)
+    # A close has no ATR, and neither limit is asked of it.
     allowed = limits(
         row["atr"] or 0.0,
         spec.digits,
@@ -346,6 +357,7 @@ def order_of(
         max_spread_pts=allowed.max_spread_pts,
         max_dev_pts=allowed.max_dev_pts,
         digits=spec.digits,
+        # An opening that has waited names a position too: the one that made way for it.
         closes=row["closes"] or "" if row["kind"] == "close" else "",
         ticket=ticket,
     )

@@ -1,9 +1,9 @@
-"""What comparing the broker's books with the database can find, and what each finding changes.
+"""The findings of a comparison of the broker's books with the database, and what each changes.
 
-Values only: `torra.trading.reconciliation` makes them, whoever keeps the signals books them.
+Values only: `torra.trading.reconciliation` makes them, and the keeper of the signals books them.
 `learned` says which columns a finding fills, `alarm_of` what a person must hear of it, and
-`apply_to_rows` is the model that every booking follows. What a closed trade brought is
-torra.verdict.trade_outcome's.
+`apply_to_rows` is the model that every booking follows. torra.verdict.trade_outcome judges what a
+closed trade brought.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torra.verdict.risk_engine import PositionSide
 from torra.verdict.signal_states import TRANSITIONS
 
 LOOKS: Final = 3
-"""Looks at different books that must have missed something before that means anything."""
+"""Comparisons with different books that must have missed something before that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Closed(Finding):
 
 @dataclass(frozen=True, slots=True)
 class CloseDone(Finding):
-    """A close under way has come to its end, as the position that it was to end shows.
+    """A close under way is over, as the position that it was to end shows.
 
     With `executed` its own deals did it, and `state` is FILLED, or PARTIAL for a part. Otherwise
     something else was quicker, nothing is left to do, and `state` is the one that says so.
@@ -175,9 +175,9 @@ class Late(Finding):
 
 
 class Alarm(NamedTuple):
-    """What a person must hear, under one key while it stands.
+    """A message that a person must hear, under one key while it stands.
 
-    `reduces` says that nothing may open until then.
+    `reduces` means that nothing may open until then.
     """
 
     key: str
@@ -215,7 +215,7 @@ def apply_to_rows(
 
 
 def alarm_of(finding: Finding) -> Alarm | None:
-    """Return what a person must hear of a finding; None for nothing."""
+    """Return the alarm that a finding raises, None for no alarm."""
     sid = finding.sid
     match finding:
         case External(ticket=ticket):
@@ -227,9 +227,11 @@ def alarm_of(finding: Finding) -> Alarm | None:
             held = "is open" if finding.is_open else "was opened"
             text = f"position {ticket} of {sid} {held}, but the signal had ended {state}"
             return Alarm(f"Late {sid}", "LATE_EXECUTION", text, reduces=True)
+        # A position may be slow to show after a fill: the first few misses are no news.
         case Missing(state=state, misses=misses) if misses > LOOKS:
             text = f"{sid} is {state}, but neither positions nor deals at the broker show it"
             return Alarm(missing_key(sid), "MISSING", text, reduces=False)
+        # Levels may be moved by hand; a position without any stop is a danger.
         case LevelsMoved(stop=0.0, ticket=ticket):
             text = f"position {ticket} of {sid} has no stop at the broker"
             return Alarm(f"Unprotected {sid}", "UNPROTECTED", text, reduces=False)
@@ -237,5 +239,5 @@ def alarm_of(finding: Finding) -> Alarm | None:
 
 
 def missing_key(sid: str) -> str:
-    """Return the key of the alarm that a signal is missing; what sets misses to 0 ends it."""
+    """Return the key of the alarm that a signal is missing; a finding with 0 misses ends it."""
     return f"Missing {sid}"

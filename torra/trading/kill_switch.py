@@ -1,12 +1,13 @@
 """The kill switch: one answer to "may anything go out now", asked right before it does.
 
-Trading is halted when the database says so, when a file named HALT lies in the control folder of
-the desk's home or of a channel, or when this process has met a fault that leaves it in doubt (a
-disk that is full). Whichever comes first, the others follow: a file is noted in the database, and a
-halt in the database is put down as files, which the other side obeys by itself. A halt works before
-it can be written down anywhere, and in the desk's own process it holds even where nothing can be.
-Nothing here lets trading go on but `resume`, which a person calls: its part in the database and the
-files go together or not at all, and a halt that comes after it stands.
+Trading is halted in three cases: the database says so, a file named HALT lies in the control folder
+of the desk's home or of a channel, or this process has met a fault that leaves it in doubt (a disk
+that is full). Whichever comes first, the others follow. A file is noted in the database; a halt in
+the database is written as files, which the other side obeys by itself. A halt works before it can
+be written down anywhere, and in the desk's own process it holds even where nothing can be written.
+
+Only `resume`, which a person calls, lets trading go on. Its part in the database and the files go
+together or not at all, and a halt that comes after it stands.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FILE_OF: Final = "the file HALT of"
 """How the reason of a halt begins that came from a file."""
 
 LIES: Final = "is there"
-"""How it goes on."""
+"""Ends a reason that begins with FILE_OF."""
 
 RESUME_TRIES: Final = 5
 RESUME_SECONDS: Final = 0.5
@@ -44,7 +45,7 @@ log = logging.getLogger("torra")
 
 
 def state_folder(home: Path, channel: str) -> Path:
-    """Return where this side keeps what it must remember of a channel."""
+    """Return the folder of this side's files of a channel."""
     return home / STATE_FOLDER / channel
 
 
@@ -69,6 +70,7 @@ class KillSwitch:
 
     def engaged(self) -> str:
         """Return why nothing may go out, "" when it may. A database that fails is a reason."""
+        # Memory, then files, then the database: what may fail comes last.
         if reason := self._fault or self._found():
             return reason
         try:
@@ -81,6 +83,7 @@ class KillSwitch:
         """Halt at once, in this process first; the database and the files follow as they can."""
         if not self._fault:
             log.error("trading is halted: %s", reason)
+        # The first fault is the cause; the later ones mostly follow from it.
         self._fault = self._fault or reason
         self.keep()
 
@@ -142,8 +145,10 @@ class KillSwitch:
                 self._go_on(reason, record, first=not turn)
             except StoreUnavailable as error:
                 if not turn:
+                    # In the first turn nothing has changed yet; later the halt may be half over.
                     raise
                 raise OSError(0, f"whether it holds is not known: {error}", "HALT") from error
+            # A desk may be in the middle of writing the file that has just been removed.
             sleep(RESUME_SECONDS)
             if not self.engaged():
                 return
@@ -159,6 +164,7 @@ class KillSwitch:
                 record()
             for path in self._files.values():  # last: who waits for the lock takes none away
                 _reach(self._files, path, partial(path.unlink, missing_ok=True))
+        # A fault that came during the transaction is another one, and stands.
         if self._fault == fault:
             self._fault = ""
 
@@ -182,8 +188,8 @@ def files_down(files: Mapping[str, Path]) -> list[str]:
 def _lying(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield the names of the HALT files that are there, and how that is known.
 
-    One in the home that cannot be looked for counts: somebody may have put it there. A share that
-    is gone stops its own channel alone, whose bridge says so.
+    A file in the home that cannot be looked for counts: somebody may have put it there. A share
+    that is gone stops its own channel only, and the bridge of that channel says so.
     """
     for name, path in files.items():
         try:
@@ -216,6 +222,7 @@ def _put_down_all(files: Mapping[str, Path], reason: str) -> dict[str, OSError]:
 def _put_down(path: Path, reason: str, *, ours: bool) -> None:
     """Write a HALT file; a folder that is not ours must be there, or it is an unmounted share."""
     if not path.exists():
+        # A HALT on the empty mount point of a share would never reach the other side.
         path.parent.mkdir(parents=ours, exist_ok=True)
         path.write_text(reason + "\n", encoding="utf-8")
 

@@ -1,17 +1,17 @@
-"""The broker's books against the database: what happened that no report told of.
+"""Compares the broker's books with the database: what happened that no report told of.
 
-`reconcile` compares the signals of one bridge with the positions and deals that the broker has, and
-returns findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a
-position that cannot be seen is not a position that was closed, an order that cannot be seen is not
-an order that was never sent. A close needs closing deals; "never sent" needs several looks at
-different books, a minute, a list of deals that reaches back far enough, and no position or deal of
-the same magic number that nobody explains. A position of ours that no signal explains is reported
-and left alone; one with another magic number does not exist here.
+`reconcile` compares the signals of one bridge with the broker's positions and deals and returns
+findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a position that
+cannot be seen is not a position that was closed, and an order that cannot be seen is not an order
+that was never sent. A close needs closing deals. "Never sent" needs several looks at different
+books, a minute, a list of deals that reaches back far enough, and no unexplained position or deal
+of the same magic number. A position of ours that no signal explains is reported and left alone; one
+with another magic number does not exist here.
 
-The same books a second time change nothing: whoever books the findings comes to the same rows. A
-row is left out while the books are not `SETTLE_SECONDS` younger than its last step: clocks differ,
-and an order needs a moment to show. Books must come in the order of their time. Raising alarms and
-judging what a close brought (torra.verdict.trade_outcome) are left to the caller.
+The same books a second time change nothing: booking the findings leads to the same rows. A row is
+left out until the books are `SETTLE_SECONDS` younger than its last step: clocks differ, and an
+order needs a moment to show. Books must come in the order of their time. The caller raises the
+alarms; torra.verdict.trade_outcome judges what a close brought.
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS, UNEXECUTED
 Row = Mapping[str, Any]
 
 SETTLE_SECONDS: Final = OFFSET_TOLERANCE
-"""By how much books must be younger than a row's last step, and than a position, to speak of it."""
+"""Seconds by which books must be younger than a row's last step, or than a position."""
 
 UNSEEN_SECONDS: Final = 60.0
-"""How long an order must have been UNKNOWN before it can count as never sent, and how long after
-its expiry one without an answer is looked for.
+"""Seconds that an order must have been UNKNOWN before it can count as never sent.
+
+An order without an answer is looked for this long after its expiry.
 """
 
 SURE_PREFIX: Final = 8
-"""Characters of a signal's id that identify it in a comment that a broker cut or changed: with its
-first letter, 35 bits, and the magic number fits as well.
+"""Characters of a signal's id that identify it in a comment that a broker cut or changed.
+
+With the first letter these are 35 bits, and the magic number must fit as well.
 """
 
 LOTS: Final = 1e-9
@@ -68,7 +70,7 @@ REASONS: Final[Mapping[str, Literal["STOPPED", "TARGET"]]] = {"sl": "STOPPED", "
 """The broker's word for the deal that ended a position; every other one is CLOSED."""
 
 BY_ADVISOR: Final = ("expert", "")
-"""What a broker calls a deal that a program asked for; some bridges cannot tell."""
+"""The broker's words for a deal that a program asked for; some bridges cannot tell."""
 
 ENDED: Final = (*UNEXECUTED, "CLOSED")
 """States of an opening that holds no position, as far as is known here."""
@@ -89,6 +91,7 @@ def reconcile(
     if books.at > now + timedelta(seconds=OFFSET_TOLERANCE):
         return ()
     desk = _Desk(rows, _Index(books), magics)
+    # Openings first: a close asks whether its position was found closed.
     openings = [finding for row in desk.openings for finding in desk.opening(row)]
     closed = {finding.sid for finding in openings if isinstance(finding, Closed)}
     closes = [row for row in rows if row["kind"] == "close"]
@@ -97,7 +100,7 @@ def reconcile(
 
 
 class _Trace(NamedTuple):
-    """Where a position shows: itself, or the deal that opened it."""
+    """One sign of a position: the position itself, or the deal that opened it."""
 
     at: datetime
     ticket: str
@@ -106,7 +109,7 @@ class _Trace(NamedTuple):
 
 
 class _Index:
-    """The books by position number and by what positions are called."""
+    """The books by position number and by the comments of positions."""
 
     def __init__(self, books: BrokerBooks) -> None:
         self.at, self.since = books.at, books.since
@@ -156,6 +159,7 @@ class _Desk:
         """
         found: dict[str, str] = {}
         ways: tuple[Callable[[Row], list[str]], ...] = (self._numbered, self._named, self._headed)
+        # The surest way for every row before the next way for any: no guess takes a sure match.
         for way in ways:
             for row in self.openings:
                 if row["sid"] in found:
@@ -199,6 +203,7 @@ class _Desk:
             yield from self._held(row, ticket)
         elif row["state"] in ENDED and ticket:
             is_open = ticket in self._index.positions
+            # A trade that was booked as closed shows in the deals for days: no news.
             if is_open or row["state"] in UNEXECUTED:
                 yield Late(row["sid"], row["state"], ticket, is_open)
 
@@ -208,10 +213,11 @@ class _Desk:
             yield from self._unseen(row)
         else:
             yield filled
+            # The same books may show its end too.
             yield from self._held({**row, **learned(filled)}, ticket)
 
     def _filled(self, row: Row, ticket: str) -> Filled | None:
-        """Return the fill as its deals tell it, as the position does where they are too old."""
+        """Return the fill by its deals, or by the position where the deals are too old."""
         deals, position = self._index.ins.get(ticket, []), self._index.positions.get(ticket)
         if deals:
             lots, price, at = _volume(deals), _mean(deals), deals[0].time
@@ -248,6 +254,7 @@ class _Desk:
     def _closed(self, row: Row, ticket: str) -> Closed | None:
         """Return the end of a position that is gone; None while no deals explain that."""
         ins, outs = self._index.ins.get(ticket, []), self._index.outs.get(ticket, [])
+        # A position that is gone without deals may only be missing from these books.
         if not outs or not self._covered(row, _volume(ins), _volume(outs)):
             return None
         last = outs[-1]
@@ -271,6 +278,7 @@ class _Desk:
         """
         if not opened:
             opened = row["lots"] if row["state"] == "FILLED" else _held_lots(row)
+            # Still missing after some looks: the earlier closes are too old to be listed.
             if self._looks(row) > LOOKS:
                 opened = min(opened, _held_lots(row))
         return bool(closed > opened - LOTS)
@@ -278,7 +286,8 @@ class _Desk:
     # --- closes -----------------------------------------------------------------------------------
 
     def close(self, row: Row, closed: set[str]) -> Iterator[Finding]:
-        """Yield what the books say of a close; `closed` are openings that were found to be so."""
+        """Yield what the books prove about a close; `closed` are openings found to be closed."""
+        # PENDING too: a close that waits may have nothing left to close.
         if row["state"] not in (*SENT, "PENDING") or self._young(row):
             return
         opening = self._rows.get(row["closes"])
@@ -301,6 +310,7 @@ class _Desk:
 
     def _made(self, row: Row, deal: BrokerDeal) -> bool:
         name = _head(deal.comment)
+        # A deal that another close has made, by name or number, is not this one's.
         if name in self._closes or deal.deal in self._closes.values():
             return name == _head(row["sid"])
         decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
@@ -309,6 +319,7 @@ class _Desk:
 
     def _close_done(self, row: Row, deals: Sequence[BrokerDeal]) -> CloseDone:
         if not deals:
+            # The first end that the row's state allows: a PENDING one was never sent.
             allowed = TRANSITIONS[row["state"]]
             ends = (name for name in ("CANCELLED", "REJECTED", "NOT_SENT") if name in allowed)
             return CloseDone(row["sid"], next(ends), executed=False)
@@ -321,6 +332,7 @@ class _Desk:
     def _unseen(self, row: Row) -> Iterator[Finding]:
         """Yield that a signal does not show in these books, once for each of them."""
         misses, unknown = self._looks(row), row["state"] == "UNKNOWN"
+        # The same books again prove nothing new.
         if misses == row["misses"]:
             return
         if unknown and misses >= LOOKS and self._surely_absent(row):
@@ -345,6 +357,7 @@ class _Desk:
         (its own position is there, or this is not asked) only when it is younger.
         """
         decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        # The clocks of the two sides may differ by this much.
         if not self._index.passed(row["changed_at"], UNSEEN_SECONDS) or self._index.since > decided:
             return False
         magic = self._magics.get(row["instance"])
@@ -366,6 +379,7 @@ class _Desk:
         ours = {magic: instance for instance, magic in self._magics.items()}
         for ticket, position in sorted(self._index.positions.items()):
             known = ticket in self._explained or position.magic not in ours
+            # A new position may show before the report that explains it is booked.
             if not known and self._index.passed(position.opened_at, SETTLE_SECONDS):
                 yield _external(position, ours[position.magic])
 
@@ -402,11 +416,12 @@ def _mean(deals: Sequence[BrokerDeal]) -> float:
 
 
 def _sum(values: Iterable[float]) -> float:
+    # fsum and a rounding: the same deals in another order give the same number.
     return round(math.fsum(values), 8)
 
 
 def _placed(deal: BrokerDeal) -> bool:
-    """Return whether a bridge could tell the position of a deal; any other one is only a doubt."""
+    """Return whether the position of a deal is known; any other deal is only a doubt."""
     return bool(deal.position)
 
 

@@ -1,9 +1,9 @@
-"""Books what comparing the broker's books with the database has found.
+"""Books what a comparison of the broker's books with the database has found.
 
 One transaction for one comparison: the findings of torra.trading.reconciliation become steps and
-columns of the signals, and alarms where a person must look. Doing it twice changes nothing the
-second time. What a closed trade brought is judged by the store as it closes it. Deciding what a
-finding is, is torra.trading.reconciliation's; fetching the books is the courier's.
+columns of the signals, and alarms where a person must look. A second booking changes nothing.
+torra.trading.reconciliation decides what a finding is, the courier fetches the books, and the store
+judges what a trade brought as it closes it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REMEMBERED: Final = timedelta(days=8)
 """Signals that ended longer ago are not looked for: the books tell of seven days."""
 
 FOUND: Final = "found at the broker"
-"""Detail of a step that no report told of."""
+"""Detail of a step that the books have shown and no report."""
 
 
 def settle(
@@ -48,6 +48,7 @@ def settle(
     StoreUnavailable and keeps nothing.
     """
     with database.transaction():
+        # Read after the books: a row may know more than they do, never less.
         rows = database.unsettled(list(magics), ended_after=now - REMEMBERED)
         findings = reconcile(rows, books, now=now, magics=magics)
         openings = {row["sid"]: row for row in rows}

@@ -1,20 +1,22 @@
 """A bridge to DWX Connect's own Expert Advisor: at-most-once, no server receipt.
 
-That Expert Advisor answers without a signal's id or a ticket, knows no expiry, forgets which
-commands it has done when it starts again, and drops what lies there at that moment. So an order is
-written into a journal of this side before it is handed over, is handed over once, and never again,
-whatever happens. What became of it is read off the account: a position, or a deal of the history,
-with the signal's magic number and its id in the comment. What is not found within CONFIRM_SECONDS
-of the command's disappearing is UNKNOWN, and stays so until the account shows it or a person
-decides. Refusals are believed only where the Expert Advisor's message proves that nothing was sent.
+That Expert Advisor answers without a signal's id or a ticket and knows no expiry. When it starts
+again it forgets which commands it has done, and drops the command that waits for it. So this side
+writes an order into its own journal first, hands it over once, and never again, whatever happens.
+The account shows what became of it: a position, or a deal of the history, with the signal's magic
+number and its id in the comment. An order that has not shown CONFIRM_SECONDS after its command was
+gone is UNKNOWN, and stays so until the account shows it or a person decides. A refusal is believed
+only where the Expert Advisor's message proves that nothing was sent.
 
-The Expert Advisor asks none of Torra's guards, so they are asked here, right before, with what is
-known: it tells neither stops level and lot limits nor whether the account is netting, so that any
-position of the symbol stands in the way of an opening. Nor does it tell a demo account from a real
-one: without `live` in the channel nothing is sent. Not known either, and in nobody's hands: whether
-the terminal is connected, and an expiry while this side is down. Its lots have two decimals; others
-are refused, never rounded. One desk must be its only client, with nobody else's commands in the
-folder. Orders go one at a time: the next waits, briefly, for the confirmation of the one before.
+The Expert Advisor asks none of Torra's guards, so this side asks them right before the command,
+with what is known. DWX Connect reports neither stops level nor lot limits nor whether the account
+is netting, so any position of the symbol stands in the way of an opening. It does not tell a demo
+account from a real one: without `live` in the channel nothing is sent. Two things nobody can see or
+prevent: whether the terminal is connected, and an expiry while this side is down.
+
+Lots have two decimals there; others are refused, never rounded. One desk must be the only client,
+with nobody else's commands in the folder. Orders go one at a time: the next waits, briefly, for the
+confirmation of the one before.
 """
 
 from __future__ import annotations
@@ -66,11 +68,11 @@ from torra.verdict.risk_engine import DenyReason
 JOURNAL: Final = "dwx_orders.jsonl"
 
 CONFIRM_SECONDS: Final = 15.0
-"""An order that has not shown by then, counted from when its command was gone, is UNKNOWN."""
+"""Seconds after its command was gone until an order that has not shown is UNKNOWN."""
 
 ASK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 4.0
-"""After the first the history is asked for an order that has not shown, after each second again."""
+"""Seconds until the history is asked for an order that does not show, first and then again."""
 
 SURE_SECONDS: Final = 1.0
 """A refusal counts when the order has not shown this long after it was read."""
@@ -89,7 +91,7 @@ SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
 
 @dataclass(slots=True)
 class _Watch:
-    """What this life remembers of an order under way; `messages` are those from before it."""
+    """The memory of an order under way in this life; `messages` are those from before it."""
 
     messages: dict[str, Message] | None = None
     gone: float | None = None
@@ -131,7 +133,7 @@ class Dwx:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"dwx {self._name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -141,9 +143,12 @@ class Dwx:
         with self._lock:
             if self._journal.get(order.sid):
                 return
+            # Ask before the turn: it waits for seconds, in vain if nothing may be sent.
             self._demand_health()
             self._take_turn()
+            # Read the account after the wait: the order before may have changed it.
             account, began = self._known_account(), self._clock.now()
+            # A journal that was lost must not lead to a second order.
             if found := self._already_there(order, account):
                 self._keep(OrderEntry(order, report=found))
             elif reason := self._objection(order, account):
@@ -152,7 +157,7 @@ class Dwx:
                 self._send(order, account, began)
 
     def recall(self, sid: str, seq: int) -> Recall:
-        """Take an order back: away from the folder if it is there, which proves nothing."""
+        """Withdraw an order's command if it still waits in the folder, which proves nothing."""
         del seq
         with self._lock:
             entry = self._journal.get(sid)
@@ -163,7 +168,7 @@ class Dwx:
             return Recall.TAKEN
 
     def poll(self) -> Sequence[Report]:
-        """Look what became of every order; return what is not settled, oldest first."""
+        """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
             self._look()
             if not self._silence():
@@ -200,17 +205,18 @@ class Dwx:
                 return None
             rows = self._questions.history(HISTORY_DAYS)
             account = self._folder.account.read()
+            # The history takes up to two seconds, in which the Expert Advisor may have stopped.
             if rows is None or account is None or self._silence():
                 return None
             self._look()
             return self._books(rows, account)
 
     def terms(self) -> Mapping[str, SymbolTerms]:
-        """Return nothing: DWX tells a symbol's prices, not how it is traded."""
+        """Return nothing: DWX has a symbol's prices, but not its trading terms."""
         return {}
 
     def quote(self, symbol: str) -> Quote | None:
-        """Return the prices of now as the Expert Advisor tells them, None while it is silent."""
+        """Return the Expert Advisor's prices of now, None while it is silent."""
         with self._lock:
             prices = (self._folder.quotes.read() or {}).get(symbol)
             if prices is None or self._silence():
@@ -308,6 +314,7 @@ class Dwx:
         named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
         if prices is None and order.kind == "open" and self._expects_quote(order):
+            # The order stays pending: its quote may come within the next looks.
             raise BridgeUnavailable(f"no quote of {order.broker_symbol} yet")
         ask = Ask(
             kind=order.kind,
@@ -323,6 +330,7 @@ class Dwx:
             whole=bool(named),
             account=self._account,
         )
+        # The command of a close has no price: a missing quote must not keep a position open.
         asked = tuple(item for item in REASONS if order.kind == "open" or item != "quote")
         return first_objection(ask, self._view(order, account, prices), only=asked)
 
@@ -348,6 +356,7 @@ class Dwx:
             trade_mode="full" if known else "disabled",
             lot_min=LOT_STEP,
             lot_step=LOT_STEP,
+            # Not known here; the Expert Advisor's own refusal comes back as `volume` or `max_lots`.
             lot_max=math.inf,
             positions=len(account.positions),
             held=any(
@@ -366,8 +375,10 @@ class Dwx:
             "command": text,
             "ticket": position.ticket if position else "",
             "lots": f"{position.lots:.2f}" if position else "",
+            # What was there before: a position without our id in its comment may only be new.
             "held": ",".join(row.ticket for row in account.rows if row.magic == order.magic),
         }
+        # Before the order is out, so that only later messages can be about it.
         messages = dict(self._folder.messages.read() or {})
         entry = OrderEntry(order, intent=self._clock.now(), notes=notes)
         self._keep(entry)
@@ -376,12 +387,14 @@ class Dwx:
             self._publish(text, began)
         except BridgeUnavailable:
             self._journal.withdraw(order.sid)
+            # The command was surely not laid down: the order may be tried again.
             raise
 
     def _publish(self, text: str, began: datetime) -> None:
         """Lay a command down, unless the account was looked at too long ago."""
         if halt := halt_in(self._halts):
             raise BridgeUnavailable(f"{halt} is there: torra resume")
+        # Last of all: the lease may be another desk's by now.
         if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
             raise BridgeUnavailable(STOOD_STILL)
         self._folder.publish(text)
@@ -399,10 +412,11 @@ class Dwx:
     # --- what became of an order ------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Find out what there is to find out about every order that may have gone out."""
+        """Find out what became of every order that may have gone out."""
         for entry in self._journal.entries:
             if entry.intent is not None and not entry.ended:
                 report = outcome(entry, self._seen())
+                # UNKNOWN is told once; after that only a proof counts.
                 if report is None and entry.report is None:
                     report = self._wait(entry, self._watches.setdefault(entry.order.sid, _Watch()))
                 if report is not None:
@@ -430,17 +444,20 @@ class Dwx:
         left = entry.order.expires - self._clock.now()
         if left <= timedelta(0):
             self._folder.withdraw(text)
+        # A file that cannot be read may be our command; long after the expiry it is not waited for.
         unreadable = "" if left > -timedelta(seconds=CONFIRM_SECONDS) else text
         return self._folder.waiting() in (text, unreadable)
 
     def _seen(self) -> DwxView:
         account = self._folder.account.read()
+        # Another account's positions prove nothing about our order.
         if account is not None and account.number != self._account:
             account = None
         return DwxView(account, self._folder.trades.read() or (), self._server, self._clock.now())
 
     def _refused(self, entry: OrderEntry, watch: _Watch) -> Report | None:
         """Return the refusal that the Expert Advisor's own words prove; None without one."""
+        # An order of an earlier life: nobody knows which messages are older than it.
         if watch.messages is None:
             return None
         told = self._folder.messages.read() or {}
@@ -472,7 +489,7 @@ class Dwx:
         return BrokerBooks(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
 
     def _note_closed(self, opening: Opening, deals: Sequence[BrokerDeal]) -> None:
-        """Remember what closed a position: later, other deals may seem to fit as well."""
+        """Remember the deals that closed a position: later, other deals may seem to fit as well."""
         outs = [x for x in deals if x.entry == "out" and x.position == opening.position]
         whole = sum(deal.lots for deal in outs) >= opening.lots - LOTS_SLACK
         entry = self._journal.get(opening.sid)
@@ -488,6 +505,7 @@ def _command(order: Order, position: OrderRow | None) -> tuple[str, str]:
     side = "buy" if order.side == "BUY" else "sell"
     stop, target = (f"{price:.{order.digits}f}" for price in (order.stop, order.target))
     return "OPEN_ORDER", (
+        # The price 0 stands for the market, the last 0 for no expiry.
         f"{order.broker_symbol},{side},{order.lots:.2f},0,{stop},{target},{order.magic},"
         f"{order.sid},0"
     )

@@ -1,11 +1,13 @@
-"""Which position a deal of DWX Connect's history belongs to; it does not say so itself.
+"""Finds the position that each deal of DWX Connect's history belongs to; a deal does not say.
 
-Pure. A deal that opened a position is known by the signal's id in its comment or, where the broker
-changed that, by magic number, symbol, side and time. One that closed is given to the opening before
-it: by its magic number, which stops and targets carry, else only when nothing else fits, because
-the Expert Advisor closes under the number of whatever it opened last and a person under none. What
-fits nowhere, or in two places, keeps no position. A position that was never seen open has no number
-here: "d" and its opening deal's number stand for it.
+Pure. A deal that opened a position is known by the signal's id in its comment. Where the broker
+changed the comment, magic number, symbol, side and time must fit. A deal that closed a position is
+given to the opening before it: by its magic number, which stops and targets carry. Another number
+counts only when nothing else fits, because the Expert Advisor closes under the number of whatever
+it opened last, and a person closes under none.
+
+A deal that fits nowhere, or in two places, keeps no position. A position that was never seen open
+has no number here: "d" and its opening deal's number stand for it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from torra.verdict.risk_engine import CLOSES, OPENS, Side
 TIME: Final = "%Y.%m.%d %H:%M:%S"
 EARLIEST: Final = timedelta(seconds=-5)
 LATEST: Final = timedelta(seconds=120)
-"""How far a deal's time may be from when its order was sent, where only the time tells."""
+"""Seconds by which a deal may come before or after its order where only the time tells."""
 
 LOTS_SLACK: Final = 1e-6
 SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
@@ -82,6 +84,7 @@ def opened_by(row: DealRow | OrderRow, opening: Opening, at: datetime | None) ->
         return False
     if opening.sid in row.comment:
         return True
+    # A comment with another signal's id is that signal's, however well the time fits.
     if at is None or SIGNAL_ID.search(row.comment):
         return False
     return EARLIEST <= at - opening.since <= LATEST
@@ -100,11 +103,14 @@ def linked(
     for number, row in enumerate(rows):
         if _entry(row) == "in" and number not in ins:
             names[number] = next((h.ticket for h in held if _same(h, row)), "")
+    # Of several parts of one fill the last counts: closes are looked for after it.
     starts = {opening.sid: number for number, opening in ins.items()}
     stand_in: dict[str, str] = {}
     for number, opening in ins.items():
+        # All parts of one fill share the number of the first.
         first = stand_in.setdefault(opening.sid, f"d{rows[number].deal}")
         names[number] = opening.position or first
+    # Oldest first: a closing deal goes to the first opening that it fits.
     for opening in sorted(openings, key=lambda item: starts.get(item.sid, -1)):
         start = starts.get(opening.sid, -1)
         outs = _outs(rows, opening, start, _end(opening, openings, starts, rows), names, held)
@@ -120,11 +126,12 @@ def linked(
 def _ins(
     rows: Sequence[DealRow], times: Sequence[datetime], openings: Sequence[Opening]
 ) -> dict[int, Opening]:
-    """Return which rows opened what; of several parts of one fill the last."""
+    """Return the opening of each row that opened a position, by the row's number."""
     found: dict[int, Opening] = {}
     for number, (row, at) in enumerate(zip(rows, times, strict=True)):
         fits = [item for item in openings if _entry(row) == "in" and opened_by(row, item, at)]
         named = [item for item in fits if item.sid in row.comment] or fits
+        # With two candidates nobody can tell: rather no position than a wrong one.
         if len(named) == 1:
             found[number] = named[0]
     return found
@@ -155,8 +162,10 @@ def _outs(
     held: Sequence[OrderRow],
 ) -> list[int]:
     """Return the rows that closed a position, or parts of it."""
+    # A link that was complete once stands, though a later deal may fit as well.
     if opening.closed_by:
         return [number for number, row in enumerate(rows) if row.deal in opening.closed_by]
+    # What is still open cannot have been closed.
     left = opening.lots - sum(row.lots for row in held if row.ticket == opening.position)
     free = [
         number
@@ -173,6 +182,7 @@ def _outs(
         for number in free
         if number not in taken and left > LOTS_SLACK and abs(rows[number].lots - left) <= LOTS_SLACK
     ]
+    # Of two foreign deals that would both fit, neither is taken.
     return [*taken, *rest] if len(rest) == 1 else taken
 
 

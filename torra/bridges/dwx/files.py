@@ -1,17 +1,18 @@
-"""The folder that DWX Connect's Expert Advisor and this side share: what lies in it, read warily.
+"""The folder that DWX Connect's Expert Advisor and this side share, and how its files are read.
 
-The Expert Advisor writes its files in place, so that any reading may be empty, cut or older than
-the last; its texts are in an unknown Windows code page, and comments are not escaped. A reading
-that is not whole changes nothing: the last good one stands, with the time at which its file was
-written. Nothing here raises for what it finds, but for a folder that cannot be written to. Each
-step in the folder has the time of its limit: one that hangs, as on a share whose server is gone, is
-an error like any other.
+The Expert Advisor writes its files in place, so any reading may be empty, cut or older than the
+last. Its texts are in an unknown Windows code page, and it does not escape comments. A reading that
+is not whole changes nothing: the last good one stands, with the time at which its file was written.
+Whatever the files hold, nothing here raises; only a folder that cannot be written to does. Each
+step in the folder has the folder's time limit: a step that hangs, as on a share whose server is
+gone, is an error like any other.
 
-Towards the Expert Advisor there is one file, DWX_Commands_0.txt. It appears whole, by a name given
-to a finished file that refuses to replace another, and only when the one before it is gone: the
-Expert Advisor looks at index 0 first and stops at the first index that is missing, so that nothing
-else keeps commands in order. Each command carries a number that was never used before; the newest
-is kept in a small file of this side, replaced as a whole before the command is handed over.
+Towards the Expert Advisor there is one file, DWX_Commands_0.txt. The Expert Advisor looks at index
+0 first and stops at the first index that is missing, so a single file is the only way to keep
+commands in order. The file appears whole: a finished file gets the name by a step that refuses to
+replace another, and only when the command before it is gone. Each command carries a number that was
+never used before. The newest number is kept in a small file of this side, which is replaced as a
+whole before the command is handed over.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class OrderRow:
 
 @dataclass(frozen=True, slots=True)
 class DwxAccount:
-    """What DWX_Orders.txt says of the account, and every position and pending order in it."""
+    """The account in DWX_Orders.txt, with every position and pending order."""
 
     number: int
     currency: str
@@ -141,7 +142,7 @@ class Message:
 
 @dataclass(slots=True)
 class LastGood(Generic[Parsed]):
-    """A file of the Expert Advisor's and the newest reading of it that was whole.
+    """One file of the Expert Advisor's, and the newest reading of it that was whole.
 
     `at` is when the file of that reading was written, seconds since 1970 by the clock of the disk.
     """
@@ -160,15 +161,17 @@ class LastGood(Generic[Parsed]):
             if raw is not None:
                 value = self.parse(_json(_text(raw)))
                 seen = (found.st_mtime_ns, found.st_size)
+                # Noted with the reading only: a cut file is read again though it does not change.
                 self.value, self.at, self._seen = value, found.st_mtime, seen
         except FileNotFoundError:
+            # Gone is not half-written: what the file said is over.
             self.value, self._seen = None, (0, 0)
         except (OSError, *MALFORMED):
             pass
         return self.value
 
     def _look(self) -> tuple[os.stat_result, bytes | None]:
-        """Return what is known of the file and what is in it, None for what was read already."""
+        """Return the file's times and its bytes; None for the bytes if they were read already."""
         found = self.path.stat()
         if (found.st_mtime_ns, found.st_size) == self._seen and self.value is not None:
             return found, None
@@ -212,7 +215,7 @@ class DwxFolder:
         return self._clock.real_now().timestamp() - written
 
     def account_age(self) -> float:
-        """Return the same of the newest whole reading; what is half-written does not count."""
+        """Return seconds since the newest whole reading of the orders was written."""
         return self._clock.real_now().timestamp() - self.account.at
 
     def waiting(self) -> str | None:
@@ -229,12 +232,14 @@ class DwxFolder:
 
         Raises BridgeUnavailable when the number cannot be kept.
         """
+        # Begin at 1 again rather than overflow the Expert Advisor's int.
         number = max(self._newest(), 0) % LARGEST_NUMBER + 1
         temporary = self._number_file.with_suffix(".tmp")
         try:
             self._number_file.parent.mkdir(parents=True, exist_ok=True)
             _write(temporary, str(number).encode())
             temporary.replace(self._number_file)
+            # On the disk before the command is: no number may come twice after a power cut.
             sync_folder(self._number_file.parent)
         except OSError as error:
             raise BridgeUnavailable(f"cannot keep {self._number_file}: {error}") from error
@@ -263,6 +268,7 @@ class DwxFolder:
 
     def withdraw(self, text: str) -> bool:
         """Remove a command that still waits. That is no proof that it was not read before."""
+        # Another text is another command, perhaps not ours.
         if self.waiting() != text:
             return False
         try:
@@ -304,6 +310,7 @@ class DwxFolder:
 
     def _judge(self, error: OSError, text: str) -> None:
         """Raise BridgeUnavailable when an error proves that the command has not got its name."""
+        # Our own text under the name, or none any more, may mean that the step was done.
         if error.errno == errno.EEXIST and self.waiting() not in (None, text):
             raise BridgeUnavailable("the command before this one has not been taken yet") from error
         if error.errno in NOT_DONE:
@@ -397,6 +404,7 @@ def _deal_row(deal: str, row: Mapping[str, Any]) -> DealRow:
 
 def _number(told: Any) -> float:
     number = float(told)
+    # JSON in Python takes NaN and Infinity for numbers.
     if not math.isfinite(number):
         raise ValueError(f"{told} is no number")
     return number
@@ -406,6 +414,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
+        # A quotation mark in somebody's comment must not blind the whole account.
         return json.loads(LOOSE_TEXT.sub(_escaped, text))
 
 
@@ -415,7 +424,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _text(raw: bytes) -> str:
-    """Decode what may be in any Windows code page: only ASCII parts of it are ever used."""
+    """Decode a text of any Windows code page: only ASCII parts of it are ever used."""
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace").strip()
     try:
@@ -426,6 +435,7 @@ def _text(raw: bytes) -> str:
 
 def _write_in_parts(path: Path, body: bytes) -> None:
     with path.open("wb") as file:
+        # In two halves for the failpoint only: the name comes when the file is whole.
         file.write(body[: len(body) // 2])
         failpoint("tmp_half")
         file.write(body[len(body) // 2 :])

@@ -1,8 +1,8 @@
-"""What became of an order behind DWX Connect, read off the account, its history and the messages.
+"""Decides what became of an order behind DWX Connect, from account, history and messages.
 
-Pure. Execution is proven by a position or a deal; a refusal only by a message that the Expert
-Advisor gives before it has sent anything. Everything else stays open here, and how long to wait for
-it is the caller's business.
+Pure. A position or a deal proves an execution. A refusal is proven only by a message that the
+Expert Advisor gives before it has sent anything. Everything else stays open here; the caller
+decides how long to wait for it.
 """
 
 from __future__ import annotations
@@ -53,22 +53,25 @@ class DwxView:
 
 
 def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
-    """Return the report of an order whose execution is proven, else None."""
+    """Return the report of an order whose execution is proven, None while it is not."""
     if entry.order.kind == "close":
         deals = _closing_deals(entry, seen)
+        # Another close of this size may have made the deal: the position must be smaller too.
         done = _closed_lots(entry, seen) >= entry.order.lots - LOTS_SLACK
         return _closed(entry, seen, deals[-1], entry.order.lots) if deals and done else None
     opening = opening_of(entry)
     rows = seen.account.positions if seen.account else ()
+    # With a mangled comment a position of before would fit as well as the new one.
     before = entry.notes["held"].split(",")
     positions = [row for row in rows if row.ticket not in before and _fits(row, opening, seen)]
+    # A stop may have ended the position within the second: then only deals show it.
     deals = [row for row in seen.deals if row.entry == "entry_in" and _fits(row, opening, seen)]
     found = positions or deals
     return filled(entry.order, found, seen, adopted=entry.loaded) if found else None
 
 
 def late_outcome(entry: OrderEntry, seen: DwxView) -> Report:
-    """Return the report of an order whose execution nobody has proven in time.
+    """Return the report of an order that nothing has proven executed in time.
 
     A close whose position is smaller, or gone, is done all the same; its price is 0, not known.
     """
@@ -122,6 +125,7 @@ def filled(
         seen.moment(first) or seen.now,
         ticket=first.ticket if isinstance(first, OrderRow) else "",
         deal=first.deal if isinstance(first, DealRow) else "",
+        # The history has no position numbers: the deal stands for one (see deals).
         position=first.ticket if isinstance(first, OrderRow) else f"d{first.deal}",
         price=first.price if held or not lots else round(value / lots, order.digits),
         volume=lots,
@@ -173,9 +177,11 @@ def _reason(entry: OrderEntry, message: Message) -> str:
     """Return the guard's reason that one message stands for; "" for none."""
     forbidden = "autotrading_off" if message.text.endswith(TRADING_FORBIDDEN) else ""
     if entry.order.kind == "open":
+        # OPEN_ORDER also stands for a send that failed and may have arrived: no refusal.
         return forbidden if message.error == "OPEN_ORDER" else REFUSALS.get(message.error, "")
     ticket = entry.notes["ticket"]
     if message.error == "CLOSE_ORDER_SELECT_TICKET" and message.text.endswith(f" {ticket}"):
         return "no_position"
+    # The message must name our ticket: another close's refusal is none of ours.
     ours = message.error == "CLOSE_ORDER_TICKET" and f" {ticket}:" in message.text
     return forbidden if ours else ""

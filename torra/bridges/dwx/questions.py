@@ -1,8 +1,9 @@
-"""What DWX Connect's Expert Advisor is asked beside orders: quotes, and the history of deals.
+"""The questions to DWX Connect's Expert Advisor beside orders: quotes, and the history of deals.
 
-Questions go through the same file as orders, one at a time, and change nothing in the account. One
-that nobody takes for QUESTION_SECONDS is taken away, so that it keeps no order waiting; a command
-that is no question is never touched. Nothing here raises: what cannot be asked now is asked later.
+Questions go through the same file as orders, one at a time, and change nothing in the account. A
+question that the Expert Advisor has not taken for QUESTION_SECONDS is removed, so that it keeps no
+order waiting; a command that is no question is never touched. Nothing here raises: what cannot be
+asked now is asked later.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Questions:
         if text != self._waiting[0]:
             self._waiting = (text, now)
         found = COMMAND.fullmatch(text)
+        # An order, or a stranger's command: only whoever laid it down may remove it.
         if found is None or found.group(2) not in QUESTIONS:
             return False
         return now - self._waiting[1] > QUESTION_SECONDS and self._folder.withdraw(text)
@@ -73,6 +75,7 @@ class Questions:
 
     def ask_history(self, days: int) -> bool:
         """Ask for the deals of the last days; False when that cannot be done now."""
+        # Remove the old answer first, or it would pass for the answer to this question.
         return self._folder.forget_trades() and self._ask("GET_HISTORIC_TRADES", str(days))
 
     def history(self, days: int) -> tuple[DealRow, ...] | None:
@@ -99,7 +102,7 @@ class Questions:
         return True
 
     def _learn_refused(self) -> None:
-        """Leave out what the broker does not have.
+        """Leave out the symbols that the broker does not have.
 
         A list with such a name in it leaves the Expert Advisor with an empty one, about which it
         complains without end.

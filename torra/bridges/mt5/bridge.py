@@ -1,20 +1,23 @@
-"""A bridge to MetaTrader 5 through the MetaTrader5 package: no Expert Advisor, the same life.
+"""A bridge to MetaTrader 5 through the MetaTrader5 package, without an Expert Advisor.
 
-What the Expert Advisor does on its side is done here: look at the account first and adopt what is
-there, ask the guards in their order, write the intent down, check, send, and send again only what
-the server says it has not accepted, three times at most, with the guards asked anew. The intent is
-on disk before the order goes out, and an order with an intent is never sent again in a later life.
-After a crash in between, or an answer that says nothing, the account is looked at; what does not
-show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nobody knows that it was
-sent, else UNKNOWN until the account shows it or a person decides. A close always names its
-position. Prices are sent in whole ticks, lots as they are or not at all.
+This side does what the Expert Advisor does on its own. It looks at the account first and adopts
+what is there, asks the guards in their order, writes the intent down, checks, and sends. It sends
+again only what the server says it has not accepted, three times at most, and asks the guards anew
+each time. The intent is on disk before the order goes out, and an order with an intent is never
+sent again in a later life.
+
+After a crash in between, or an answer that says nothing, the account is looked at. An order that
+does not show within CONFIRM_SECONDS of connected time is UNKNOWN_NOT_SENT when nothing says that it
+was sent. Otherwise it is UNKNOWN until the account shows it or a person decides. A close always
+names its position. Prices are sent in whole ticks, lots as they are or not at all.
+
 A process that stood still for more than LOOK_SECONDS in one step between its first look and the
-sending sends nothing and looks anew; a terminal that takes its time with each call is no reason.
-One that is stopped in the very call that sends cannot know.
+sending sends nothing and looks anew; a terminal that takes its time with each call is no reason. A
+stop in the very call that sends cannot be noticed.
 
-The account must be the channel's, and a real one only with `live`. No password is here: the
-terminal is logged in by a person. What cannot be asked raises BridgeUnavailable, and nothing was
-sent. The package tells no trading sessions: a closed market is refused by the server (10018).
+The account must be the channel's, and a real one only with `live`. No password is here: a person
+logs the terminal in. What cannot be asked raises BridgeUnavailable, and nothing was sent. The
+package has no trading sessions: the server refuses an order in a closed market (10018).
 """
 
 from __future__ import annotations
@@ -91,10 +94,10 @@ class _Watch:
 
 
 class Watched(Terminal):
-    """The terminal as one bridge uses it: whether this process stood still between its calls.
+    """The terminal as one bridge uses it; it notices when this process stood still between calls.
 
-    A computer that sleeps, or a process that is stopped, shows as one long step; a slow terminal
-    as many short ones, during which the lease is kept.
+    A computer that sleeps, or a process that is stopped, shows as one long step. A slow terminal
+    shows as many short ones, during which the lease is kept.
     """
 
     def __init__(self, terminal: Terminal, clock: Clock) -> None:
@@ -113,7 +116,7 @@ class Watched(Terminal):
         self._last = now
 
     def stood_still(self) -> bool:
-        """Return whether a step since the beginning, the one that ends here too, was too long."""
+        """End a step here; return whether any step since the beginning was too long."""
         self.step()
         return self._slept
 
@@ -161,7 +164,7 @@ class Mt5Direct:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"mt5_direct {self._name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -179,6 +182,7 @@ class Mt5Direct:
             ticket = str(market.position.ticket) if market.position else ""
             entry = OrderEntry(order, notes={"ticket": ticket})
             found = self._account.find(entry, self._clock.now())
+            # A journal that was lost must not lead to a second order.
             if found is not None:
                 self._keep(replace(entry, intent=self._clock.now(), report=found))
             elif reason := self._objection(order, market):
@@ -193,7 +197,7 @@ class Mt5Direct:
             return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
 
     def poll(self) -> Sequence[Report]:
-        """Look what became of every order; return what is not settled, oldest first."""
+        """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
             waiting = [item for item in self._journal.entries if item.intent and not item.ended]
             open_ones = {item.order.sid for item in waiting}
@@ -202,6 +206,7 @@ class Mt5Direct:
                 for entry in waiting:
                     self._look(entry, self._watches.setdefault(entry.order.sid, _Watch()))
             elif waiting:
+                # Time without a connection does not count: nothing could have shown.
                 for watch in self._watches.values():
                     watch.seen = None
             return self._journal.unsettled()
@@ -329,6 +334,7 @@ class Mt5Direct:
         """Ask for all that the guards want to know; raises BridgeUnavailable."""
         account = self._terminal.demand("account_info")
         symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
+        # The terminal keeps quotes of the symbols in Market Watch only.
         if symbol is not None and not symbol.select:
             self._terminal.ask("symbol_select", order.broker_symbol, True)
             symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
@@ -343,6 +349,7 @@ class Mt5Direct:
             tick=self._terminal.ask("symbol_info_tick", order.broker_symbol).value,
             position=self._account.position_of(order, learned) if order.kind == "close" else None,
             held=any(
+                # A netting account has one position of a symbol, whoever opened it.
                 item.magic == order.magic if hedging else item.symbol == order.broker_symbol
                 for item in held
             ),
@@ -361,11 +368,14 @@ class Mt5Direct:
         request = request_of(order, market)
         checked = self._terminal.demand("order_check", request)
         if checked.retcode not in CHECKED:
+            # Nothing was sent yet, so the refusal is final whatever the number.
             refused = self._refusal(order, "retcode", checked.retcode)
             self._keep(replace(entry, report=refused))
             return
+        # From here on a crash leaves an order that nobody sends again.
         entry = replace(entry, intent=self._clock.now())
         self._keep(entry)
+        # Once more: the checks and the disk took their time.
         if halt := halt_in(self._halts):
             self._journal.withdraw(order.sid)
             raise BridgeUnavailable(f"{halt} is there: torra resume")
@@ -379,6 +389,7 @@ class Mt5Direct:
                 self._judge(entry, answer, said)
                 return
             self._clock.sleep(PAUSE)
+            # A pause that took too long means that the process stood still in it.
             self._terminal.step()
             again = self._again(entry, answer.value.retcode)
             if again is None:
@@ -389,6 +400,7 @@ class Mt5Direct:
         try:
             return self._terminal.ask("order_send", request)
         except BridgeUnavailable as error:
+            # The call may still go through: an answer that says nothing, never a refusal.
             return TerminalAnswer(None, words=str(error))
 
     def _again(self, entry: OrderEntry, retcode: int) -> dict[str, Any] | None:
@@ -396,6 +408,7 @@ class Mt5Direct:
         try:
             market = self._market(entry.order)
         except BridgeUnavailable:
+            # The server has not accepted the last send, so nothing is under way.
             self._journal.report(self._refusal(entry.order, "retcode", retcode))
             return None
         slept = "retcode" if self._terminal.stood_still() else ""
@@ -406,7 +419,7 @@ class Mt5Direct:
         return request_of(entry.order, market)
 
     def _judge(self, entry: OrderEntry, answer: TerminalAnswer, said: Meaning) -> None:
-        """Book what the server said; what says nothing stays open for `poll`."""
+        """Book the server's answer; an answer that says nothing stays open for `poll`."""
         result = answer.value
         if said in ("final", "transient"):
             self._journal.report(self._refusal(entry.order, "retcode", result.retcode))
@@ -416,6 +429,7 @@ class Mt5Direct:
             notes |= {"order": str(result.order or ""), "deal": str(result.deal or "")}
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
+        # Some brokers answer `done` without price and volume; then the account tells them.
         if said in ("done", "partial") and result.price > 0 and result.volume > 0:
             self._journal.report(self._executed(entry, result, said))
         elif said != "ambiguous":
@@ -465,6 +479,7 @@ class Mt5Direct:
             return
         try:
             found = self._account.find(entry, self._clock.now())
+            # A pending order that never fills is as open as one that never shows.
             late = found is None or found.status == "PLACED"
             watch.seen, watch.waited = now, watch.waited + since
             if late and watch.waited >= CONFIRM_SECONDS and entry.status != "UNKNOWN":
@@ -472,6 +487,7 @@ class Mt5Direct:
         except BridgeUnavailable:
             watch.seen = None
             return
+        # PLACED is no news of an UNKNOWN order: only an execution ends it.
         known = {entry.status, "PLACED"} if entry.status == "UNKNOWN" else {entry.status}
         if found is not None and found.status not in known:
             self._journal.report(found)
@@ -480,9 +496,11 @@ class Mt5Direct:
     def _given_up(self, entry: OrderEntry) -> Report:
         """Return the report of an order that has not shown in time."""
         order, now = entry.order, self._clock.now()
+        # A stop or a person was quicker: there is nothing left to close.
         if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):
             return Report(order.sid, "REJECTED", now, "no_position")
         answer = entry.notes.get("answer", "")
+        # No answer is noted, so a crash came before or in the call itself.
         if not answer and entry.report is None:
             return Report(order.sid, "UNKNOWN_NOT_SENT", now)
         retcode = int(answer) if answer.isdigit() else 0

@@ -1,9 +1,9 @@
-"""What the account behind the MetaTrader5 package shows: what became of an order, and the books.
+"""Looks at the account behind the MetaTrader5 package: what became of an order, and the books.
 
-An order is known by its magic number and the signal's id in the comment, of positions, pending
-orders, orders and deals of the history alike; by the numbers that the server gave when it was sent;
-and, where the broker rewrites comments, by magic number, symbol, side and time. Times of the
-package are the server's wall clock and become UTC here. A question that is not answered raises
+An order is known in three ways: by its magic number and the signal's id in the comment (of
+positions, pending orders, past orders and deals alike), by the numbers that the server gave when it
+was sent, and, where the broker rewrites comments, by magic number, symbol, side and time. The
+package's times are the server's wall clock and become UTC here. A question without an answer raises
 BridgeUnavailable: not answered is never "nothing there".
 """
 
@@ -25,7 +25,7 @@ from torra.verdict.risk_engine import PositionSide, Side
 LOTS_SLACK: Final = 1e-6
 EARLIEST: Final = timedelta(seconds=-5)
 LATEST: Final = timedelta(seconds=120)
-"""How far a time may be from when the order was sent, where only the time tells."""
+"""Seconds by which a time may differ from the sending of the order where only the time tells."""
 
 MARGIN: Final = 86_400
 """Seconds by which history is asked for beyond both ends: the server's clock may be misjudged."""
@@ -67,8 +67,10 @@ class Mt5Account:
         deals = self._history("history_deals_get", order, now)
         known = _Known(entry, self.server)
         numbers = {item.ticket for item in (*pending, *past) if known.order(item)}
+        # Pending before deals: a part of it may be filled while the rest still waits.
         if any(item.ticket in numbers for item in pending):
             return _report(entry, "PLACED", now, ticket=str(min(numbers)))
+        # Deals before positions: the position may have been closed again since.
         if mine := [item for item in deals if known.deal(item, numbers)]:
             return self._executed(entry, mine, now)
         if held := [item for item in positions if known.position(item)]:
@@ -86,6 +88,7 @@ class Mt5Account:
         held = self.terminal.demand("positions_get", symbol=order.broker_symbol)
         for number in filter(None, (order.ticket, learned)):
             for item in held:
+                # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
         ours = [item for item in held if item.magic == order.magic and order.closes]
@@ -106,8 +109,10 @@ class Mt5Account:
     def deals(self, since: datetime, now: datetime) -> tuple[BrokerDeal, ...]:
         """Return every deal since a moment that bought or sold something."""
         found = self.terminal.demand("history_deals_get", *self._range(since, now))
+        # Deposits and corrections are deals of the history too.
         trades = [item for item in found if item.type in (BUY_TYPE, SELL_TYPE)]
         deals = [self._deal(item) for item in trades]
+        # The question reached MARGIN further back.
         return tuple(deal for deal in deals if deal.time >= since)
 
     def moment(self, wall: int, otherwise: datetime) -> datetime:
@@ -134,6 +139,7 @@ class Mt5Account:
             ticket=str(deals[0].order),
             deal=str(deals[0].ticket),
             position=str(deals[0].position_id),
+            # The mean of several deals lies between two ticks.
             price=round(value / lots, entry.order.digits + 2),
             volume=lots,
         )
@@ -187,7 +193,7 @@ class Mt5Account:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How one order is told from all others."""
+    """Recognises one order among all others."""
 
     entry: OrderEntry
     server: ServerClock
@@ -234,6 +240,7 @@ class _Known:
             return False
         if self.entry.order.sid in item.comment:
             return True
+        # Another signal's order, or one that a person or the server made.
         if SIGNAL_ID.search(item.comment) or REASONS.get(item.reason) != "expert":
             return False
         try:

@@ -1,8 +1,8 @@
-"""Orders in the words of the MetaTrader5 package, and the package's answers in Torra's.
+"""Converts orders into the words of the MetaTrader5 package, and its answers into Torra's.
 
-Pure. The package names filling modes twice: a symbol tells a mask of what is allowed, a request
-wants one ORDER_FILLING_*. Prices go out in whole ticks, lots in whole steps and never more of them
-than were asked for.
+Pure. The package names filling modes twice: a symbol has a mask of what is allowed, a request wants
+one ORDER_FILLING_*. Prices go out in whole ticks, lots in whole steps and never more of them than
+were asked for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ SYMBOL_MODES: Final[tuple[SymbolMode, ...]] = (
 
 
 class OrderMarket(NamedTuple):
-    """What the package tells before an order; None: the symbol, its quote, the position is not."""
+    """The package's answers before an order.
+
+    Symbol, quote or position is None where there is none.
+    """
 
     terminal: Any
     account: Any
@@ -100,6 +103,7 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
     A request with a position closes it; without one the same request would open another.
     """
     symbol, tick, position = market.symbol, market.tick, market.position
+    # The guards have asked this; a mistake here would open a position instead of closing one.
     if symbol is None or tick is None or (order.kind == "close" and position is None):
         raise ValueError(f"{order.sid} has no symbol, no quote or no position to close")
     request = {
@@ -121,6 +125,7 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
 
 def lots_of(lots: float, symbol: Any) -> float:
     """Return lots in whole steps, never more than asked for."""
+    # A millionth of a step: 0.3 / 0.1 is a little less than 3 in binary.
     steps = math.floor(lots / symbol.volume_step + 1e-6)
     return float(round(steps * symbol.volume_step, 8))
 

@@ -1,7 +1,7 @@
-"""What MetaTrader 5 answers to a trade request, and what each answer allows one to conclude.
+"""MetaTrader 5's answers to a trade request, and what each allows one to conclude.
 
 Numbers and names are those of the MQL5 reference, "Return Codes of the Trade Server". An answer is
-final only where the server says that it has not done anything; a time-out, a lost connection, a
+final only where the server says that it has not done anything. A time-out, a lost connection, a
 processing error and no answer at all say nothing: the account must be looked at.
 """
 
@@ -16,6 +16,7 @@ DONE: Final = 10009
 PARTIAL: Final = 10010
 PLACED: Final = 10008
 EXECUTED: Final[Mapping[int, Meaning]] = {DONE: "done", PARTIAL: "partial", PLACED: "placed"}
+# No code at all, a processing error, a time-out, no connection: it may be in the market.
 AMBIGUOUS: Final = frozenset({0, 10011, 10012, 10031})
 TRANSIENT: Final = frozenset({10004, 10020, 10021, 10024, 10028})
 """Not accepted now; the same request may be sent again."""

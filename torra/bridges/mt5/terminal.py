@@ -1,13 +1,13 @@
 """The MetaTrader5 package behind one thread and a time limit.
 
 The package talks to one terminal of this computer, is not made for threads, and may block for as
-long as the terminal does. So every call is made by one worker, and a caller waits for it a limited
-time. A call that takes longer closes the way for everybody (BridgeUnavailable) until it returns; no
-second thread is ever started, and what it answers in the end is dropped: its caller has long gone
-to look at the account instead. None, the package's answer to everything that went wrong, comes back
-with the words of last_error(), asked at once and by the same thread.
+long as the terminal does. So one worker makes every call, and a caller waits for it a limited time.
+While a call takes longer, every other call raises BridgeUnavailable at once, until it returns. No
+second thread is ever started. The late answer is dropped: its caller has long gone to look at the
+account instead. The package answers None to everything that went wrong; None comes back with the
+words of last_error(), asked at once and by the same thread.
 
-The package exists for Windows only and is imported by `load_package` alone. One process reaches one
+The package exists for Windows only, and `load_package` alone imports it. One process reaches one
 terminal: a bridge and a feed share one `Terminal`.
 """
 
@@ -40,7 +40,7 @@ log = logging.getLogger("torra")
 
 
 class TerminalAnswer(NamedTuple):
-    """What a call gave; `value` None: nothing, for the reason that `code` and `words` tell."""
+    """The result of a call; `code` and `words` give the reason where `value` is None."""
 
     value: Any
     code: int = 1
@@ -88,11 +88,12 @@ class Terminal:
             try:
                 return future.result(self._seconds)
             except TooLong:
+                # Remembered instead of waited for: until it returns nobody else is let in.
                 self._late = (name, future)
                 raise BridgeUnavailable(self._blocked(name)) from None
 
     def demand(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a function whose None means that nothing is known; raises BridgeUnavailable then."""
+        """Call a function and return its value; raises BridgeUnavailable when that is None."""
         answer = self.ask(name, *args, **kwargs)
         if answer.value is None:
             raise BridgeUnavailable(f"MetaTrader 5 does not answer {name}: {answer.fault}")
@@ -116,6 +117,7 @@ class Terminal:
             self._jobs.put((Future(), self._shut_down))
             self._jobs.put(None)
             self._jobs = queue.SimpleQueue()
+            # A blocked worker keeps its own queue, and ends when it comes back.
             worker.join(GOODBYE_SECONDS)
 
     def _demand_worker(self) -> None:
@@ -126,6 +128,7 @@ class Terminal:
                 raise BridgeUnavailable(self._blocked(name))
             self._late = None
         if self._worker is None:
+            # A daemon: a terminal that blocks for ever must not keep the process alive.
             self._worker = threading.Thread(
                 target=_work, args=(self._jobs,), name="mt5", daemon=True
             )
@@ -137,10 +140,12 @@ class Terminal:
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TerminalAnswer:
         try:
             if not self._connected:
+                # The package takes no empty path: without one it finds the terminal itself.
                 self._connected = bool(self._package.initialize(*filter(None, [self._path])))
             value = getattr(self._package, name)(*args, **kwargs) if self._connected else None
             if value is not None:
                 return TerminalAnswer(value)
+            # At once and by this thread: the next call would overwrite it.
             code, words = self._package.last_error()
         except Exception as error:
             log.exception("MetaTrader5.%s", name)
@@ -158,7 +163,7 @@ class Terminal:
 def _work(
     jobs: queue.SimpleQueue[tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None],
 ) -> None:
-    """Do what comes, one call after the other, until None comes."""
+    """Run the jobs one after the other, until None comes."""
     while (job := jobs.get()) is not None:
         future, call = job
         try:

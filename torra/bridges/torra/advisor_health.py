@@ -1,9 +1,9 @@
-"""What the Advisor's signed state files say of its health, judged by a clock of our own.
+"""Judges the Advisor's health from its signed state files, by a clock of our own.
 
 `Latest` keeps the newest authentic copy of a state file. A file that is missing, half written or
-forged changes nothing, and a copy of an older one is no advance: a dead Advisor cannot be kept
-alive by putting its last heartbeats back. `objections` are the reasons for sending nothing, the
-first of which is shown, each with a remedy. Pure: bytes, times and settings come in.
+forged changes nothing. A copy of an older file is no advance: nobody can keep a dead Advisor alive
+by putting its last heartbeats back. `objections` yields the reasons for sending nothing, each with
+a remedy; the first one is shown. Pure: bytes, times and settings come in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REAL: Final = "real"
 
 
 class AdvisorState(Protocol):
-    """What every state file says of itself: a counter and epoch seconds UTC."""
+    """What every state file has: a counter and epoch seconds UTC."""
 
     @property
     def n(self) -> int:
@@ -41,8 +41,9 @@ S = TypeVar("S", bound=AdvisorState)
 class Latest(Generic[S]):
     """The newest authentic copy of one state file, and what was last wrong with the file.
 
-    `advanced` is the monotonic time of its last advance, None before the second copy: the first one
-    may have lain there for long. `ahead` is by how many seconds the other clock was ahead then.
+    `advanced` is the monotonic time of its last advance. It is None before the second copy, because
+    the first one may have lain there for long. `ahead` is by how many seconds the other clock was
+    ahead at the last advance.
     """
 
     def __init__(self, place: str, limit: int, read: Callable[[bytes], S]) -> None:
@@ -57,6 +58,7 @@ class Latest(Generic[S]):
 
     def take(self, raw: bytes | None, now: datetime, monotonic: float) -> str:
         """Look at the file's bytes; return what is suspicious about them, "" for nothing."""
+        # The same bytes again are no second copy, and so no advance.
         if raw is None or raw == self._seen:
             return ""
         self._seen, self.trouble = raw, None
@@ -64,8 +66,10 @@ class Latest(Generic[S]):
             found = self._read(raw)
         except MessageError as error:
             self.trouble = error
+            # Half a file is only being written; a whole one with a wrong signature is an alarm.
             return str(error) if error.reason == "auth" and error.whole else ""
         last = self.good
+        # An Advisor that starts anew counts from 1 again, so a later time is an advance too.
         if last is None or found.n > last.n or found.gmt > last.gmt:
             self.advanced = None if last is None else monotonic
             self.good, self.ahead = found, found.gmt - now.timestamp()
@@ -87,7 +91,8 @@ class Objection(NamedTuple):
 def objections(
     heart: Latest[Heartbeat], name: str, channel: Channel, monotonic: float
 ) -> Iterator[Objection]:
-    """Yield what stands against sending to the channel `name`, the most telling first."""
+    """Yield the reasons against sending to the channel `name`, the most telling first."""
+    # First: an Advisor of another version seems dead too, for its heartbeat is not read.
     if heart.trouble and heart.trouble.reason == "version":
         yield Objection(
             DenyReason.VERSION_MISMATCH,

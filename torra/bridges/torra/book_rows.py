@@ -1,7 +1,8 @@
-"""The rows of the Advisor's lists: positions, deals and symbols, each a text between bars.
+"""Reads and writes the rows of the Advisor's lists: positions, deals and symbols.
 
-Reading raises ValueError for a row that is not exactly as it should be, so that a list is taken as
-a whole or not at all. Writing is what the Advisor does; here it serves who plays its part.
+A row is one text with bars between its columns. Reading raises ValueError for a row that is not
+exactly as it should be, so a list is taken as a whole or not at all. The Advisor writes these rows;
+writing them here serves whoever plays its part.
 """
 
 from __future__ import annotations
@@ -112,6 +113,7 @@ def _join(*columns: object) -> str:
 
 def _column(value: object) -> str:
     if isinstance(value, float):
+        # Never 1e-05: the format of a decimal has no exponent.
         return format(Decimal(repr(value)), "f")
     if isinstance(value, datetime):
         return str(int(value.timestamp()))

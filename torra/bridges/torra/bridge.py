@@ -1,14 +1,15 @@
-"""Torra's own bridge: signals as signed files in a folder that an Expert Advisor shares.
+"""Torra's own bridge: signals as signed files in a folder shared with an Expert Advisor.
 
-Nothing is sent unless the Advisor is alive, on the right account, speaks this version of the
-protocol and nobody has halted the channel; `health` says which of these fails and what to do. Alive
-means that its signed heartbeat has advanced within ALIVE_SECONDS of our own monotonic clock; a copy
-of an older one does not advance. An answer counts only when its signature fits: any other goes to
-bad/ and is counted as an alarm. A state file that is missing, half written, forged or old is never
-read as "no positions": the last good copy stands for as long as it is fresh, then nothing is known.
+Nothing is sent unless the Advisor is alive, on the right account and of this version of the
+protocol, and nobody has halted the channel; `health` says which of these fails and what to do.
+Alive means that its signed heartbeat has advanced within ALIVE_SECONDS of our own monotonic clock;
+a copy of an older heartbeat does not advance. An answer counts only when its signature fits: any
+other goes to bad/ and is counted as an alarm. A state file that is missing, half written, forged or
+old never means "no positions". The last good copy stands for as long as it is fresh; after that
+nothing is known.
 
-The files themselves are `drop_folder`, their text `messages`. What reports mean for the database is
-left to `signal_bridge`, what the books mean to `reconciliation`.
+`drop_folder` moves the files and `messages` is their text. `signal_bridge` decides what reports
+mean for the database, `reconciliation` what the books mean.
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ class TorraFiles:
         self._deals = self._list(Deals, read_deal)
         self._symbols = self._list(Symbols, read_symbol)
         self._lock = threading.RLock()
+        # Of its own: `health` and `books` do not wait while an order is being written.
         self._state_lock = threading.Lock()
         self._prepared = False
         self._trouble: dict[str, str] = {}
@@ -162,7 +164,7 @@ class TorraFiles:
 
     @property
     def name(self) -> str:
-        """What pages and messages call it."""
+        """The bridge's name on pages and in messages."""
         return f"torra_files {self._channel_name}"
 
     # --- orders -----------------------------------------------------------------------------------
@@ -170,8 +172,9 @@ class TorraFiles:
     def submit(self, order: Order) -> None:
         """Write an order's file unless it has been written before.
 
-        An order that was recalled stays recalled. Raises BridgeUnavailable when `health` objects or
-        the folder does, MessageError for an order that no message can say, such as a price of NaN.
+        An order that was recalled stays recalled. Raises BridgeUnavailable when `health` or the
+        folder objects, and MessageError for an order that no message can express, such as a price
+        of NaN.
         """
         name = file_name(order.seq, order.sid)
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
@@ -180,9 +183,11 @@ class TorraFiles:
             self._prepare()
             place = self._folder.where(name)
             if place == "inbox":
+                # An earlier try may have failed after the rename: the name must reach the disk.
                 self._folder.sync_inbox()
             elif place == "done":
                 self._find_answer(name)
+            # Only a new file needs a living Advisor; one that is there is executed in any case.
             elif not place:
                 health = self.health()
                 if not health.ok:
@@ -212,14 +217,14 @@ class TorraFiles:
                 self._folder.file_as_expired(name)
 
     def _find_answer(self, name: str) -> None:
-        """Read the Advisor's journal where somebody has lost its answer."""
+        """Read the answer from the Advisor's journal where it is lost from ack/."""
         if self._folder.answer_is_lost(name):
             self._folder.answer_again(name, LIMIT)
 
     # --- reports ----------------------------------------------------------------------------------
 
     def poll(self) -> Sequence[Report]:
-        """Return what ack/ says, and CLAIMED for what lies in work/ without an answer yet."""
+        """Return the reports of ack/, and CLAIMED for a signal in work/ without an answer yet."""
         with self._lock:
             try:
                 self._prepare()
@@ -232,13 +237,15 @@ class TorraFiles:
             return reports
 
     def settle(self, report: Report) -> None:
-        """Move the answer that says this report to arch/; a newer one of the same id stays."""
+        """Move the answer with this report to arch/; a newer answer of the same id stays."""
+        # A claim has no file of its own: the signal in work/ belongs to the Advisor.
         if report.status == "CLAIMED":
             self._settled_claims.add(report.sid)
             return
         with self._lock, suppress(BridgeUnavailable, MessageError):
             for name in self._folder.acks():
                 if _sid(name) == report.sid and self._report(name) == report:
+                    # Rename, then compare: the Advisor may replace its interim answer in between.
                     taken = self._folder.take(name)
                     if self._report(taken) == report:  # not replaced in between
                         self._folder.archive(taken)
@@ -251,17 +258,19 @@ class TorraFiles:
         found += [
             (name, self._claim(name)) for name in self._folder.claimed() if name not in answered
         ]
+        # The first ten characters of a name are the signal's number.
         found.sort(key=lambda pair: pair[0][:10])
         self._forget_claims({_sid(name) for name, _ in found})
         return [report for _, report in found if report]
 
     def _answer(self, name: str) -> Report | None:
-        """Return what a file of ack/ says; one that says nothing is put aside sooner or later."""
+        """Return the report in a file of ack/; a file that holds none goes to bad/ in time."""
         try:
             report = self._report(name)
         except MessageError as error:
             if error.reason == "version":  # a newer Advisor's: kept until Torra can read it
                 self._unread += (name,)
+            # Forged goes at once; what is cut short may only be half written yet.
             elif self._folder.reject(name, at_once=error.reason == "auth" and error.whole):
                 self._alarm(f"ack/{name} was put into bad/: {error}")
             return None
@@ -304,6 +313,7 @@ class TorraFiles:
             self._folder.check()
         except BridgeUnavailable as error:
             yield Objection(DenyReason.BRIDGE_DEAD, str(error))
+        # A copy: another thread may change it.
         for trouble in tuple(self._trouble.values()):
             yield Objection(DenyReason.BRIDGE_DEAD, trouble)
         if self.halted():
@@ -338,10 +348,12 @@ class TorraFiles:
         positions, deals = self._look(self._positions), self._look(self._deals)
         if positions is None or deals is None:
             return None
+        # After a change of account the two files may be of different ones for a moment.
         if {positions.account, deals.account} != {self._channel.account}:
             return None
         if not (self._fresh(positions.gmt) and self._fresh(deals.gmt)):
             return None
+        # Books are as old as the older of the two lists.
         at = moment(min(positions.gmt, deals.gmt))
         return BrokerBooks(positions.rows, deals.rows, at, moment(deals.since))
 

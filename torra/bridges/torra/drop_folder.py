@@ -1,15 +1,15 @@
-"""The folder that Torra and the Expert Advisor share: the only place that touches its files.
+"""The folder shared by Torra and the Expert Advisor: the only module that touches its files.
 
-A signal is one file that appears whole in inbox/ under a name that is used once: written to tmp/,
-flushed to the disk and renamed; a name that is taken is never replaced. Whoever renames a file out
-of inbox/ has it: the Advisor into work/, Torra into cancelled/ or expired/, never both. A file only
-moves forward, inbox, work, done and ack, arch, and is in the later place before it leaves the
-earlier one, so that looking in that order misses none. What cannot be written is BridgeUnavailable
-with a remedy, and nothing of it is in inbox/. While Windows keeps a file from us because another
-program has it open, the step is repeated for PATIENCE seconds at most.
+A signal is one file that appears whole in inbox/, under a name that is used once: it is written to
+tmp/, flushed to the disk and renamed. A name that is taken is never replaced. Whoever renames a
+file out of inbox/ has it: the Advisor into work/, Torra into cancelled/ or expired/, never both. A
+file only moves forward (inbox, work, done and ack, arch) and is in the later place before it leaves
+the earlier one, so looking in that order misses none.
 
-What the files say is left to `messages` and `torra_files`. Old files of arch/, cancelled/, expired/
-and bad/ are removed here, those of done/ by the Advisor.
+What cannot be written is BridgeUnavailable with a remedy, and nothing of it is in inbox/. While
+Windows keeps a file from us because another program has it open, the step is repeated for PATIENCE
+seconds at most. `messages` reads the text of the files, `bridge` gives it its meaning. Old files of
+arch/, cancelled/, expired/ and bad/ are removed here, those of done/ by the Advisor.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ PATIENCE: Final = 2.5
 """Most seconds that one call waits for other programs."""
 
 UNREADABLE_SECONDS: Final = 10.0
-"""An answer that is not whole after this long is put aside."""
+"""Seconds after which an answer that is still not whole goes to bad/."""
 
 KEPT: Final = timedelta(days=30)
 PRUNED: Final = ("arch", "cancelled", "expired", "bad")
@@ -79,7 +79,7 @@ NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 def file_name(seq: int, sid: str) -> str:
-    """Return the name of a signal's file; raises ValueError for what is no number or no id."""
+    """Return the name of a signal's file; raises ValueError for a bad number or id."""
     name = f"{seq:010d}_{sid}.json"
     if not NAME.fullmatch(name):
         raise ValueError(f"no name for a signal's file: {name!r}")
@@ -118,16 +118,18 @@ class Disk:
                 return
             os.link(source, target)
         except OSError as error:
+            # A disk without hard links: look first, then rename. Only this side writes new names.
             if os.name == "nt" or error.errno not in NO_LINKS:
                 raise
             if target.exists():
                 raise FileExistsError(errno.EEXIST, "there is such a file", str(target)) from error
             source.rename(target)
         with suppress(OSError):
+            # The signal has its name: a leftover in tmp/ must not pass for a failure.
             source.unlink(missing_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename: of two who try, one gets FileNotFoundError."""
+        """Rename; of two attempts at the same file one gets FileNotFoundError."""
         source.rename(target)
 
     def replace(self, source: Path, target: Path) -> None:
@@ -146,6 +148,7 @@ class Disk:
         try:
             os.fsync(handle)
         except OSError as error:
+            # Some shares cannot flush a folder at all; that alone is no failure.
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP):
                 raise
         finally:
@@ -192,6 +195,7 @@ class Patience:
             try:
                 return step()
             except PermissionError as error:
+                # Other errors do not pass by waiting.
                 if getattr(error, "winerror", None) not in SHARING or pause > self._left:
                     raise
             self._left -= pause
@@ -232,18 +236,18 @@ class DropFolder:
     def prepare(self) -> None:
         """Make the folders and remove what an earlier life left in tmp/.
 
-        The folder above the root has to be there: on the empty place of a share that is not mounted
-        nothing is made.
+        The folder above the root must exist: on the empty mount point of a share nothing is made.
         """
         with self._explained():
             for path in (self.root, *(self.root / name for name in FOLDERS)):
                 self._disk.make_folder(path)
             for name in self._disk.names(self.root / "tmp"):
+                # The Advisor writes in tmp/ too, perhaps right now.
                 if name.startswith(OURS):
                     self._forget(self.root / "tmp" / name)
 
     def check(self) -> None:
-        """Say, by raising, when the folder is not there or cannot be written."""
+        """Raise BridgeUnavailable when the folder is not there or cannot be written."""
         with self._explained():
             self._look_round()
             if not self._disk.writable(self.root / "inbox"):
@@ -259,6 +263,7 @@ class DropFolder:
             try:
                 self._write(temporary, data, patience)
                 self._heed_halt()
+                # Nothing comes between the look for a HALT and the name.
                 patience(lambda: self._disk.give(temporary, self.root / "inbox" / name))
             except (OSError, BridgeUnavailable):
                 self._forget(temporary)
@@ -277,9 +282,11 @@ class DropFolder:
             for folder in FORWARD:
                 if self._disk.there(self.root / folder / name):
                     return folder
+                # An answer that is being settled is still an answer.
                 if folder == "ack" and self._disk.there(self.root / folder / (name + SETTLING)):
                     return folder
             self._look_round()
+        # Nowhere means something only if the folder itself is there.
         return ""
 
     def recall(self, name: str) -> bool:
@@ -289,6 +296,7 @@ class DropFolder:
             try:
                 self._patience()(lambda: self._disk.rename(inbox, cancelled))
             except FileNotFoundError:
+                # Either the Advisor has taken the file, or the whole share is gone.
                 self._look_round()
                 return False
         return True
@@ -308,6 +316,7 @@ class DropFolder:
         """Return the names of the answers, oldest first; those on their way to arch/ too."""
         names = self._signals_in("ack", SETTLING)
         self._illegible = {n: since for n, since in self._illegible.items() if n in names}
+        # Of two answers to one signal the one that is being settled is the older.
         return sorted(names, key=lambda name: (name.split(".")[0], not name.endswith(SETTLING)))
 
     def answer_is_lost(self, name: str) -> bool:
@@ -355,7 +364,7 @@ class DropFolder:
         self._illegible.pop(name, None)
 
     def reject(self, name: str, *, at_once: bool) -> bool:
-        """Move an answer that is none to bad/; return whether it is there now. Never raises.
+        """Move a file that is no answer to bad/; return whether it is there now. Never raises.
 
         Unless `at_once` it may only be half written, and has UNREADABLE_SECONDS to become whole.
         """
@@ -363,6 +372,7 @@ class DropFolder:
         if not at_once and self._monotonic() - since < UNREADABLE_SECONDS:
             return False
         try:
+            # The Advisor may answer wrongly again under the same name.
             self._disk.rename(self.root / "ack" / name, self.root / "bad" / f"{name}.{token(4)}")
         except OSError:
             return False
@@ -383,7 +393,7 @@ class DropFolder:
                 return None
 
     def write_state(self, name: str, data: bytes) -> None:
-        """Write a file of state/ anew; who reads it sees the old one or the new one, whole."""
+        """Replace a file of state/; a reader sees the old one or the new one, whole."""
         patience = self._patience()
         temporary = self._temporary(name)
         with self._explained():
@@ -393,6 +403,7 @@ class DropFolder:
                     self._pour(handle, data)
                 finally:
                     self._disk.close(handle)
+                # Not flushed first: what a power cut takes is written anew a second later.
                 patience(lambda: self._disk.replace(temporary, self.root / "state" / name))
             except OSError:
                 self._forget(temporary)
@@ -424,6 +435,7 @@ class DropFolder:
                 for name in self._disk.names(self.root / folder):
                     path = self.root / folder / name
                     with suppress(OSError):
+                        # One file that cannot go must not keep the others.
                         if self._disk.changed(path) < oldest:
                             self._disk.remove(path)
 
@@ -448,6 +460,7 @@ class DropFolder:
             self._pour(handle, data[: len(data) // 2])
             failpoint("tmp_half")
             self._pour(handle, data[len(data) // 2 :])
+            # The text must be on the disk before it has its name.
             self._disk.sync(handle)
         finally:
             self._disk.close(handle)
@@ -455,6 +468,7 @@ class DropFolder:
 
     def _pour(self, handle: int, data: bytes) -> None:
         while data:
+            # A write may take a part only.
             data = data[self._disk.write(handle, data) :]
 
     def _forget(self, path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The steps on a channel's files, none of which may take longer than its folder's limit.
+"""The steps on a channel's files, each within the time limit of its folder.
 
-A share whose server is gone blocks for minutes or for ever whoever touches a file on it. Behind
-this a step that takes too long is an error like any other: the bridge says that it is dead, and the
-tick and the courier go on. The step may be done all the same, later: a signal whose last step was
+A share whose server is gone blocks every program that touches a file on it, for minutes or for
+ever. Here a step that takes too long is an error like any other: the bridge says that it is dead,
+and the tick and the courier go on. The step may still be done later: a signal whose last step was
 left behind may still appear in inbox/, where the next look finds it.
 """
 

@@ -1,12 +1,12 @@
-"""The seven messages between Torra and the Expert Advisor as text: writing, reading, nothing else.
+"""The seven messages between Torra and the Expert Advisor as text: writing and reading them.
 
-A message is one line of flat JSON in ASCII whose keys stand in one order, each once; it ends with
+A message is one line of flat JSON in ASCII whose keys stand in one order, each once. It ends with
 an HMAC-SHA256 over everything before it, under the channel's key, and an end mark. The dataclasses
 here are the schema: their fields are the keys, in that order. A reader believes nothing before the
-signature fits, and no field before all of them have the right name, place and type; whatever is
+signature fits, and no field before all of them have the right name, place and type. Whatever is
 wrong raises MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version
-or schema, in that order. A writer refuses what a reader would refuse. Files are left to
-`drop_folder`, what a message means to `torra_files`.
+or schema, in that order. A writer refuses what a reader would refuse. `drop_folder` has the files,
+`bridge` decides what a message means.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TAIL: Final = re.compile(r',"mac":"([0-9a-f]{64})","end":"1"\}')
 TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
 
 PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-"""What a string may hold: printable ASCII without the quote and the backslash."""
+"""Characters of a string: printable ASCII without the quote and the backslash."""
 
 PAIR: Final = re.compile(r'"([a-z][a-z0-9_]*)":("[ !#-\[\]-~]*"|-?[0-9][0-9.]*|true|false)')
 HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
@@ -47,7 +47,7 @@ INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
 
 UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
-"""What a text between bars in a list may not hold."""
+"""Characters that a column of a list must not hold."""
 
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
@@ -61,7 +61,7 @@ LOT_DIGITS: Final = (2, 8)
 class MessageError(TorraError):
     """A text that is no message; `reason` is auth, version or schema.
 
-    `whole` says that it ends as a message does: one that does not may only be half written yet.
+    `whole` means that it ends as a message does; a text that does not may only be half written yet.
     """
 
     def __init__(self, reason: Reason, detail: str, *, whole: bool = True) -> None:
@@ -72,7 +72,7 @@ class MessageError(TorraError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """What Torra asks for; times are epoch seconds UTC, unused fields zero or empty.
+    """An order of Torra's; times are epoch seconds UTC, unused fields zero or empty.
 
     `comment` is the sid; `ref` names the opening that a close or a modify refers to and `ticket`
     the broker's number of its position, 0 when it is not known. The side of a close is the side of
@@ -269,6 +269,7 @@ def plain(text: str) -> str:
 
 def fixed(value: float, digits: int) -> Decimal:
     """Return a number with so many decimals, rounded half to even as printf does."""
+    # Adding 0 turns -0.00 into 0.00.
     return Decimal(f"{value:.{digits}f}") + 0
 
 
@@ -291,6 +292,7 @@ def _schema(kind: type) -> dict[str, Any]:
 
 
 def _written(name: str, hint: Any, value: Any, choices: Mapping[str, tuple[str, ...]]) -> str:
+    # The exact type, for True is an int in Python; of str alone StrEnum is one too.
     if type(value) is not hint and not (hint is str and isinstance(value, str)):
         raise MessageError("schema", f"{name} is no {hint.__name__}: {value!r}")
     text = _text_of(value)
@@ -322,15 +324,18 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
     The text may begin with a byte order mark of UTF-8 or be UTF-16 with one.
     """
     body = _authentic(_text(raw), key, limit_of(kind))
+    # The version goes before the kind: another version may have other messages.
     head = HEAD.match(body)
     if head and int(head[1]) != version:
         raise MessageError("version", f"version {head[1]}, this side speaks {version}")
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
+    # The first two, version and kind, are checked above.
     return kind(**_fields(_pairs(body)[2:], kind))
 
 
 def _text(raw: bytes) -> str:
+    # Every byte is some character here, so that no file fails before its signature is checked.
     encoding = "latin-1"
     if raw.startswith(codecs.BOM_UTF8):
         encoding = "utf-8-sig"
@@ -350,6 +355,7 @@ def _authentic(text: str, key: str, limit: int) -> str:
     if not tail:
         raise MessageError("auth", "it does not end as a message does", whole=False)
     body = text[:-TAIL_LENGTH]
+    # compare_digest takes as long for a near miss as for any other: nothing leaks by its time.
     if not body.isascii() or not hmac.compare_digest(signature(body, key), tail[1]):
         raise MessageError("auth", "the signature does not fit: forged, or another channel key")
     return body
@@ -420,7 +426,7 @@ def moment(seconds: int) -> datetime:
 
 
 def signal_of(order: Order, *, channel: str, account: int) -> Signal:
-    """Return the signal that says an order."""
+    """Return an order as a signal."""
     return Signal(
         kind=order.kind,
         sid=order.sid,
@@ -448,7 +454,7 @@ def signal_of(order: Order, *, channel: str, account: int) -> Signal:
 
 
 def report_of(ack: Ack) -> Report:
-    """Return what an ack says."""
+    """Return an ack as a report."""
     return Report(
         sid=ack.sid,
         status=typing.cast(Status, ack.status),

@@ -1,11 +1,13 @@
-"""What the rules say at the risk gate: how far to trust the desk's adjustments now.
+"""The rules provider's ruling at the risk gate: how far to trust the desk's adjustments now.
 
-Each row of `CAUTIONS` looks at one danger and gives a factor in [0, 1]; their product is the
-multiplier, the row that lowers it most names the reason. The gate's own arithmetic (spread, thin or
-stale data, streaks, exposure) is not repeated here: it holds anyway, and the framework takes the
-stricter of the two; a scheduled event vetoes there, and here it already casts its shadow. A veto
-needs several dangers at once, so many that less than a quarter of the
-adjustments would be left; it names them. What cannot be seen is no danger.
+Each row of `CAUTIONS` and `OCCASIONS` looks at one danger and gives a factor in [0, 1]. Their
+product is the multiplier; the row that lowers it most names the reason. The gate's own arithmetic
+(spread, thin or stale data, streaks, exposure) is not repeated here: it holds anyway, and the
+framework takes the stricter of the two. A scheduled event vetoes there, and lowers the multiplier
+here some hours before.
+
+A veto needs so many dangers at once that less than a quarter of the adjustments would be left, and
+it names them. What cannot be seen is no danger.
 """
 
 from __future__ import annotations
@@ -110,6 +112,7 @@ def _pull(request: Request, vector: str) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
     analysts = _said(request, vector, researchers=False)
     debate = _said(request, vector, researchers=True)
+    # One advocate alone always leans to its side: there is no balance to compare with.
     if not analysts or len(debate) < len(SIDES):
         return None
     average = sum(analysts) / len(analysts) / ADJUSTMENT_BOUND

@@ -1,16 +1,16 @@
-"""What the rules say about the scores: analysts, the two researchers and the single-model scorer.
+"""The rules provider's opinions on the scores: analysts, the two researchers, the single scorer.
 
-Everyone measures the same thing: how far a reading stands from the score that was computed, so that
-0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
-researcher argues one side: gaps on that side are its case, gaps on the other side count half
-against it, so that bull and bear mirror each other and an advocate without a case concedes. Thin
+Each role measures the same thing: how far a reading stands from the score that was computed, so
+that 0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
+researcher argues one side: gaps on that side are its case, and gaps on the other side count half
+against it. So bull and bear mirror each other, and an advocate without a case concedes. Thin
 evidence shrinks every word towards 0.
 
 Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
 
 Sentences are built from the readings that moved the number most, for and against, and cite exactly
-those; what would end those of its own side is what would prove a researcher wrong. The functions
-are pure; they return the reply as an object, `torra.providers.rules.provider` sends it.
+those. The falsifiers of a case are what would end the readings of its own side. The functions are
+pure; they return the reply as an object, and `torra.providers.rules.provider` sends it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FULL_WEIGHT: Final = 1.5
 """Summed weight of readings from which a vector is judged in full; with less, proportionally."""
 
 COUNTER_WEIGHT: Final = 0.5
-"""What evidence for the other side counts in an advocate's case."""
+"""Weight of evidence for the other side in an advocate's case."""
 
 REPORT_WEIGHT: Final = 0.6
 """Weight of the analysts' average among a researcher's readings."""
@@ -69,7 +69,7 @@ Reply = dict[str, Any]
 
 
 class _Said(NamedTuple):
-    """A reading that is said of a vector, and where it pulls the score, and how hard."""
+    """A reading that a report mentions: where it pulls the score, how hard, and its words."""
 
     vector: str
     reading: Reading
@@ -78,7 +78,7 @@ class _Said(NamedTuple):
 
 
 class _View(NamedTuple):
-    """One vector as one agent sees it: the score, its adjustment and what is said of it."""
+    """One vector as one agent sees it: the score, its adjustment and the readings mentioned."""
 
     vector: str
     score: float
@@ -95,7 +95,7 @@ class _View(NamedTuple):
 def _view(
     vector: str, score: float, adjustment: float, heard: Sequence[Reading], base: float
 ) -> _View:
-    """Choose what is said: the reading that pulls hardest, and the hardest against it.
+    """Choose the readings to mention: the one that pulls hardest, and the hardest against it.
 
     `base` is what the readings are measured from: the score, or 0 for an overlay.
     """
@@ -179,6 +179,7 @@ def _focus(request: Request) -> list[str]:
 
 def _score(request: Request, vector: str) -> float:
     value = request.scores.get(vector, 0.0)
+    # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
 
 
@@ -200,7 +201,7 @@ def _overlaid(heard: Sequence[Reading], score: float) -> float:
 
 
 def _case(heard: Sequence[Reading], score: float, side: int, reported: float | None) -> float:
-    """Return what speaks for a side less what speaks against it at half its weight, in [-1, +1]."""
+    """Return the case for a side, less half of what stands against it, in [-1, +1]."""
     gaps = [(reading.weight, side * (reading.lean - score)) for reading in heard]
     if reported is not None:
         gaps.append((REPORT_WEIGHT, side * reported / ADJUSTMENT_BOUND))
@@ -220,6 +221,7 @@ def _analysts(request: Request, vector: str) -> float | None:
         and not report.abstained
         and (value := report.adjustments.get(vector)) is not None
     ]
+    # By their number, not their trust: a report with little trust must weigh less.
     return sum(share * value for share, value in said) / len(said) if said else None
 
 
@@ -233,7 +235,7 @@ def _conceded(request: Request, vector: str, own: float, side: int) -> float:
 
 
 def trust(report: AgentReport) -> float:
-    """Return what a report's word counts, by its confidence and grounding."""
+    """Return the weight of a report, by its confidence and grounding."""
     grounded = UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0
     return CONFIDENCE_WEIGHT[report.confidence] * grounded
 

@@ -1,9 +1,9 @@
-"""The rules provider: answers every seat at the desk by reading the evidence, without a model.
+"""The rules provider: it answers every seat at the desk by reading the evidence, without a model.
 
-It needs no key and no network, costs nothing and gives the same answer to the same evidence. It
-reads the values of a request, never its prose, and answers in the JSON of the reply's shape, so
-that the framework parses, bounds and checks it like any model's. What a role says is worked out in
-`opinions` (analysts, researchers, scorer) and `caution` (gate) from the table in `readings`.
+It needs no key and no network, costs nothing, and gives the same answer to the same evidence. It
+reads the values of a request, never its prose. It answers in the JSON of the reply's shape, so that
+the framework parses, bounds and checks it like any model's. `opinions` (analysts, researchers,
+scorer) and `caution` (gate) work out what a role says, from the table in `readings`.
 
 The answer is there when `submit` returns. A seat that it does not know fails with ModelUnavailable
 in the future, as a model would; missing evidence makes a role abstain.
@@ -38,6 +38,7 @@ class RulesProvider:
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
+            # Written when somebody first reads it: the framework takes the object.
             text = later(lambda: json.dumps(reply, allow_nan=False))
             told = Completion(text, request.model or NAME, NAME, final=True, reply=reply)
             future.set_result(told)
@@ -60,4 +61,4 @@ SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
     "gate": gate,
     "scorer": scorer,
 }
-"""Who answers for which kind of role."""
+"""The function that answers for each kind of role."""

@@ -1,13 +1,13 @@
-"""How the rules read a market: one row per piece of evidence, and what it is worth in which regime.
+"""The rules' table of readings: one row per piece of evidence, and its weight in each regime.
 
 A `Reader` turns a few features into a lean in [-1, +1] (bearish to bullish). Its weight depends on
-the regime, which is read from ADX: in a trend, what follows the trend counts; in a range, what is
-stretched is faded, so that the weight of RSI, of the stochastic and of the Bollinger bands is
-negative there. Between the two the weights move in a straight line.
+the regime, which is read from ADX. In a trend, what follows the trend counts. In a range, what is
+stretched is faded: the weight of RSI, of the stochastic and of the Bollinger bands is negative
+there. Between the two the weights move in a straight line.
 
-A reader whose features are not there, or are not what they should be, is silent. Nothing here
-raises for any features or knows who asks, and nothing is remembered but the last reading, for who
-is shown the same features; what only some agents are shown is read in `specialists`. The weights
+A reader whose features are missing or malformed is silent. Nothing here raises, whatever the
+features, and nothing depends on who asks. Only the last reading is remembered, for the next agent
+that is shown the same features. `specialists` reads what only some agents are shown. The weights
 are a textbook's, set to be sensible and never fitted to results.
 """
 
@@ -35,7 +35,10 @@ NAMED: Final = "market.regime"
 """The regime by its name (torra.market.regime); it is said, the weights go by ADX."""
 
 NUMBERS: Final = re.compile(r"[ ,]*\{[0-9][^}]*\}")
-"""Values in a format, with what parts them: a component knows that EMA20 was passed, not where."""
+"""Values in a format, with what parts them.
+
+A component knows that EMA20 was passed, not where.
+"""
 HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
@@ -99,6 +102,7 @@ class Reader:
         if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
+            # A faded reading ends with the range, not with its own value.
             turn = f"ADX above {TREND_ADX:.0f} with {fact}"
             return Reading(reads, values, f"{fact} (faded)", -lean, -weight, turn)
         return Reading(reads, values, fact, lean, weight, turn)
@@ -188,14 +192,15 @@ def readings(
 def common_readings(
     features: Mapping[str, Feature], now: TrendStrength
 ) -> dict[str, list[Reading]]:
-    """Return what `READERS` read of every vector: of the same features, once.
+    """Return what `READERS` read of every vector; for the same features it is worked out once.
 
-    Bull and bear are shown the same, one after the other. What is returned is not to be changed.
+    Bull and bear are shown the same, one after the other. The caller must not change the result.
     """
     seen = [features.get(name) for name in _COMMON]
     kept, found = _last[0]
     if len(kept) != len(seen) or not all(map(operator.is_, kept, seen)):
         found = readings(features, now, VECTORS)
+        # One assignment: another thread sees the old pair or the new one, never half of each.
         _last[0] = seen, found
     return found
 
@@ -206,7 +211,8 @@ def ramp(value: float, start: float, end: float) -> float:
 
 
 def readable(value: object) -> bool:
-    """Tell whether a feature's value is a word or a finite number."""
+    """Return whether a feature's value is a word or a finite number."""
+    # True is an int in Python.
     if isinstance(value, bool):
         return False
     return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
@@ -233,6 +239,7 @@ def word(feature: Feature | None) -> str | None:
 
 def squash(amount: float, unit: float) -> float:
     """Return the amount in units, squashed into (-1, +1); 0 where there is no unit."""
+    # A market that does not move has an ATR of 0.
     return math.tanh(amount / unit) if unit > 0.0 else 0.0
 
 
@@ -510,7 +517,10 @@ _COMMON: Final = tuple(
         )
     )
 )
-"""Every feature that they may read."""
+"""Every feature that READERS may read."""
 
 _last: Final[list[tuple[list[Feature | None], dict[str, list[Reading]]]]] = [([], {})]
-"""The features, by identity, that they read last and what they read; held, so none is another."""
+"""The features that READERS read last, by identity, and the readings.
+
+The features are held, so that no new one can have the identity of an old one.
+"""

@@ -1,10 +1,10 @@
-"""What the rules read for the agents that are shown something of their own.
+"""The rules' tables for the agents that are shown something of their own.
 
-Sentiment and news have tables of their own; key levels and momentum read on from the common one.
-Mood and news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards
-themselves, never past it and never back because they are weaker than it is. The ordinals of the
-news are arithmetic over the items' scores, ages and classes; no headline is read. Turn every
-score round and every reading and ordinal turns round, relevance alone stays.
+Sentiment and news have tables of their own; key levels and momentum add to the common one. Mood and
+news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards themselves,
+never past themselves, and never back because they are weaker than it is. The ordinals of the news
+are arithmetic over the items' scores, ages and classes; no headline is read. Reverse every score,
+and every reading and ordinal is reversed; relevance alone stays.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
     "key_levels": (*READERS, *LEVELS),
     "momentum": (*READERS, *OSCILLATORS),
 }
-"""What an agent reads; everybody else reads READERS."""
+"""The table of each agent; all other agents read READERS."""
 
 RISKY: Final = ("regulatory", "macro", "geopolitical")
 """Classes of event whose bad news makes a market riskier and not only cheaper."""
@@ -217,6 +217,7 @@ def ordinals(features: Mapping[str, Feature]) -> dict[str, int]:
         "price_impact": _of(tone, 3),
         "trend": _step(_turn(items)),
         "investor_confidence": round(3 * _balance(items)),
+        # Bad news, which is negative, is more risk.
         "risk_profile_change": -_of(math.fsum(risky) / len(risky), 2) if risky else 0,
     }
     return {name: found[name] for name in ORDINALS}
@@ -233,6 +234,7 @@ def _items(features: Mapping[str, Feature]) -> list[float]:
             )
             if age is not None and score is not None:
                 found.append((age, item, score))
+    # By age, then by id: items of one moment keep one order.
     return [score for *_, score in sorted(found)]
 
 

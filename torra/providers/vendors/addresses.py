@@ -1,4 +1,4 @@
-"""Where a vendor is reached and with which key: read from the environment, and from nowhere else.
+"""The address and the key of each vendor, read from the environment and from nowhere else.
 
 `TORRA_ANTHROPIC_BASE_URL`, `TORRA_GOOGLE_BASE_URL` and `TORRA_OPENAI_BASE_URL` point a vendor at
 another server, such as a model on this machine. A server that is not the vendor's never sees the
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from torra.errors import ConfigError
 
 DUMMY_KEY: Final = "local"
-"""What a server that is not the vendor's gets as key."""
+"""The key for a server that is not the vendor's."""
 
 ANTHROPIC_VERSION: Final = "2026-10-21"
 """Version of Anthropic's API that the request body is written for (anthropic 2)."""
@@ -111,6 +111,7 @@ def address(vendor: str, environment: Mapping[str, str]) -> Address:
     variable = f"TORRA_{known.word}_BASE_URL"
     base_url = environment.get(variable, "").strip() or known.base_url
     scheme, host, port = _checked(base_url, variable)
+    # The whole origin must be the vendor's: its key goes to no host that only looks like it.
     official = scheme == "https" and host in known.hosts and port == 443
     return Address(
         vendor=vendor,
@@ -167,6 +168,7 @@ def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> s
         key = environment.get(name, "").strip()
         if not key:
             continue
+        # What no header can hold is refused here, in words that do not quote it.
         if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
             raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
         return key

@@ -1,9 +1,9 @@
 """Anthropic's Messages API, through the SDK's own client.
 
-Structured output by JSON schema, thinking turned off or down as the table in `capabilities` says,
-the shared beginning of every prompt marked for the cache. The client is given a placeholder as key:
-the transport alone puts the real one in. Not asked through `messages.parse`, which raises away the
-usage of a reply that was cut off.
+A request has structured output by JSON schema, thinking turned off or down as the table in
+`capabilities` says, and the shared beginning of every prompt marked for the cache. The client is
+given a placeholder as key: the transport alone puts the real one in. `messages.parse` is not used:
+it raises on a reply that was cut off, and its usage is lost.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class AnthropicAdapter:
         self._client = anthropic.AsyncAnthropic(
             api_key="placeholder",
             base_url=address.base_url,
+            # Asking again is decided elsewhere, within the deadline and the ceiling.
             max_retries=0,
             timeout=SDK_TIMEOUT_S,
             http_client=http,
@@ -66,7 +67,7 @@ class AnthropicAdapter:
         )
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once; raises Fault, or what the SDK raises."""
+        """Ask once; raises VendorFault, or what the SDK raises."""
         sent = body(model, request, capability(VENDOR, model))
         create = self._client.messages.with_raw_response.create
         return read(await exchange(create(**sent), wire))

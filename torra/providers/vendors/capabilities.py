@@ -1,9 +1,9 @@
-"""What each model can do and what it is sent for it; and which models are gone.
+"""The table of models: what each can do, what it is sent for it, and which are gone.
 
 The table is of 2026-11-21, from the vendors' SDKs (anthropic 2.12, google-genai 3.4, openai 3.54)
 and their notices. A profile may name any model: one that is not listed is sent nothing that it
 might refuse. A model is refused from the day on which its vendor shuts it down, with a replacement
-named; until then `warning` tells. Nothing here asks a vendor.
+named; before that day `warning` says so. Nothing here asks a vendor.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ _BY_NAME: Final = {(row.vendor, row.model): row for row in MODELS_KNOWN}
 
 
 def capability(vendor: str, model: str) -> Capability:
-    """Return what a model can do; of one that is not listed, no more than its vendor's all can."""
+    """Return what a model can do; of an unlisted one, only what all of its vendor's models can."""
     known = _BY_NAME.get((vendor, model))
     return known or Capability(vendor, model, picture=vendor != "openai_compatible")
 
@@ -255,7 +255,7 @@ def check_model(vendor: str, model: str, today: date) -> None:
 
 
 def warning(vendor: str, model: str, today: date) -> str:
-    """Return what there is to know of a model that will be shut down, "" for any other."""
+    """Return a sentence on a model that will be shut down, "" for any other."""
     row = _BY_NAME.get((vendor, model))
     if row is None or row.retired is None or today >= row.retired:
         return ""

@@ -1,10 +1,10 @@
 """The one event loop of the process, on a thread of its own.
 
-`submit` hands it a job and gives back a future that ends at the job's limit, and soon after it
-whatever the job does: one that does not stop is left behind. A future ends with a value or with
-ModelUnavailable and nothing else. The thread does not keep the process alive; `close` ends what
-runs and waits briefly. Names are looked up on threads that keep nothing alive either: a resolver
-that hangs does not hold up the end of the process.
+`submit` hands it a job and returns a future. The future ends at the job's limit, or shortly after
+it whatever the job does; a job that does not stop is left behind. A future ends with a value or
+with ModelUnavailable and nothing else. The thread does not keep the process alive; `close` ends
+what runs and waits briefly. Names are looked up on threads that do not keep it alive either: a
+resolver that hangs must not hold up the end of the process.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
 
 SPARE_S: Final = 0.02
-"""A job is told to end this much before its limit (but 2 % at most): time to say why."""
+"""Seconds by which a job ends before its limit (2 % of it at most): time to give the reason."""
 
 OVERDUE_S: Final = 0.25
-"""How long after its limit a job's own end is waited for."""
+"""Seconds after its limit for which a job's own end is waited for."""
 
 T = TypeVar("T")
 Job = Callable[[float], Coroutine[Any, Any, T]]
-"""What the loop runs: it is told until when, in the loop's time, its answer is waited for."""
+"""A job for the loop; its argument is until when, in the loop's time, its answer is waited for."""
 
 
 class _Daemons(ThreadPoolExecutor):
@@ -88,6 +88,7 @@ class EventLoop:
         if loop is None or thread is None:
             return
         loop.call_soon_threadsafe(self._end, loop, last)
+        # A thread cannot join itself.
         if thread is not threading.current_thread():
             thread.join(CLOSE_S + 1.0)
 
@@ -114,11 +115,12 @@ class EventLoop:
                     await last()
             loop.stop()
 
+        # Held here: asyncio itself keeps only a weak reference to a task.
         self._ending = loop.create_task(end())
 
 
 def closed() -> ModelUnavailable:
-    """Return what a request meets once everything is closed."""
+    """Return the error of a request that comes after the end."""
     return ModelUnavailable("error", "closed", again=None, billed=False)
 
 
@@ -148,6 +150,7 @@ def _begin(job: Job[T], until: float, future: Future[T]) -> None:
     loop = asyncio.get_running_loop()
     task = loop.create_task(job(until))
     overdue = ModelUnavailable("timeout", "no answer in time")
+    # The task may ignore its own end; the caller must not wait for it.
     timer = loop.call_at(until + OVERDUE_S, _fail, future, overdue)
     task.add_done_callback(lambda done: _settle(done, future))
     task.add_done_callback(lambda _: timer.cancel())
@@ -155,6 +158,7 @@ def _begin(job: Job[T], until: float, future: Future[T]) -> None:
     def caller_left(ended: Future[T]) -> None:
         if ended.cancelled():
             with contextlib.suppress(RuntimeError):
+                # suppress: the loop may be closed by now.
                 loop.call_soon_threadsafe(task.cancel)
 
     future.add_done_callback(caller_left)
@@ -167,6 +171,7 @@ def _settle(task: asyncio.Task[T], future: Future[T]) -> None:
     error = task.exception()
     if error is None:
         with contextlib.suppress(InvalidStateError):
+            # The timer or the caller may have ended the future first.
             future.set_result(task.result())
     elif isinstance(error, ModelUnavailable):
         _fail(future, error)

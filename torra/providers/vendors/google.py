@@ -1,8 +1,8 @@
 """Google's Gemini API, through the SDK's own client.
 
-Structured output by JSON schema, the thinking level of the table in `capabilities`, and no
-automatic continuation: a reply that is cut off ends there, inside its deadline. The client is given
-a placeholder as key: the transport alone puts the real one in.
+A request has structured output by JSON schema, the thinking level of the table in `capabilities`,
+and no automatic continuation: a reply that is cut off ends there, inside its deadline. The client
+is given a placeholder as key: the transport alone puts the real one in.
 """
 
 from __future__ import annotations
@@ -50,17 +50,19 @@ class GoogleAdapter:
     def __init__(self, address: Address, http: httpx2.AsyncClient) -> None:
         self._client = genai.Client(
             api_key="placeholder",
+            # Not left out: then a variable of the environment would choose another cloud.
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=address.base_url,
                 api_version=API_VERSION,
                 httpx_async_client=http,
+                # The SDK also makes a client of its own, which reads no proxy variable either.
                 client_args={"trust_env": False, "follow_redirects": False},
             ),
         )
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once; raises Fault, or what the SDK raises."""
+        """Ask once; raises VendorFault, or what the SDK raises."""
         can = capability(VENDOR, model)
         generate = self._client.aio.models.generate_content
         sending = generate(

@@ -1,12 +1,13 @@
-"""OpenAI's chat completions, and every server that speaks them: Ollama, llama.cpp, LM Studio.
+"""OpenAI's chat completions, and every server with the same API: Ollama, llama.cpp, LM Studio.
 
 OpenAI itself gets a strict JSON schema and the reasoning effort of the table in `capabilities`.
 Another server gets only what all of them know: model, messages, max_tokens and response_format.
-When it answers that it does not take the response format, the same request is sent in the next
-form: json_schema, json_object, no format and the schema in the prompt. What worked is remembered by
-model for FORM_KEPT requests: one odd answer does not turn the schema off for good. In the last two
-forms a reply that is wrapped whole in one markdown fence is unwrapped. The client is given a
-placeholder as key: the transport alone puts the real one in.
+When such a server does not take the response format, the same request is sent in the next form:
+json_schema, json_object, then no format and the schema in the prompt. The form that worked is
+remembered by model for FORM_KEPT requests: one odd answer does not turn the schema off for good. In
+the last two forms a reply that is wrapped whole in one markdown fence is unwrapped.
+
+The client is given a placeholder as key: the transport alone puts the real one in.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ NO_QUOTA: Final = frozenset(
 )
 FENCE: Final = re.compile(r"\s*```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
 FORM_KEPT: Final = 50
-"""Requests of a model until the first form is tried again: a server may have learnt it, or may have
-refused it once for another reason.
+"""Requests of a model until the first form is tried again.
+
+A server may have learnt it, or may have refused it once for another reason.
 """
 
 SDK_TIMEOUT_S: Final = 900.0
@@ -71,7 +73,7 @@ class OpenAIAdapter:
         )
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once, in as many forms as it takes; raises Fault, or what the SDK raises."""
+        """Ask once, in as many forms as it takes; raises VendorFault, or what the SDK raises."""
         can = capability(VENDOR, model)
         if self._official:
             form: Form = "json_schema" if can.structured else "json_object"
@@ -81,6 +83,7 @@ class OpenAIAdapter:
             try:
                 reply = await self._send(plain_body(model, request, can, form), form, wire)
             except openai.APIStatusError:
+                # Any other error has another cause: the next form would only cost time.
                 if wire.status not in NOT_TAKEN or form == FORMS[-1]:
                     raise
                 continue
@@ -183,5 +186,6 @@ def _content(request: Request, can: Capability) -> str | list[dict[str, Any]]:
     if not kind or request.picture is None:
         return request.user
     data = base64.b64encode(request.picture).decode("ascii")
+    # Low detail bounds what the picture costs (PICTURE_TOKENS).
     image = {"url": f"data:{kind};base64,{data}", "detail": "low"}
     return [{"type": "image_url", "image_url": image}, {"type": "text", "text": request.user}]

@@ -1,8 +1,8 @@
-"""Who is asked: the vendor that a request's model names, or another one while that one is down.
+"""Routes each request to the vendor that its model names, or to the fallback while that is down.
 
-A vendor that cannot be reached, is busy, broken, too slow or blocked, or has the model no more, is
-down for the tick, and for this tick alone. With `agents.fallback_model` set, the failed request
-says that it may be asked again at once, and that attempt, like every later request of the tick,
+A vendor is down for a tick, and for that tick alone, when it cannot be reached, is busy, broken,
+too slow or blocked, or no longer has the model. With `agents.fallback_model` set, the failed
+request says that it may be asked again at once. That attempt, like every later request of the tick,
 goes to the fallback. The next tick begins with the first vendor. A model of no vendor, such as the
 rules, is answered by the provider that was handed in for it.
 """
@@ -22,7 +22,7 @@ from torra.providers.vendors.switchboard import Switchboard
 from torra.providers.vendors.vendor import VendorFault
 
 TICKS_KEPT: Final = 8
-"""Ticks of which it is remembered who was down: late answers of an older tick still come."""
+"""Ticks whose list of vendors that are down is kept: late answers of an older tick still come."""
 
 
 class AnsweringProvider(Protocol):
@@ -39,9 +39,9 @@ class AnsweringProvider(Protocol):
 
 @dataclass(slots=True)
 class _Tick:
-    """Who is down in one tick, and the calls that run, each with the end of its time.
+    """The vendors that are down in one tick, and the calls that run, each with the end of its time.
 
-    The loop alone reads and writes it. A call past its end may not have said so yet, or goes on for
+    Only the loop reads and writes it. A call past its end may not have said so yet, or goes on for
     the record.
     """
 
@@ -82,7 +82,7 @@ class RoutedProvider:
         return failed
 
     def close(self) -> None:
-        """Close what was handed in; the switchboard belongs to whoever opened it."""
+        """Close what was handed in; the switchboard belongs to the caller that opened it."""
         for other in self._others.values():
             other.close()
 
@@ -90,6 +90,7 @@ class RoutedProvider:
         choices = self._choices(request)
         tick = self._tick_of(request)
         vendor, model = self._choice(choices, tick)
+        # The end of its stage: what lingers after that is for the record only.
         waiting = (vendor, until - request.linger_s)
         tick.waiting.append(waiting)
         try:
@@ -123,9 +124,11 @@ class RoutedProvider:
     def _choice(self, choices: list[tuple[str, str]], tick: _Tick) -> tuple[str, str]:
         """Return who is asked: the first that is up, else the first that may be asked at all."""
         now = asyncio.get_running_loop().time()
+        # A call that is past its time shows a slow vendor before it has failed.
         tick.down.update(vendor for vendor, until in tick.waiting if until <= now)
         blocked = self._switchboard.blocked()
         free = [choice for choice in choices if choice[0] not in blocked]
+        # With nobody up the first is asked all the same: its failure says when to try again.
         return (self._worth_asking(choices, tick) or free or choices)[0]
 
     def _worth_asking(self, choices: list[tuple[str, str]], tick: _Tick) -> list[tuple[str, str]]:

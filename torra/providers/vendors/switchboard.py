@@ -1,11 +1,13 @@
 """The one way out to the vendors: a loop, an HTTP client and an adapter per vendor for the process.
 
-Every desk's provider asks here. An SDK is imported, and its client built, in a thread of its own
-when a vendor is first named (`warm`); a request that comes earlier waits for it inside its own time
-limit; one that could not be built is tried again with the next request. A request that would leave
-after its stage is over is not sent. A vendor that refuses the key, or whose account is used up, is
-blocked for an hour: no request leaves, `on_block` is told once, and `blocked` says why. Nothing is
-asked a second time here. Nothing but ModelUnavailable leaves.
+Every desk's provider asks here. `warm` imports an SDK and builds its client, in a thread of its
+own, when a vendor is first named. A request that comes earlier waits for it inside its own time
+limit; a client that could not be built is tried again with the next request. A request that would
+leave after its stage is over is not sent.
+
+A vendor that refuses the key, or whose account is used up, is blocked for an hour: no request
+leaves, `on_block` is called once, and `blocked` says why. Nothing is asked a second time here, and
+nothing but ModelUnavailable is raised by a request.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ BLOCK_S: Final = 3600.0
 LOG: Final = logging.getLogger(__name__)
 
 OnBlock = Callable[[str, str, float], None]
-"""Told vendor, reason and seconds when a vendor is blocked."""
+"""Called with vendor, reason and seconds when a vendor is blocked."""
 
 
 class Prices(Protocol):
@@ -118,7 +120,7 @@ class Switchboard:
         return self._loop.submit(job, limit_s)
 
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> VendorReply:
-        """Ask a vendor once, on the loop and by `until` in its time; raises Fault."""
+        """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
         try:
             wire = Wire(self.address(vendor), until)
         except ConfigError:
@@ -132,6 +134,7 @@ class Switchboard:
                 detail.get(wire.stage, "no answer in time"),
                 again=None,
                 billed=wire.stage in {"sent", "answered"},
+                # A request that never left says nothing about the vendor.
                 down=wire.stage != "new",
             ) from None
 
@@ -165,7 +168,7 @@ class Switchboard:
             return {name: reason for name, (reason, _) in self._blocks.items()}
 
     def block(self, vendor: str, reason: str, seconds: float = BLOCK_S) -> None:
-        """Ask a vendor no more for this long; `on_block` is not told."""
+        """Ask a vendor no more for this long; `on_block` is not called."""
         with self._lock:
             self._blocks[vendor] = (reason, self._monotonic() + seconds)
 
@@ -179,9 +182,11 @@ class Switchboard:
         self._loop.close(self._hang_up)
 
     async def _asked(self, vendor: str, model: str, request: Request, wire: Wire) -> VendorReply:
+        # Inside the request's own limit: a pause never makes a stage longer.
         await asyncio.sleep(max(0.0, request.delay_s))
         self._refuse_blocked(vendor)
         adapter = await self._adapter(vendor)
+        # Once more: another request may have blocked it during the wait.
         self._refuse_blocked(vendor)
         _refuse_late(wire.until - request.linger_s)
         CURRENT.set(wire)
@@ -201,6 +206,7 @@ class Switchboard:
         self.warm((vendor,))
         building = self._adapters[vendor]
         try:
+            # Others wait for the same client: one request that is cancelled must not cancel it.
             return await asyncio.shield(asyncio.wrap_future(building))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             self._forget(vendor, building)
@@ -217,9 +223,11 @@ class Switchboard:
         for vendor in vendors:
             building = self._adapters[vendor]
             try:
+                # One at a time: all adapters share the client that the first one opens.
                 with self._building:
                     adapter = self._built(vendor)
             except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+                # The type alone: an SDK's words may quote the key.
                 LOG.warning("the client of %s could not be built: %s", vendor, type(error).__name__)
                 building.set_exception(error)
             else:
@@ -236,6 +244,7 @@ class Switchboard:
         try:
             return _open(vendor, place, self._http)
         finally:
+            # The import has just made the SDK's loggers.
             hush()
 
     def _block_and_tell(self, vendor: str, reason: str) -> None:
@@ -243,6 +252,7 @@ class Switchboard:
             return
         self.block(vendor, reason)
         LOG.warning("%s is not asked for an hour: %s", vendor, reason)
+        # In a thread of its own: storing the block may wait for a lock, the loop may not.
         if self._on_block is not None:
             threading.Thread(
                 target=_tell, args=(self._on_block, vendor, reason), name="torra-block", daemon=True
@@ -254,7 +264,7 @@ class Switchboard:
 
 
 def _refuse_late(until: float) -> None:
-    """Refuse a request for whose answer nobody waits any more."""
+    """Refuse a request whose answer is not waited for any more."""
     if asyncio.get_running_loop().time() >= until:
         raise VendorFault("timeout", "not sent in time", again=None, billed=False)
 

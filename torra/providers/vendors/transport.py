@@ -1,8 +1,8 @@
 """The one HTTP client of the process, and the guard in front of its sockets.
 
-Every request of every SDK passes the guard. It goes to the origin that the environment names and
-nowhere else, it carries headers of ours only (an SDK's own, and those that variables such as
-ANTHROPIC_CUSTOM_HEADERS add, stay behind), and it alone knows the key: the SDKs are given a
+Every request of every SDK passes the guard. A request goes to the origin that the environment names
+and nowhere else. It carries our headers only: an SDK's own, and those that variables such as
+ANTHROPIC_CUSTOM_HEADERS add, stay behind. The guard alone knows the key; the SDKs are given a
 placeholder. A reply is read whole, up to 1 MB, and noted on the request's `Wire`. No proxy variable
 is read, no redirect followed, no cookie kept.
 
@@ -25,7 +25,7 @@ MAX_REPLY_BYTES: Final = 1_000_000
 """A longer reply is cut off here and of no use; a report has some 4 kB."""
 
 CONNECT_S: Final = 3.0
-"""Whoever does not take a connection in this many seconds is down."""
+"""A server that does not take a connection in this many seconds is down."""
 
 GRACE_S: Final = 1.0
 """The sockets' own time limit stands this much after the call's, which is the one that counts."""
@@ -71,6 +71,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         wire = CURRENT.get()
         wire.restart()
         ours = _ours(request, wire, await request.aread())
+        # Until the trace knows better: what may have been sent may be billed.
         wire.stage = "sent"
         try:
             return await self._exchange(ours, wire)
@@ -79,6 +80,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
             wire.stage = "connecting"
             raise
         except httpx2.TransportError:
+            # The guard's own word is better: long, or encoding.
             wire.failure = wire.failure or "reset"
             raise
 
@@ -99,6 +101,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
         wire.stage = "answered"
         return httpx2.Response(
             wire.status,
+            # Without content-encoding: the body is unpacked already.
             headers={"content-type": "application/json"},
             content=wire.body,
             request=ours,
@@ -108,6 +111,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
 def _ours(request: httpx2.Request, wire: Wire, body: bytes) -> httpx2.Request:
     """Return the request with our headers, time limits and key; refuse one to another place."""
     address = wire.address
+    # An SDK may be led elsewhere by a variable of its own; the key must not follow.
     if origin_of(str(request.url)) != address.origin or not request.url.path.startswith(
         address.path + "/"
     ):
@@ -159,6 +163,7 @@ def _plain(raw: bytes, encoding: str, wire: Wire) -> bytes:
     if encoding.strip().lower() in {"", "identity"}:
         return raw
     try:
+        # With a limit: a small body may unpack to gigabytes. 32 takes gzip and zlib alike.
         plain = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(raw, MAX_REPLY_BYTES + 1)
     except zlib.error:
         wire.failure = "encoding"

@@ -1,9 +1,9 @@
-"""What every vendor's adapter is and gives, and how a vendor's failure is told.
+"""The interface of a vendor's adapter, and how a vendor's failure is classified.
 
 An adapter asks through the vendor's SDK and reads the reply from the body itself, field by field:
-an SDK that finds a field it does not like raises and lets the usage go, and usage is money. A
-failure is a `VendorFault`: a `ModelUnavailable` that also knows whether the vendor is down for the
-tick and whether it need not be asked for an hour. Its texts are ours; a vendor's may quote a key.
+an SDK that finds a field it does not like raises and loses the usage, and usage is money. A failure
+is a `VendorFault`: a `ModelUnavailable` that also knows whether the vendor is down for the tick and
+whether it must not be asked for an hour. Its texts are ours; a vendor's may quote a key.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Adapter(Protocol):
     """One vendor behind its SDK."""
 
     async def ask(self, model: str, request: Request, wire: Wire) -> VendorReply:
-        """Ask once and return the reply; raises Fault."""
+        """Ask once and return the reply; raises VendorFault."""
         ...
 
     def exhausted(self, status: int, body: Mapping[str, Any]) -> str:
@@ -106,13 +106,14 @@ class VendorFault(ModelUnavailable):
 async def exchange(sending: Awaitable[object], wire: Wire) -> dict[str, Any]:
     """Let an SDK send its request and return the JSON object that came back.
 
-    What the SDK makes of a reply with a status of success is not asked. Raises whatever the SDK
-    raised when there is no such reply, and Fault when the reply is no JSON object.
+    What the SDK makes of a successful reply does not matter. Raises whatever the SDK raised when
+    there is no such reply, and VendorFault when the reply is no JSON object.
     """
     wire.restart()
     try:
         await sending
     except Exception:
+        # A good reply is on the wire and paid for, whatever the SDK dislikes about it.
         if not wire.good:
             raise
     body = parsed(wire.body)
@@ -157,9 +158,10 @@ def _broken(failure: str) -> VendorFault:
 def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
     """Return what a status of failure means.
 
-    A server or a proxy that breaks off may have begun, and what was made may be billed.
+    A server or a proxy that breaks off may have begun, and its work so far may be billed.
     """
     body = parsed(wire.body) or {}
+    # Before busy: an account that is used up answers 429 too, and waiting does not help.
     blocks = REFUSED.get(status, "") or adapter.exhausted(status, body)
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     if blocks:
@@ -173,7 +175,7 @@ def _refusal(status: int, wire: Wire, adapter: Adapter) -> VendorFault:
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
     """Return after how many seconds a busy vendor wants to be asked again, 0.5 if it says none.
 
-    Read are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
+    The sources are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
     """
     said = (
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
@@ -197,6 +199,7 @@ def _until(text: str, date: str) -> float | None:
     moment, sent = _http_date(text), _http_date(date)
     if moment is None:
         return None
+    # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
     return max(0.0, (moment - (sent or System().now())).total_seconds())
 
 
@@ -205,6 +208,7 @@ def _http_date(text: str) -> datetime | None:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    # A date of HTTP is in GMT, also where it does not say so.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -226,7 +230,7 @@ def picture_type(picture: bytes | None) -> str:
 
 
 def described(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system text for a model that is not held to a schema: it is told of it."""
+    """Return the system text with the schema in it, for a model that is not held to one."""
     wanted = json.dumps(schema, separators=(",", ":"), sort_keys=True)
     return (
         f"{system}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
@@ -254,4 +258,5 @@ def count(source: Mapping[str, Any], *path: str) -> int:
     found: object = source
     for name in path:
         found = mapping(found).get(name)
+    # Exactly int: True is one too.
     return found if type(found) is int and found >= 0 else 0

@@ -1,7 +1,7 @@
-"""What one request to a vendor left on the wire: how far it came, and what came back.
+"""The record of one request to a vendor: how far it came, and what came back.
 
-The transport writes it, whoever asks reads it: it says the same thing for every vendor, also where
-an SDK turns the answer into an exception of its own and lets go of the rest.
+The transport writes it and the asker reads it. It is the same for every vendor, even where an SDK
+turns the answer into an exception of its own and drops the rest.
 """
 
 from __future__ import annotations
