@@ -385,6 +385,10 @@ class AgentSettings(Section):
         """Return every provider that a desk with these settings may ask."""
         return tuple(dict.fromkeys(vendor for vendor, _ in self.routes()))
 
+    def paid(self) -> tuple[str, ...]:
+        """Return those providers of this desk that may have to be paid."""
+        return tuple(filter(asked_outside, self.vendors()))
+
 
 class DebateSettings(Section):
     """What `deliberate` is configured with: the agents and the gate's numbers."""

@@ -15,7 +15,7 @@ from page_reader import Page, check_structure
 from visitors import bearer
 
 from torra.clock import parse
-from torra.config import DeskSettings, Instance
+from torra.config import FEEDS, DeskSettings
 from torra.dashboard.screens import health_checks as signs
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
@@ -108,7 +108,7 @@ def test_a_stale_stream_names_what_to_start(pages):
         pages.desk.clock.set(moment)
 
 
-@pytest.mark.parametrize("feed", Instance.model_fields["feed"].annotation.__args__)
+@pytest.mark.parametrize("feed", FEEDS)
 def test_every_feed_has_its_remedy(feed):
     assert signs.FEEDS[feed]
 

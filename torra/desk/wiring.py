@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 
-from agent_config import VENDORS, AgentSettings, asked_outside
+from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database, open_home
 from torra.chart import renderer as chart_renderer
@@ -63,7 +63,7 @@ class Models:
 
     def account(self, settings: AgentSettings, profile: str) -> SpendingAccount | None:
         """Return the account of a profile; None for one that asks nobody outside."""
-        if not any(map(asked_outside, settings.vendors())):
+        if not settings.paid():
             return None
         return SpendingAccount(
             self.database, self.prices, profile, local=self._local, now=System().real_now

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import VENDORS, AgentSettings
+from agent_config import AgentSettings
 from agents.contracts import Request, Submit
 from agents.registry import Agent
 from instance_database import Database, TickKey, open_home
@@ -42,7 +42,7 @@ log = logging.getLogger("torra")
 
 def is_paid(profile: Profile) -> bool:
     """Return whether a replay with this profile asks somebody who may have to be paid."""
-    return bool(set(profile.agents.vendors()) & set(VENDORS))
+    return bool(profile.agents.paid())
 
 
 @contextmanager

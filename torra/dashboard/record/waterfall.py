@@ -93,7 +93,8 @@ def _spans(
 ) -> Iterable[Row]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
     told = [mapping(call) for call in calls]
-    shares = row_of(str(name) for stage in stages for name in mapping(stage.get("agents"))).shares
+    agents = (mapping(mapping(stage).get("agents")) for stage in stages)
+    shares = row_of(str(name) for names in agents for name in names).shares
     at, heard = before, False
     for stage in map(mapping, stages):
         share = shares.get(str(stage.get("name")))

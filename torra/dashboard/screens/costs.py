@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import MODES, VENDORS
+from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells import symbol as screens
@@ -114,8 +114,7 @@ def _profile(behind: Backing, name: str) -> Profile | None:
 
 def _vendors(behind: Backing, name: str) -> list[str]:
     found = _profile(behind, name)
-    asked = set(found.agents.vendors()) if found else set()
-    return sorted(asked & set(VENDORS))
+    return sorted(found.agents.paid()) if found else []
 
 
 # --- arranging ------------------------------------------------------------------------------------

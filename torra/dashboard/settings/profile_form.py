@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from agent_config import VENDORS
 from agents.registry import SCORER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import text as figures
@@ -223,4 +222,4 @@ def _decided_by(profile: Profile, role_id: str, tier: str) -> str:
 
 def vendors(profile: Profile) -> list[str]:
     """Return the vendors that may have to be paid with these settings."""
-    return [name for name in profile.agents.vendors() if name in VENDORS]
+    return list(profile.agents.paid())

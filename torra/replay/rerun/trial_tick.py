@@ -21,7 +21,6 @@ from typing import Any, Final, cast
 
 import pandas as pd
 
-from agent_config import VENDORS
 from agents.contracts import VECTORS
 from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
@@ -137,7 +136,7 @@ class _Payer:
 
 def paid(profile: Profile) -> bool:
     """Return whether a tick of a profile asks somebody who may have to be paid."""
-    return bool(set(profile.agents.vendors()) & set(VENDORS))
+    return bool(profile.agents.paid())
 
 
 def _ledger_name(profile: str) -> str:
