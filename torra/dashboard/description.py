@@ -1,8 +1,8 @@
-"""The API's own description, OpenAPI 3.1, made from the table of routes: nothing is listed twice.
+"""The OpenAPI 3.1 description of the API, made from the table of routes.
 
-Every address below /api/v1 with its parameters, its body, the scope that it asks for and the
-answers that it can give. What a refusal means is the same everywhere and is told once. The document
-is served as it is written to docs/openapi.json; a test holds both against the routes.
+It lists every address below /api/v1 with its parameters, its body, the scope that it asks for and
+its possible answers. Each refusal means the same everywhere, so it is described once and referred
+to. The served document is the same text as docs/openapi.json; a test compares both with the routes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CHANGING: Final = ("409", "413", "415")
 
 SCOPES_BEGIN: Final = "<!-- scopes: begin -->\n"
 SCOPES_END: Final = "<!-- scopes: end -->\n"
-"""What stands between these lines of docs/security.md is written from the table of routes."""
+"""The lines of docs/security.md between which `with_scopes` writes the table of scopes."""
 
 ABOUT: Final = (
     "What the pages of a desk show, and the commands that they send. A program sends a token as "
@@ -203,6 +203,7 @@ def _answers(route: Route, method: str) -> dict[str, Any]:
 def _refusals(route: Route, method: str) -> dict[str, Any]:
     left_out = {"401", "403"} if route.scope is None else set()
     if method in SAFE:
+        # every body is measured, that of a GET too (access.guard)
         left_out |= {*CHANGING} - {"413"}
     if route.per_minute is None and route.reply != "events":
         left_out |= {*WAITS}

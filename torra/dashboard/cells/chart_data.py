@@ -1,7 +1,7 @@
-"""What the chart of a symbol page draws: candles, scores, markers and levels as plain data.
+"""The data of a symbol page's chart: candles, scores, markers and levels as plain dicts and lists.
 
-Times are UTC seconds of a bar's open, tones are names of colours, a missing score is None. What a
-bar's tick decided goes with it in words, so that the legend and the keyboard's cursor can tell it.
+Times are UTC seconds of a bar's open. Tones are names of colours. A missing score is None. Each bar
+also carries the decision of its tick in words, for the legend and for the keyboard's cursor.
 Pure functions over what a DeskView returns.
 """
 
@@ -73,6 +73,7 @@ def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
             shown = figures.mark(action)
             text = shown.word.removeprefix("OPEN_").lower()
             markers.append(_marker(tick["bar_time"], shown.tone, text, action))
+        # a verdict stands for many bars: only its first one is marked
         elif verdict in ("BUY", "SELL") and verdict != before:
             markers.append(_marker(tick["bar_time"], "flat", "", str(verdict)))
         before = verdict
@@ -80,7 +81,7 @@ def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return a marker for each fill that no tick of this chart tells, as of an approved proposal.
+    """Return a marker for each fill that no tick of this chart shows, as of an approved proposal.
 
     A tick's own action is drawn at its bar; its fill follows within the two bars after the close.
     """

@@ -1,8 +1,8 @@
-"""The cells that more than one screen has: a verdict, a position, an age, a warning, written out.
+"""Cells that several screens share: a verdict, a position, an age, a warning, as finished text.
 
-A cell is {"text", "tone", "title"} and may carry "set" (attributes of an SVG or a link) and
-"hidden". Pure functions over what a DeskView returns; a number that is missing is a dash with the
-reason.
+A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
+link) and "hidden". A missing number is a dash with the reason as its title. Pure functions over
+what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def verdict_cells(key: str, latest: Any, link: TickLink) -> Cells:
 
 
 def voice_cells(key: str, tick: Mapping[str, Any]) -> Cells:
-    """Return the regime of a tick, and whether its desk was short of voices; hidden when not."""
+    """Return a tick's regime and which voices it lacks; a cell with nothing to say is hidden."""
     name = mapping(tick.get("regime")).get("name")
     deliberation = mapping(tick.get("deliberation"))
     why, silent = agreement.degraded(deliberation), agreement.silence(deliberation)
@@ -156,6 +156,7 @@ def reason(latest: Mapping[str, Any]) -> str:
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."
     denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
+    # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:
         more += f" {figures.mark('VETO').text} of openings: {veto}."

@@ -1,9 +1,9 @@
-"""The overview as cells: the desk at a glance, then every instance, those that want a look first.
+"""The overview page as cells: the desk at a glance, then every instance, the urgent ones first.
 
-A desk of up to CARDS instances has a card for each, with every score of every stream; a larger one
-has a row for each, so that fifty fit, with the same figures in the same words and the scores one
-step away. Keys count instances as the desk file names them, so that a page whose rows are put in
-another order is still the same page. Pure functions over what a DeskView returns.
+A desk of up to CARDS instances shows one card for each, with every score of every stream. A larger
+desk shows one row for each, so that fifty fit on a page; figures and words are the same, and the
+scores are one click away. The keys of cells number the instances in the order of the desk file, so
+that sorting the page changes no key. Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CARDS: Final = 8
 """Instances that have a card each; more are rows of a table."""
 
 WATCHED: Final = 6
-"""Running debates that are named; the number of all is told."""
+"""Running debates that are shown by name; the count beside them is of all."""
 
 NEAR_CEILING: Final = 0.8
 """Share of the cost ceiling from which the cost is a warning."""
@@ -59,7 +59,7 @@ WatchLink = Callable[[str], str]
 """Returns the address where a stream can be watched, empty where nobody shows it."""
 
 PARTIAL: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
-"""Sources of a tick behind which agents are missing that were asked."""
+"""Source types of a tick for which some agent was asked and is missing."""
 
 VETO: Final = "GATE_VETO"
 
@@ -92,6 +92,7 @@ def overview(
     cells = strip(data["desk"]) | warning_cells(instances)
     cells |= glance_cells(data, watch)
     cells["legend.sources"] = _meanings(instances)
+    # newest first in the data: reversed, so that the newest debate of an instance wins
     debates = {one["instance"]: one["stream_id"] for one in reversed(debates_of(data))}
     rows = []
     for number, instance in enumerate(instances):
@@ -108,6 +109,8 @@ def overview(
             cells |= make(f"{key}.s{place}", instance, stream, link)
         row = _row(key, instance, min((item.rank for item in found), default=CALM))
         where = address(instance["instance"])
+        # the cells of the instance itself, not of its streams: the ages of those change every
+        # second
         rows.append({**row, "address": where, "shown": _shown(row["name"], where, own)})
     order = sorted(rows, key=_ordering(sort))
     return {
@@ -134,7 +137,7 @@ def _row(key: str, instance: Mapping[str, Any], rank: int) -> Row:
 
 
 def _shown(name: str, address: str, cells: Cells) -> tuple[Any, ...]:
-    """Return all that an instance's own cells show, to know them by."""
+    """Return all that an instance's own cells show: the key of its rendered piece (views.kept)."""
     told = (
         (key, *(str(cell.get(part)) for part in ("text", "tone", "title", "hidden", "set")))
         for key, cell in cells.items()

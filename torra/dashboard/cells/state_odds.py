@@ -1,8 +1,8 @@
-"""How often a stream's consensus went from its present state to each of the five: counts, not fate.
+"""The Markov table of a symbol page: how often the consensus moved from its state to each other.
 
-The brain counts moves between neighbouring ticks (torra.verdict.sentiment_rules.markov); here its
-counts and probabilities are written out, with what the smoothing adds and how little is known while
-few moves were counted. Pure functions over what a DeskView returns.
+`torra.verdict.sentiment_rules.markov` counts the moves between neighbouring ticks. This module
+writes out its counts and probabilities, what the smoothing adds to them, and a warning while fewer
+than FEW moves were counted. Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def rows() -> list[Row]:
 def _counts(known: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     table = [sequence(row) for row in sequence(known.get("counts"))]
     return {
+        # the counts are in the brain's order of states, which is not the page's
         name: dict(zip(COUNTED, row, strict=True))
         for name, row in zip(COUNTED, table, strict=bool(table))
     }

@@ -1,9 +1,9 @@
-"""The state strip and the symbol page as cells: every changing figure by name, already written out.
+"""The state strip and the symbol page as cells: every changing figure, by name, as finished text.
 
-A page is rendered from these cells and the live module of the browser asks for the same cells
-again as JSON, so a figure is formatted in one place and looks the same with and without scripts.
-A cell is {"text", "tone", "title"} and may carry "set" (attributes of an SVG or a link) and
-"hidden". Pure functions over what a DeskView returns.
+The server renders the page from these cells. The page's script fetches the same cells as JSON. So
+each figure is formatted in one place and looks the same with and without scripts.
+A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
+link) and "hidden". Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from torra.exhibits import text as figures
 from torra.exhibits.text import cell
 
 ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
-"""What the desk's role means: its word alone would read like the trading state beside it."""
+"""What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
 
 SHORT: Final = {
     "price_action": "Price action",
@@ -148,6 +148,7 @@ def tick_events(data: Mapping[str, Any]) -> list[Row]:
     """Return ticks and skipped ticks together, newest first; a run of like skips is one event."""
     done = [dict(tick) for tick in data.get("ticks", ())]
     seen = {tick["bar_time"] for tick in done}
+    # a close that was skipped first and then run late is a tick, not both
     late = [s for s in data.get("skipped", ()) if s["bar_time"] not in seen]
     left = [{**skip, "was_skipped": True} for skip in late]
     events = sorted(done + left, key=lambda event: str(event["bar_time"]), reverse=True)
@@ -193,7 +194,7 @@ def bar_rows(data: Mapping[str, Any], limit: int = TICKS_SHOWN) -> list[Row]:
 
 
 def _filled(trade: Mapping[str, Any]) -> Any:
-    """Return what an opening was filled at, which its profit counts from; the plan without it."""
+    """Return the price of a fill, from which profit counts; the planned price without one."""
     return trade.get("entry") if trade.get("price") is None else trade["price"]
 
 

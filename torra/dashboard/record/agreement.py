@@ -1,8 +1,8 @@
-"""How far the desk agreed on one tick, and what is odd about its sitting, in words for a page.
+"""The agreement of the desk on one tick, and the oddities of its sitting, in words for a page.
 
-The panel's numbers are shown as they are stored (agents.debate.panel made them); what they do to
-the size of an opening is multiplied out here. Flags of the sitting become plain sentences, and one
-that is not known stays a word. A record without a panel, as older versions wrote them, has none.
+The panel's numbers are shown as stored (agents.debate.panel made them); their effect on the size of
+an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
+stays a word. A record of an older version may have no panel, and then there is no such section.
 Pure functions over plain dicts.
 """
 
@@ -20,7 +20,7 @@ from torra.exhibits import text as figures
 from torra.exhibits.text import cell
 
 SMALL_DESK: Final = 4
-"""Seats of the budget desk; a larger one gets a count of who answered and who did not."""
+"""Seats of the budget desk; only a larger desk gets a count of answers and silences."""
 
 UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
@@ -55,7 +55,7 @@ def degraded(deliberation: Mapping[str, Any]) -> str:
 
 
 def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return who answered, abstained, failed and was not asked, for desks that are not small."""
+    """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
     told = {

@@ -1,8 +1,8 @@
-"""The sums of one tick: every step from the four L1 scores to the verdict, open to recomputing.
+"""The arithmetic of one tick: every step from the four L1 scores to the verdict.
 
-The same steps are recomputed here from the numbers of the record, the debate with the overlay's own
-synthesis; `failed_checks` names each one that does not come out as stored. A number that the record
-lacks is a dash with the reason, and a check that lacks a number is left out. Pure functions.
+This module also recomputes each step from the numbers of the record, the debate with the overlay's
+own synthesis. `failed_checks` names the steps that do not come out as stored. A number that the
+record lacks is a dash with the reason; a check that lacks a number is left out. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The evidence of one tick beside what was cited of it: who was shown a feature, and who cites it.
+"""The evidence of one tick beside its citations: who was shown each feature, and who cites it.
 
-A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, or not, or of
-something that is not there. The evidence is the record's, with what a sitting adds to it: the four
-scores, and for the gate the ruling of its rules. Every feature has an anchor that a citation leads
-to, so that a page needs no script for it. Pure functions over plain dicts; nothing raises.
+A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, off, or absent
+from the evidence. The evidence is the record's, plus what a sitting adds to it: the four scores,
+and for the gate the ruling of its rules. Every feature has an anchor on the page to which its
+citations link, so no script is needed. Pure functions over plain dicts; nothing raises.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
 
 EQUAL, OFF, ABSENT = "equal", "off", "absent"
-"""How a citation stands to the evidence."""
+"""The three judgements of a citation."""
 
 JUDGED: Final = {
     EQUAL: ("✓", "as in the evidence"),
     OFF: ("≠", f"off by more than {TOLERANCE}: ungrounded"),
     ABSENT: ("✕", "not in the evidence: ungrounded"),
 }
-"""Glyph and words of each way to stand."""
+"""Glyph and words of each judgement."""
 
 NONCE: Final = "0123456789abcdef"
 """Stands for the random word of a prompt: whether there was one decides what an agent was shown."""
@@ -59,7 +59,7 @@ def evidence(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> dict
 
 
 def judge(name: str, value: Any, features: Mapping[str, Feature]) -> str:
-    """Return how a citation stands to the evidence: equal, off or absent."""
+    """Return the judgement of a citation against the evidence: equal, off or absent."""
     feature = features.get(name)
     if feature is None or feature.value is None:
         return ABSENT
@@ -92,10 +92,10 @@ def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anc
 
 
 def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
-    """Return the features that somebody cites, by id, each with who does and how that stands.
+    """Return the cited features by id, each with the agents that cite it and how each is judged.
 
-    What is cited and not there has its row too; one that cites the same in several rounds is told
-    once, with the last. `entries` are those of the transcript.
+    A cited id that does not exist has its row too. An agent that cites the same in several rounds
+    is listed once, with its last one. `entries` are those of the transcript.
     """
     found: dict[str, Row] = {}
     for entry in entries:
@@ -144,6 +144,7 @@ def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
         return {}
     context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
     shown = shown_features(context, None if role is SCORER else role)
+    # these are among the features for the page; in the sitting only the gate was given them
     return shown if name == GATE else {k: v for k, v in shown.items() if v.block != "gate"}
 
 
@@ -178,6 +179,7 @@ def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
     ruling = GateRuling(multiplier, bool(told.get("veto")), reasons)
     found = risk_gate.as_features(ruling, max(known, default=0.0), "")
     if not known:
+        # the 0.0 above was never measured
         del found["gate.analyst_spread"]
     return found
 

@@ -1,7 +1,8 @@
-"""What changed from the tick before to this one: verdict, scores, the gate, what agents said.
+"""The difference between a tick and the one before: verdict, scores, the gate, what agents said.
 
-Only what moved is told: words that differ, and numbers by more than `SMALL`. A tick before that was
-skipped, or is not there, makes no comparison, and says so. Pure functions over two records.
+It lists only what moved: words that differ, and numbers that moved by more than `SMALL`. If the
+tick before was skipped or does not exist, there is no comparison, and the result says why. Pure
+functions over two records.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What each agent of one sitting was given to read, and the calls by which it was asked.
+"""The inputs of each agent in one sitting, and the calls by which it was asked.
 
-By agent: the features that its prompt listed, what it was shown of other agents (numbers always,
-prose only fenced and cut, never a word of the news agent's), whether it saw headlines, memory or a
-picture, and every request with what it brought and cost. What is shown is reckoned by the overlay's
-own rules of what may enter a prompt (scoring_rubric); the prompt as it was sent stands beside it as
-long as it is kept. Pure functions over plain dicts; nothing raises.
+For each agent: the features that its prompt listed; what it saw of other agents (always their
+numbers, their prose only fenced and cut, and never a word of the news agent's); whether it saw
+headlines, memory or a picture; and every request with its reply and its cost. The overlay's own
+rules of what may enter a prompt (scoring_rubric) decide what is listed. The prompt as it was sent
+stands beside it for as long as it is kept. Pure functions over plain dicts; nothing raises.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ def by_agent(
 
 
 def call_rows(calls: Any) -> tuple[list[Row], str]:
-    """Return every call with what was asked, answered and used, and how all instructions begin.
+    """Return every call with its texts, status and use, and the lines that all instructions share.
 
-    A text that repeats one of the same agent's earlier calls, or only adds to its end, is told as
-    that: `added` is what came new, and `user` is then empty; `as` names the earlier call.
+    A text that repeats one of the same agent's earlier calls, or only adds to its end, is not
+    repeated: `added` holds the new part, `user` is then empty, and `as` names the earlier call.
     """
     rows: list[Row] = []
     before: dict[str, Row] = {}
     for told in map(mapping, sequence(calls)):
         row = _call(told)
+        # a copy: the row itself loses below what it repeats
         earlier = before.setdefault(row["name"], dict(row))
         if earlier["try"] != row["try"]:
             _told_once(row, earlier)

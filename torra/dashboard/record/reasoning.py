@@ -1,10 +1,11 @@
-"""One tick's record turned into the sections of its page.
+"""The sections of a tick's page, made from the record of that tick.
 
 A record may lack anything (a skipped tick, an agent that never answered, a deliberation of an older
-version): what is missing shows as a dash with the reason. Pure functions over plain dicts; text of
-models passes through `figures.clean`. Here are the decision, the gate, L1 and where the tick comes
-from; the conversation is left to `transcript`, what it rests on to `citations` and `inputs`, the
-sums to `arithmetic`, the drawings to `waterfall`, the tick before to `difference`.
+version); a missing part shows as a dash with the reason. Text of models passes through
+`figures.clean`. Pure functions over plain dicts.
+This module has the decision, the gate, L1 and the provenance. `transcript` has the conversation,
+`citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
+`difference` the tick before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The first strip of a tick's page: who ran and who did not, what was odd, what it cost.
+"""The first strip of a tick's page: which agents answered, what was odd, what it cost.
 
-Money and time stand against what they might have been, and everything leads to where the page tells
-more. `note` says what the state of a tick means and what a person may do about it. Limits (the
-deadline of a tick, the ceiling of an hour) are those of the profile with which the tick ran;
-without them the figures stand alone. Pure functions.
+Cost and time stand against their limits, and each seat links to its words further down. `note` says
+what the state of a tick means and what a person can do about it. The limits (the deadline of a
+tick, the ceiling of an hour) are those of the profile with which the tick ran; without them the
+figures stand alone. Pure functions.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def summary(
         "seats": [{name: a[name] for name in ("title", "mark", "anchor")} for a in agents],
         "requests": figures.plain(len(calls), 0),
         "most": MAX_REQUESTS,
+        # a second look is a repeated request too, but not because the first one failed
         "retries": figures.plain(max(0, repeated - looks), 0),
         "looks": figures.plain(looks, 0),
         "late": figures.plain(sum(call.get("status") == "late" for call in calls), 0),

@@ -1,10 +1,10 @@
-"""The debate of one tick as a conversation: who spoke when, what each said, and on what grounds.
+"""The debate of one tick as a conversation: who spoke when, what each said, and on what evidence.
 
-Stages stand in the order in which the desk held them, and in each everybody who was asked, who
-abstained, failed or was left out. A case that a later round replaced stands in its own round. What
-an agent said is told as it was stored, its citations judged against the evidence (citations), a
-number that was clamped with the one that was meant where the reply is still there. A record may
-lack anything: nothing raises. Pure functions over plain dicts.
+Stages come in the order in which the desk held them. Each lists everyone who was asked, including
+those who abstained, failed or were left out. A case that a later round replaced stays in its own
+round. An agent's words are shown as stored, with its citations judged against the evidence
+(citations). A clamped number stands beside the intended one while the reply is still stored.
+A record may lack anything; nothing raises. Pure functions over plain dicts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def voice(
 ) -> Row:
     """Return what one agent said, or why it said nothing.
 
-    `word` is how its stage ended for it: answered, abstained or why not; "" where that is not told.
+    `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
     weight = arithmetic.trust(said)
     votes = mapping(said.get("adjustments"))
@@ -214,6 +214,7 @@ def _reply(call: Mapping[str, Any]) -> Row:
         return {}
     try:
         return mapping(json.loads(text))
+    # a model may nest its JSON deeper than Python reads
     except (ValueError, RecursionError):
         return {}
 
@@ -226,6 +227,8 @@ def _called(
     rows = sequence(record.get("calls")) or sequence(deliberation.get("calls"))
     for call in map(mapping, rows):
         role = str(call.get("role_id"))
+        # the scorer stands in for the whole desk: its stage is not the one that its call was booked
+        # under
         stage = "fallback" if role == SCORER.id else str(call.get("stage") or "")
         found.setdefault((stage, _round(call), role), []).append(call)
     return found
@@ -234,7 +237,7 @@ def _called(
 def _stages(
     deliberation: Mapping[str, Any], calls: Mapping[tuple[str, int, str], Sequence[Row]]
 ) -> list[Row]:
-    """Return every stage with the word of each agent; who fits in none gets one at the end."""
+    """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages: list[Row] = [
         {
             "name": str(told.get("name") or ""),
@@ -277,6 +280,7 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     spoken: dict[str, bool] = {}
     for stage in map(mapping, sequence(deliberation.get("stages"))):
         for name, word in _words(stage.get("agents")).items():
+            # who abstains after an answer keeps that answer, so the report is of the round before
             quiet = word == "abstained" and spoken.get(name, False)
             if name in places and word in (*SPOKE, "") and not quiet:
                 places[name].append((str(stage.get("name") or ""), _round(stage), name))
@@ -284,6 +288,8 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     found: dict[tuple[str, int, str], Row] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
+        # counted from the end: the newest report is of the newest round, and odd records lack old
+        # ones
         found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
     return found
 

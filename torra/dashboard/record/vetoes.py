@@ -1,7 +1,7 @@
-"""Which rule vetoed an opening, and for which event: the words behind GATE_VETO.
+"""The cause of a veto in words: which rule vetoed an opening, and for which event.
 
-The record of a tick names the rules that applied, not their limits, so where an event is at fault
-the nearest is told, and a second one that is near as well. Pure functions over plain dicts.
+The record of a tick names the rules that applied but not their limits. So for a rule about events
+the nearest event is named, and a second one that is near as well. Pure functions over plain dicts.
 """
 
 from __future__ import annotations

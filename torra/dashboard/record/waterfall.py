@@ -1,11 +1,12 @@
-"""Two waterfalls of one tick, as numbers and as geometry: of its time, and of its scores.
+"""Two waterfall charts of one tick, as numbers and as geometry: its time, and its scores.
 
-Of time: every call on the axis of the tick, with the end of its stage and the deadline. A record
-tells how long stages and calls took, not when they began; they are laid one after the other from
-the end of what was done before the debate, a second request of an agent after its first. Of score:
-what each agent, the gate and the blend move a vector by, and what the contributions make of it
-against the thresholds. The numbers are those of `arithmetic`, whose checks hold them to the record.
-Pure functions; what lacks a number is left out and said.
+Time: every call on the axis of the tick, with the end of its stage and the deadline. A record says
+how long stages and calls took, not when they began. So they are laid one after the other, from the
+end of the work before the debate, and a second request of an agent comes after its first.
+Scores: how far each agent, the gate and the blend move a vector, and what the contributions add up
+to against the thresholds. The numbers are those of `arithmetic`, which checks them against the
+record.
+Pure functions; what lacks a number is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LABEL_WIDTH: Final = 112.0
 NUMBER_WIDTH: Final = 52.0
 ROW_HEIGHT: Final = 16.0
 NARROWEST: Final = 0.02
-"""The least range of scores that a chart shows, so that a hair is not drawn as a wall."""
+"""The least range of scores on a chart, so that a tiny change is not drawn as a large one."""
 
 
 # --- time ---
@@ -137,6 +138,7 @@ def _until(
     share = STAGE_SHARE.get(name)
     if share is None:
         return deadline
+    # while nobody has answered, the sitting keeps this share for the fallback
     kept = 0.0 if heard else FALLBACK_SHARE * max(0.0, deadline - began)
     return max(at, min(at + share * (deadline - at), deadline - kept))
 

@@ -1,8 +1,8 @@
-"""The screen Cost: what models have cost, what is left of each hour, and what it bought.
+"""The screen Cost: what models have cost, what is left of each hour, and what the money bought.
 
 The figures are those of `torra cost` (torra.desk.costs), read from the ledger of the open
-database; times are real ones, also where the desk's clock runs faster. A desk whose providers cost
-nothing gets a page that says so. Nothing is changed here.
+database. Times are real, even if the desk's clock runs faster. If no provider costs money, the page
+says so. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ WIDTH, HEIGHT = 600.0, 100.0
 """Coordinates of the bars of the days."""
 
 GAP: Final = 0.25
-"""Share of a day's place that is left free between two bars."""
+"""Free space between two bars, as a share of a day's width."""
 
 LEAST: Final = 1.5
-"""Height of the bar of a day that cost anything at all."""
+"""Least height of the bar of a day that cost anything at all."""
 
 SUMS: Final = (
     ("last_hour", "Last 60 minutes"),
@@ -104,6 +104,7 @@ def document(behind: Backing) -> Row:
 def _profile(behind: Backing, name: str) -> Profile | None:
     """Return a profile as the desk has it, or as its file says; None for one that is broken."""
     for item in behind.settings.instances:
+        # the profile that the desk runs with: its file may be newer
         if item.profile == name and item.id in behind.desk.setups:
             found: Profile = behind.desk.setups[item.id].profile
             return found
@@ -264,7 +265,7 @@ def _late(told: Mapping[str, Any]) -> str:
 
 
 def _changed(told: Mapping[str, Any]) -> str:
-    """Say soberly which part of the ticks ended otherwise than arithmetic alone would have."""
+    """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
         return "No tick is on record yet."
     same = told["all"] - told["changed"]

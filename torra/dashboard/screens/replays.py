@@ -1,9 +1,9 @@
-"""The screens Replays and scorecards: what was run again or judged, as it arrives in the home.
+"""The screens Replays and scorecards: the result files in the home's folder, as pages.
 
-A file becomes a page with its tables, sentences and plots as they stand in it
-(torra.exhibits.documents says what it holds and what is refused, torra.exhibits.pages arranges
-it), and the same as a report on paper. Every word of a file is a stranger's and is cleaned. Files
-are read only; nothing is run from here.
+A file becomes a page with its tables, sentences and plots, and a report for paper.
+torra.exhibits.documents says what a file holds and which files are refused; torra.exhibits.pages
+arranges the page. Every word of a file is a stranger's and is cleaned. Files are only read; no
+replay is run from here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A debate as far as its events have told it: who is at work, who is done, what came of it.
+"""The state of a debate, read from its events: who is at work, who is done, what the result is.
 
-`follow` reads the events of one attempt at a tick, in order, whatever number of them is there, and
-yields the same picture for a reload, a second visitor and a debate that ended long ago. Events and
-fields that are not known are passed over. Text of models is cleaned. Pure functions: the time that
-somebody has been at work is reckoned from `now`, which is given.
+`follow` reads the events of one attempt at a tick, in order, however many there are. A reload, a
+second visitor and a debate that ended long ago all get the same picture. Unknown events and fields
+are skipped. Text of models is cleaned. Pure functions: `now` is an argument, from which the time of
+an agent at work is counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATES: Final = {
     "failed": Mark("✕", "failed", "warn"),
     "not asked": Mark("○", "not asked", "flat"),
 }
-"""How far an agent is."""
+"""States of an agent, with their marks."""
 
 PHASES: Final = {
     "analysts": "analysts",
@@ -61,11 +61,11 @@ ENDS: Final = {
 BETWEEN: Final = "the consensus lies between the thresholds"
 SUMMARY_CHARS: Final = 600
 SILENT_SECONDS: Final = 60.0
-"""A debate that has told nothing for longer than this is not called live."""
+"""A debate without an event for longer than this is not called live."""
 
 
 def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datetime) -> Row:
-    """Return how far a debate is.
+    """Return the state of a debate.
 
     `events` have seq, event, payload (a mapping) and at (ISO); `seats` are the agents of the desk
     in asking order, as far as they are known.
@@ -77,7 +77,7 @@ def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datet
 
 
 class _Telling:
-    """What the events have told so far."""
+    """The state of a debate after the events so far."""
 
     def __init__(self, seats: Sequence[str], now: datetime) -> None:
         self._now = now
@@ -96,6 +96,7 @@ class _Telling:
         self._seq = max(self._seq, int(figures.number(event.get("seq")) or 0))
         self._newest = event.get("at")
         self._began = self._began or event.get("at")
+        # only names of HEARD: an event's name is data and must not reach another method
         heard = getattr(self, f"_{kind}", None) if kind in HEARD else None
         if heard is not None:
             heard(payload, event)
