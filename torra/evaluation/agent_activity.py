@@ -1,10 +1,11 @@
-"""What each agent does, whatever it is worth: speaks, abstains, fails, leans, is held back.
+"""The activity of each agent, whatever it is worth: answers, abstentions, failures, lean, limits.
 
-The lean is the mean adjustment: L1 has its own direction already, so a mean far from 0 is a habit
-of the agent (models lean long), not a view of the market. `at bound` counts adjustments that lie on
-the role's bound, most of which were clamped there; `ungrounded` reports whose figures did not fit
-the evidence. Of the gate: how often it lowered anything, how often it vetoed, and what the mere
-disagreement of the analysts left, which at a desk of five is nearly always less than all. Total.
+The lean is the mean adjustment. L1 already has a direction of its own, so a mean far from 0 is a
+habit of the agent (models lean long), not a view of the market. `at bound` counts adjustments on
+the role's bound, most of which were clamped there. `ungrounded` counts reports whose figures did
+not fit the evidence. For the gate: how often it lowered anything, how often it vetoed, and which
+factor the mere disagreement of the analysts left, which at a desk of five is nearly always below 1.
+No input raises.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from torra.evaluation.recomposition import agreement, analysts_apart, ungrounded
 from torra.evaluation.wording import count, listed, percent, rounded, signed, span
 
 LEAST: Final = 100
-"""Ticks below which rates are anecdotes."""
+"""Ticks from which on rates can be read; below they are anecdotes."""
 
 TOUCHES: Final = 1e-9
 """An adjustment this near to its bound lies on it."""
 
 LEAN_BARS: Final = 16
-"""Bars over which an agent's lean resembles itself."""
+"""Bars over which an agent's lean is correlated with itself."""
 
 NOTABLE_LEAN: Final = 0.02
-"""A mean adjustment from which a lean is worth a word."""
+"""Least mean adjustment that is reported as a lean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one agent did on the ticks on which it was asked; shares in [0, 1], None of nothing.
+    """The activity of one agent on the ticks where it was asked; shares in [0, 1], None of nothing.
 
     `means` are its mean adjustments by vector, `lean` the mean of its stance with its interval,
     `moved` its mean absolute adjustment.

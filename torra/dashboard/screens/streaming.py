@@ -89,7 +89,7 @@ class Follower:
     still_in: Callable[[], bool] = lambda: True
 
     def frames(self, release: Callable[[], None]) -> Iterator[bytes]:
-        """Yield the bytes of the stream until it ends; `release` is called at the end in any case."""
+        """Yield the bytes of the stream until it ends; call `release` at its end in any case."""
         try:
             yield b": open\n\n"
             yield f"retry: {RETRY_MS}\n\n".encode()

@@ -1,4 +1,4 @@
-"""The handover of a saved profile to the running desk: which changes may take effect, by whose word.
+"""The handover of a saved profile to the running desk: which changes take effect, by whose word.
 
 A save changes a file, and the desk takes the whole file. The file may differ from the running
 profile by more than was saved: by somebody else's change for the next start. So both are compared,

@@ -1,13 +1,13 @@
-"""The screens Profiles and one profile: every setting, its check, its difference, its history.
+"""The screens Profiles and Profile: every setting, its check, its difference, its history.
 
-A page shows the file as it is on the disk and which profile each instance runs with. A save names
-the digest that the page was made from; what may not be saved, and what is typed instead, comes back
-with what was entered. A change that guards the account needs the scope admin; one that loosens
-needs the command line, whoever asks. What is saved is handed to the running desk only if nothing
-comes into force with it that this visitor may not change: the file may hold what somebody saved for
-the next start, and the page shows where it differs from what runs. What the running desk cannot
-take at once waits for its next start, and the answer says so. Without a desk's home behind the
-pages they say that too.
+A page shows the file as it is on the disk, and the profile that each instance runs with. A save
+names the digest of the file that the page was made from. If the save is refused, the answer repeats
+what was entered and gives the command to type instead. A change of a guarded setting needs the
+scope admin; one that loosens a guarded setting needs the command line, whoever asks.
+The saved file is handed to the running desk only if it changes nothing there that this visitor may
+not change: the file may hold somebody's changes for the next start, and the page shows where it
+differs from what runs. What the running desk cannot take at once waits for its next start, and the
+answer says so. Pages without the home of a desk say so too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from torra.profiles.fields import DEFAULT, canonical
 from torra.profiles.guard import compare, loosening
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
-"""HTTP codes of what may not be saved."""
+"""HTTP codes of refused saves, by outcome."""
 
 
 _trials = Trials()
@@ -94,7 +94,7 @@ def listed(known: Backing) -> dict[str, Any]:
 
 
 def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
-    """Return what a list tells of a profile."""
+    """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
     entries = book().history(loaded.name, 1)
@@ -116,7 +116,7 @@ def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
 
 
 def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
-    """Return what an instance runs with, since when, and what the file changes against it."""
+    """Return which profile an instance runs with, since when, and how the file differs from it."""
     setup = known.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
     applied = known.database.applied_profile(instance) or {}
@@ -304,6 +304,7 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     then = max((tick for tick in ticks if tick), key=lambda tick: str(tick["as_of"]), default=None)
     if then is None:
         raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
+    # the lowest of what runs and what is saved: a trial is no way around a ceiling
     ceilings = [float(values["agents"]["max_api_cost_per_hour"]) for values in known_good]
     profile = bounded(checked.profile, min(ceilings))
     trial = _trials.begin(
@@ -316,9 +317,9 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
 
 
 def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mapping[str, Any]]:
-    """Return the values that stand for an instance: what runs, what is saved, or was saved last.
+    """Return values that hold for an instance: those that run, and those saved (else saved last).
 
-    Raises ConfigError where nothing is known: then nobody has set a ceiling.
+    Raises ConfigError if there are none: then nobody has set a ceiling.
     """
     found: list[Mapping[str, Any]] = []
     if setup := known.desk.setups.get(instance):
@@ -333,7 +334,7 @@ def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mappi
 
 
 def _refuse_guarded(base: Mapping[str, Any], wanted: Profile) -> None:
-    """Raise ConfigError for a trial that this visitor could not save: it may cost money."""
+    """Raise ConfigError for a trial whose settings this visitor may not save: it may cost money."""
     guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
     if guarded and _may() == "harmless":
         raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
@@ -446,7 +447,7 @@ def _with_command(saved: SaveResult) -> str:
 def _answered(
     reply: ResponseReturnValue, held: list[SaveResult], loaded: Loaded
 ) -> ResponseReturnValue:
-    """Give a refusal its code; a form without scripts gets back what was entered."""
+    """Give a refusal its HTTP code; show a form without scripts again, with what was entered."""
     if not held or held[0].outcome not in CODES:
         return reply
     saved = held[0]
@@ -457,6 +458,7 @@ def _answered(
         values: Mapping[str, Any] | None = profile_form.proposal(given(), _base(loaded))
     except ConfigError:
         values = None
+    # after a conflict the form must be made from the newer file, else the next save fails as well
     known = loaded if saved.outcome != "conflict" else book().read(loaded.name)
     return _profile_page(known, values=values, saved=saved), code
 

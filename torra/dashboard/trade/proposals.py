@@ -1,10 +1,10 @@
-"""One proposal as the thirty-second screen tells it: what, how risky, who says so, and why not.
+"""One proposal in the seven parts of the thirty-second screen: what, how risky, who says so, why.
 
-From the proposal's row, the record of its tick and the preview of its approval come the seven parts
-of the screen in reading order, figures that change as cells. A tick that is gone from the store, or
-a price that nobody knows, leaves its part empty with the reason. Pure functions over plain values;
-text of models passes through `figures.clean`. Sums and panel are left to `arithmetic` and
-`agreement`, deciding to torra.tick.approval.
+The parts come, in reading order, from the proposal's row, the record of its tick and the preview of
+its approval; figures that change are cells. If the tick is no longer stored, or no price is known,
+that part is empty and gives the reason. Pure functions over plain values; text of models passes
+through `figures.clean`. `arithmetic` and `agreement` have the sums and the panel;
+torra.tick.approval decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATES: Final = {
     "EXPIRED": Mark("◷", "expired", "flat"),
     "DENIED": Mark("⊘", "denied", "alert"),
 }
-"""How a proposal stands, each with a glyph of its own."""
+"""States of a proposal, with their marks."""
 
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"
@@ -69,7 +69,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pace": ("COOLDOWN", "MESSAGE_RATE", "REPEATED_EXECUTION"),
     "Odds": ("NEGATIVE_EV",),
 }  # fmt: skip
-"""The chips of the risk strip, and which checks stand behind each."""
+"""The chips of the risk strip, each with its checks."""
 
 MEANINGS: Final[Mapping[str, str]] = {
     **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
@@ -77,15 +77,15 @@ MEANINGS: Final[Mapping[str, str]] = {
     "POSITION_HELD": "the instance holds that side already",
     "THRESHOLD": "the verdict asks for nothing",
 }
-"""What a reason means, besides a person's own words."""
+"""Meanings of the reason codes; other reasons are a person's own words."""
 
 SMALL_DESK: Final = 4
 SENTENCE: Final = 90
 SHORT_SENTENCE: Final = 34
-"""Characters of an agent's sentence; the second where many sit at the desk."""
+"""Most characters of an agent's sentence; the second for a desk of more than SMALL_DESK."""
 
 EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
-"""A sentence that tells only who speaks and what was read, which the seat shows already."""
+"""A sentence that says only who speaks and what was read, which the seat shows already."""
 
 BULLETS: Final = 3
 IDS: Final = 2
@@ -100,7 +100,7 @@ TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 
 def standing(row: Mapping[str, Any], now: datetime) -> str:
-    """Return the state of a proposal now: one whose time is over has expired, booked or not."""
+    """Return the state of a proposal now; past its time it is EXPIRED, booked as such or not."""
     due = row["state"] == "WAITING" and now >= parse(row["expires"])
     return "EXPIRED" if due else str(row["state"])
 
@@ -131,7 +131,7 @@ def listed(row: Mapping[str, Any], now: datetime, digits: int) -> Row:
 
 
 def _late(row: Mapping[str, Any], state: str) -> str:
-    """Return why a proposal ends that nobody has booked yet."""
+    """Return the reason of a proposal that has expired without being booked yet; "" otherwise."""
     return DenyReason.SIGNAL_EXPIRED.value if state != row["state"] else ""
 
 
@@ -165,7 +165,7 @@ def conviction(record: Mapping[str, Any], side: str) -> Row:
 
 
 def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
-    """Return price, drift and what a yes would do now."""
+    """Return price, drift and the result of an approval now."""
     if preview is None:
         why = figures.clean(trouble, 200)
         missing, no = _text(DASH, "", why), _text(f"✗ cannot be approved: {why}", "alert")
@@ -229,7 +229,7 @@ def ladder(
     profile: Profile | None,
     spec: SymbolSpec | None,
 ) -> Cells:
-    """Return prices, distances in ATR and R, money of each level, and what is risked at all.
+    """Return price, distance in ATR and R, and money of each level, and the whole loss at the stop.
 
     They are those of now; without a preview, those that were proposed.
     """
@@ -261,6 +261,7 @@ def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
 def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
     """Return levels and lots as they were proposed."""
     drafts = [mapping(draft) for draft in json.loads(row["drafts"])]
+    # a reversal has a close and an opening: the levels are those of the opening
     first: Row = max(drafts, key=lambda draft: draft.get("kind") == "open", default={})
     at, lots = mapping(first.get("levels")), figures.number(first.get("lots")) or 0.0
     return (Levels(**{name: at[name] for name in (*RUNGS, "atr")}) if at else None), lots
@@ -314,9 +315,9 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def case(record: Mapping[str, Any], side: str) -> Row:
-    """Return what speaks for a side and against it, three points each, and what would refute it.
+    """Return the points for a side and against it, three each, and what would refute it.
 
-    Each agent stands where its own numbers put it, whatever its role; nothing is said twice.
+    Each agent's own numbers, not its role, put it on a side; no point is repeated.
     """
     deliberation = mapping(record.get("deliberation"))
     said = {str(report.get("agent_id")): report for report in reports(deliberation)}
@@ -389,7 +390,7 @@ def _pair(item: Any) -> Row:
 
 
 def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Iterable[Row]:
-    """Yield what else speaks against an opening: the gate's reasons, where the desk disagrees."""
+    """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
     gate = mapping(record.get("gate"))
     codes = [figures.clean(code, 60) for code in sequence(gate.get("reasons")) if code != "NONE"]
     if codes:

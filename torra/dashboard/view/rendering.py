@@ -1,7 +1,7 @@
-"""What every screen uses to answer: the state of its app, the page around its figures, addresses.
+"""Rendering for every screen: the state of its app, the page around its figures, addresses.
 
 `page` renders a template of ours with the desk's strip, the menu, the visitor's scope and the token
-that forms must carry. Nothing is read here but the state of the app and the visitor.
+that forms must carry. Nothing is read here except the state of the app and the visitor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHORT: Final = {
 
 @dataclass(frozen=True)
 class PageState:
-    """What the pages of one app know."""
+    """The state that the pages of one app share."""
 
     desk_view: DeskView
     access: Access
@@ -72,7 +72,7 @@ def desk_view() -> DeskView:
 
 
 def backing() -> Backing:
-    """Return what stands behind the pages; 404 where there is only a view."""
+    """Return the backing of the pages; 404 for an app that has only a view."""
     return state().backing or abort(404)
 
 
