@@ -1,4 +1,4 @@
-"""Observations of one arm, from a replay or from a desk's journal: ticks and trades, as frozen values.
+"""Observations of one arm, from a replay or a desk's journal: ticks and trades, as frozen values.
 
 Everything that torra.evaluation computes is computed from these. They are plain data and survive
 JSON unchanged (`as_json`, `arm_of` and the others), so a shard, a checkpoint and a file hold the

@@ -42,7 +42,7 @@ def spoke(opinion: Opinion) -> bool:
 
 
 def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | None, ...]:
-    """Return an agent's opinion on each tick; of an answer and a failure on one tick, the answer."""
+    """Return an agent's opinion on each tick; its answer if it has both that and a failure."""
     found: list[Opinion | None] = []
     for tick in ticks:
         own = [opinion for opinion in tick.opinions if opinion.agent_id == agent_id]
@@ -51,7 +51,7 @@ def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | Non
 
 
 def adjustments_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
-    """Return (ticks, 4): the adjustments of an agent by vector; DESK for those of the whole desk."""
+    """Return (ticks, 4): an agent's adjustments by vector; DESK for those of the whole desk."""
     if agent_id == DESK:
         return _table([tick.adjustments for tick in ticks])
     blank = (None,) * len(VECTORS)

@@ -1,4 +1,4 @@
-"""Probability of backtest overfitting (PBO) by CSCV: is the best of many configurations the luckiest?
+"""Probability that the best of many configurations is only the luckiest: PBO by CSCV.
 
 Combinatorially symmetric cross-validation (Bailey, Borwein, Lopez de Prado and Zhu, The Probability
 of Backtest Overfitting, Journal of Computational Finance 20(4), 2017) cuts the history into an even

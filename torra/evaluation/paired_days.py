@@ -136,7 +136,7 @@ def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str
 
 
 def _visible(days: Mean) -> str:
-    """Return the sentence on what these days could show, and what the difference seen would take."""
+    """Return the sentence on what these days could show, and what the difference would take."""
     smallest = smallest_mean(days.n, days.sd or 0.0)
     if smallest is None:
         return ""

@@ -1,4 +1,4 @@
-"""The evidence of a look of the promotion rule: residual information, and the gain of flipped verdicts.
+"""The evidence of a look of the promotion rule: residual information, and the gain of flips.
 
 A pool holds the ticks of every instance of a profile in the order of time. A tick counts if an
 agent was heard on it and its outcome, with all before it, is known; the others only carry the

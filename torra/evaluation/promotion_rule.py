@@ -1,4 +1,4 @@
-"""The promotion rule, by which agents may earn influence: a pure state machine, fixed before its data.
+"""The promotion rule, by which agents earn influence: a pure state machine, fixed before its data.
 
 A profile with `agents.influence` earned begins in shadow: its agents are asked and recorded, and L1
 alone decides. The rule looks at them at fixed counts of pooled ticks and never between, so nobody

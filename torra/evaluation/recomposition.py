@@ -1,13 +1,14 @@
-"""One recording, many desks: what the scores had been with other analysts, weights or bounds.
+"""Recomposition of a recording: its scores with other analysts, weights or bounds, without a call.
 
-The synthesis is arithmetic over typed fields (docs/debate.md, "Synthesis"), so from what each agent
-said on each tick the debate, the adjustments, the scores, the consensus over the timeframes and the
-verdicts are computed again without a call. With nothing changed the result is the recorded one, bit
-for bit. What is said stays as it was said, so the result is exact only where nobody who spoke would
-have read something else: analysts with the debate off, under the rules of the gate. Researchers and
-the gate's model read the analysts, and dropping one leaves their old words standing: then the
-result is first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
-consensus, positions, a losing streak) is held as recorded in every case, and so is conviction.
+The synthesis is arithmetic over typed fields (docs/debate.md, "Synthesis"). So the debate, the
+adjustments, the scores, the consensus over the timeframes and the verdicts can be computed again
+from what each agent said on each tick. With nothing changed the result is the recorded one, bit for
+bit.
+The words stay as they were said. So the result is exact only if no agent that spoke would have read
+something else: analysts with the debate off, under the rules of the gate. Researchers and the
+gate's model read the analysts; if one analyst is dropped, their old words stay. Then the result is
+first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
+consensus, positions, a losing streak) stays as recorded in every case, and so does conviction.
 
 Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
 their recorded adjustments; blend, weights and thresholds apply to them too.
@@ -42,7 +43,7 @@ GateUse = Literal["recorded", "rules", "off"]
 """recorded: the rules and the model's word; rules: without the model; off: a multiplier of 1."""
 
 TIE: Final = 1e-6
-"""How near to half a unit of the last decimal a scaled score is rounded the slow, exact way."""
+"""Distance from half a unit of the last decimal within which a score is rounded the slow way."""
 
 EXACT: Final = "exact, given what was said on each tick"
 
@@ -69,12 +70,12 @@ class BrainNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be otherwise; the defaults change nothing.
+    """The changes to a recorded desk; the defaults change nothing.
 
     `analysts` names those that are kept, None keeps all. `trust` gives the weight of each
     confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
-    `focus` has the weight of primary and secondary. `counted` lets ticks count that the agents only
-    looked on at (shadow). `brain` replaces weights and thresholds; its gate settings are not used.
+    `focus` has the weight of primary and secondary. With `counted`, ticks in shadow count too.
+    `brain` replaces weights and thresholds; its gate settings are not used.
     """
 
     analysts: frozenset[str] | None = None
@@ -95,10 +96,10 @@ UNCHANGED: Final = Changes()
 
 @dataclass(frozen=True, slots=True)
 class DeskMoves:
-    """What a desk does to the scores, by tick: arrays (ticks, 4), then (ticks,).
+    """The effect of a desk on the scores, by tick: arrays (ticks, 4), then (ticks,).
 
-    `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which somebody had
-    answered, and nobody of those who are kept.
+    `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which an agent had
+    answered, but none of those that are kept.
     """
 
     debate: Floats
@@ -156,7 +157,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
 
 
 class Recording:
-    """What was said on the ticks of an arm, as arrays, ready to be put together in other ways."""
+    """The words of an arm's agents as arrays, ready to be put together in other ways."""
 
     def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
         self.ticks = tuple(ticks)
@@ -182,7 +183,7 @@ class Recording:
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
 
     def moves(self, changes: Changes) -> DeskMoves:
-        """Return what the changed desk does to the scores."""
+        """Return the effect of the changed desk on the scores."""
         voices, sides = self._kept(changes), self._sides if changes.researchers else []
         nobody = np.zeros(len(self.ticks), dtype=bool)
         answered = _any([voice.answered for voice in (*voices, *sides)], nobody)
@@ -203,7 +204,7 @@ class Recording:
         return DeskMoves(debate, moved, scores, multiplier, rule, veto, lost)
 
     def doubts(self, changes: Changes, lost: Flags) -> list[str]:
-        """Return why the changes are recomposed to the first order only; empty when exactly."""
+        """Return why the result is first-order under these changes; empty if it is exact."""
         dropped = _any(
             [voice.answered for voice in self._voices if not _keeps(changes, voice.name)],
             np.zeros(len(self.ticks), dtype=bool),
@@ -266,10 +267,10 @@ class Recording:
 
 
 class Chains:
-    """The way from scores to a consensus: which composites are fresh at each tick, worked out once.
+    """The way from scores to a consensus: which composites are fresh at each tick, computed once.
 
-    The ticks are in the order in which they ran; one sees the latest composite of each timeframe of
-    its instance up to itself (torra.verdict.sentiment_rules).
+    The ticks are in the order in which they ran. A tick sees the latest composite of each timeframe
+    of its instance up to itself (torra.verdict.sentiment_rules).
     """
 
     def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
@@ -314,11 +315,12 @@ def verdicts_of(consensus: Floats, thresholds: Thresholds) -> Whole:
 def blend(l1: Floats, adjustments: Floats, weight: float = BLEND_WEIGHT) -> Floats:
     """Return the blended scores: L1 + weight x (clamp(L1 + adjustment, -1, +1) - L1)."""
     moved = np.where(adjustments != 0.0, rounded(np.clip(l1 + adjustments, -1.0, 1.0)), l1)
+    # an unmoved score stays L1 bit for bit: rounding it could change its last digits
     return np.where(moved == l1, l1, rounded(l1 + weight * (moved - l1)))
 
 
 def agreement(apart: Floats, settings: GateSettings) -> Floats:
-    """Return what the analysts' disagreement leaves of the multiplier (docs/debate.md)."""
+    """Return the factor by which the analysts' disagreement lowers the multiplier (docs/debate.md)."""
     left = np.maximum(settings.disagreement_floor, 1.0 - apart / settings.disagreement_scale)
     return np.minimum(1.0, left)
 
@@ -333,6 +335,8 @@ def rounded(values: Floats) -> Floats:
     unit = 10.0**SCORE_DECIMALS
     scaled = values * unit
     found = np.rint(scaled) / unit
+    # rint and round differ near a tie only, where the scaling itself may move a value to the other
+    # side
     ties = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < TIE
     if ties.any():
         found[ties] = [round(float(value), SCORE_DECIMALS) for value in values[ties]]
@@ -447,6 +451,7 @@ def _sums(rows: Floats) -> list[float]:
         return [0.0] * len(rows)
     if rows.shape[-1] == 1:
         return [float(value) for value in rows.reshape(-1)]
+    # fsum, as the desk itself adds: a plain sum differs in the last bit
     columns = rows.reshape(-1, rows.shape[-1]).T.tolist()  # few lists: rows of them are slow
     return list(map(fsum, zip(*columns, strict=True)))
 

@@ -1,4 +1,4 @@
-"""How the market looked to an arm over time: the Markov states of its consensus.
+"""The Markov states of an arm's consensus over time: how long each stood, and a timeline.
 
 A state is that of the stream's consensus before the tick (torra.verdict.sentiment_rules). The
 timeline shows, for each stretch of ticks, the state that stood most often in it.

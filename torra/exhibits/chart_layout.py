@@ -1,9 +1,9 @@
 """A chart with two axes: lines, steps, dots and upright bars over time, numbers or categories.
 
-The y axis stands left, with its words above; names stand at the right ends of the lines, moved
-apart where they would touch. An interval is a pale area behind a line and a whisker at a dot or a
-bar. Where a diagonal is asked for both axes have one range. Pure functions over a checked plot that
-has at least one number.
+The y axis stands left, with its words above. Names stand at the right ends of the lines, moved
+apart if they would touch. An interval is a pale area behind a line, or a whisker at a dot or a bar.
+With a diagonal both axes have one range. Pure functions over a checked plot that has at least one
+number.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ LINE_HEIGHT: Final = 14.0
 """Pixels between the names at the right."""
 
 DRAWN: Final = 800
-"""Points of a line that are drawn: more would fall on the same pixel."""
+"""Most points of a line that are drawn: more would fall on the same pixel."""
 
 WORDS_AT_X: Final = 8
 """Categories of the x axis that get their word."""
 
 WIDTH: Final = 0.8
-"""Share of its place that a group of upright bars fills."""
+"""Width of a group of upright bars, as a share of its place."""
 
 VALUED: Final = 12
-"""Upright bars that get their number above them, at most."""
+"""Most upright bars with a number above each."""
 
 MARKS: Final = 7
 """Marks along a line among others."""
 
 NAMED: Final = 12
-"""Lines that get their name at their end, at most."""
+"""Most lines with a name at the end of each."""
 
 LETTERS: Final = 200
 
@@ -223,6 +223,7 @@ def _inked(
             pins += _along(course, len(courses), across, up)
     if plot.kind == "bars" and sum(len(course.known) for course in courses) > VALUED:
         front = [shape for shape in front if shape.tag != "text"]
+    # areas first: what is drawn later lies above, and a line must not be hidden
     paths.sort(key=lambda path: not path[0].startswith("area"))
     return paths, pins, front
 
@@ -314,7 +315,7 @@ def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
 def _ends(
     plot: Plot, courses: Sequence[LineNumbers], up: Scale
 ) -> tuple[tuple[Shape, ...], tuple[Pin, ...]]:
-    """Return the lines' names at their right ends, and what leads from the ends to them."""
+    """Return the names of the lines at their right ends, and the leaders from the ends to them."""
     named = [course for course in courses if course.known]
     if plot.kind not in ("line", "step") or not 1 < len(named) <= NAMED:
         return (), ()
@@ -349,7 +350,7 @@ def _keys(plot: Plot, courses: Sequence[LineNumbers]) -> tuple[Key, ...]:
 
 
 def _summary(plot: Plot, course: LineNumbers) -> str:
-    """Say where a line ends and between what it runs."""
+    """Return the words on where a line ends and between which values it runs."""
     known = course.known
     if not known:
         return "no value"
