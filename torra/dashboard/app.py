@@ -249,6 +249,7 @@ def add_headers(response: Response) -> Response:
 
 def show_http_error(error: HTTPException) -> ResponseReturnValue:
     """Show a page of ours for an HTTP error."""
+    # a rarer code shows the page of the nearest one that has words
     code = error.code if error.code in ERRORS else 500 if (error.code or 500) >= 500 else 404
     shown = _error(code)
     # HTTP asks for an Allow header in every 405

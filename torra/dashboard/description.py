@@ -113,6 +113,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Torra", "version": VERSION, "description": ABOUT},
+        # relative: in a host all of this lies below a prefix of its own
         "servers": [{"url": "../../", "description": "Where this description was found"}],
         "paths": paths,
         "components": {
@@ -170,6 +171,7 @@ def _in_query(route: Route) -> Iterator[dict[str, Any]]:
 def _body(route: Route) -> dict[str, Any]:
     """Return what a command takes, as JSON or as a form; `required` is told by each field."""
     needed = [name for name, told in route.body.items() if told.get("required") is True]
+    # required=True is our own mark; a list is JSON schema for the fields of an object
     fields = {
         name: {
             word: value for word, value in told.items() if word != "required" or value is not True

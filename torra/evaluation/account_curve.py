@@ -74,6 +74,7 @@ def equity(arm: ArmSeen) -> list[Change]:
     happened = changes(arm)
     levels = accumulate((amount for _, amount in happened), initial=arm.capital)
     curve = list(zip((whole[0], *(when for when, _ in happened)), levels, strict=True))
+    # up to the end, so that a drawdown which lasts is counted until then
     return curve if curve[-1][0] >= whole[1] else [*curve, (whole[1], curve[-1][1])]
 
 
@@ -93,6 +94,8 @@ def drawdown(curve: Sequence[Change]) -> Drawdown:
     since, peak = curve[0]
     money, longest, below = 0.0, timedelta(0), False
     for when, level in curve:
+        # before the level is looked at: a fall lasts until the curve is as high again, that moment
+        # included
         if below:
             longest = max(longest, when - since)
         if level >= peak:

@@ -94,6 +94,7 @@ def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
     heard = [t for t in ticks if any(o.kind in OPINIONS and o.answered for o in t.opinions)]
     if not heard:
         return Restraint(0, None, None, None, None, None, None)
+    # computed again: the record has the product of all factors only
     left = agreement(analysts_apart(heard), gate)
     return Restraint(
         len(heard),
@@ -227,4 +228,5 @@ def _says(found: Sequence[Activity]) -> str:
 def _leans(one: Activity) -> bool:
     if one.lean is None or abs(one.lean.value) < NOTABLE_LEAN:
         return False
+    # beyond chance as well: a large mean of few words is none
     return one.lean.low > 0.0 or one.lean.high < 0.0

@@ -87,6 +87,8 @@ class Compared:
 
 def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     """Return every table about arms; missing data makes a table empty and raises nothing."""
+    # every purpose has a Generator of its own: one table more does not change the draws of the
+    # others
     figures = tuple(arm_figures(arm, compared.rng(arm.name, 0)) for arm in compared.arms)
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
@@ -119,6 +121,7 @@ def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
         return {}
     as_good = compared.by_chance.get(one.arm)
     if as_good is not None:
+        # half of 5 %: the test has two sides, and only one of them is a win
         told["random entries"] = as_good <= (1.0 - LEVEL) / 2.0
     return told
 
@@ -187,6 +190,7 @@ def _seen(
         trades=most.trades if most else 0,
         flips=max((one.counted for one in flips), default=0),
         signals=gate.signals if gate else 0,
+        # a gate that vetoed nothing has the rate 0, for which no sample is large enough
         veto_rate=(gate.rate if gate else None) or plain.veto_rate,
         days=max(((end - begin) / timedelta(days=1) for begin, end in spans), default=0.0),
         trade_sd=own_sd(most) if most else plain.trade_sd,

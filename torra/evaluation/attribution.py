@@ -214,11 +214,13 @@ class _Market:
         return np.asarray(side != plain)
 
     def _sides(self, coalition: Coalition) -> tuple[Floats, Floats]:
+        # counted: words that were said in shadow are worth what they would have earned
         changes = Changes(coalition, researchers=False, gate="rules", counted=True)
         moves = self._recording.moves(changes)
         if self._worth == "verdict":
             return self._verdicts(moves.scores), self._plain
         side = np.sign(moves.adjustments @ self._weights)
+        # a tick without a word keeps its recorded adjustment, which is no analyst's
         return np.asarray(np.where(self._recording.heard, side, 0.0)), np.zeros(len(side))
 
     def _verdicts(self, scores: Floats) -> Floats:

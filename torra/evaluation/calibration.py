@@ -115,9 +115,11 @@ def calls_of(
     future, moments = outcomes.forward[:, outcomes.place(horizon)], moments_of(ticks)
     rows: list[tuple[int, int, float]] = []
     for agent in agents:
+        # an agent that said nothing gets 0, which is no lean
         lean = np.sign(np.nan_to_num(stances_of(ticks, agent)))
         right = lean * np.sign(np.nan_to_num(future))
         for row, opinion in enumerate(opinions_of(ticks, agent)):
+            # 0: no lean, or a price that did not move; neither is a call
             if opinion is not None and spoke(opinion) and right[row] != 0.0:
                 word = WORDS.index(opinion.confidence)
                 rows.append((int(moments[row]), word, float(right[row] > 0.0)))
@@ -243,6 +245,7 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
         for word in mapped(first, whole.horizon)
         if word.mapped is not None
     }
+    # a word without a rate in the first half predicts nothing in the second
     rated = second.part(np.isin(second.word, list(chances)))
     if not len(rated.hit):
         return whole
@@ -251,6 +254,7 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
         whole,
         brier=brier(told, rated.hit),
         coin=brier(np.full(len(told), COIN), rated.hit),
+        # call by call: both scores share the luck of the hits, and it falls out of the difference
         gain=mean_estimate((COIN - rated.hit) ** 2 - (told - rated.hit) ** 2, rated.moment, apart),
         held_out=tuple(
             (chances[number], _counted(rated, number, whole.horizon)) for number in sorted(chances)

@@ -209,6 +209,7 @@ def _gate(measured: Measured) -> Criterion:
 
 def _quota(gated: Share) -> str:
     found = wilson(gated.hits, gated.size)
+    # an interval on both sides of the quota leaves it to chance
     if found is None or gated.size < LEAST_SIGNALS or found.low < LEAST_GATED <= found.high:
         return CANNOT_TELL
     return MET if found.low >= LEAST_GATED else NOT_MET

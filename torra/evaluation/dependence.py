@@ -59,6 +59,7 @@ def lag_of(ticks: Sequence[TickSeen], horizon: int) -> int:
     moments, streams = moments_of(ticks), streams_of(ticks)
     steps = [1.0]
     for stream in np.unique(streams):
+        # in moments of all streams: between two bars of H1 lie several of M15
         own = np.diff(np.sort(moments[streams == stream]))
         steps += [float(np.median(own))] if len(own) else []
     return math.ceil(LAG_HORIZONS * horizon * max(steps))
@@ -98,12 +99,14 @@ def _estimate(
     value: float, scores: Floats, scale: float, moments: Whole, lag: int
 ) -> Estimate | None:
     length = len(np.unique(moments))
+    # from 0 on: bincount makes an array up to the largest number
     variance = long_run(scores, moments - moments.min(), lag)
     if length < LEAST_BLOCKS * max(lag, 1) or variance <= 0.0:
         return None
     error = math.sqrt(variance) / scale
     wide = widening(lag / length)
     half = normal_quantile((1 + LEVEL) / 2) * wide * error
+    # scaled so that p is 1 - LEVEL exactly where the interval touches 0
     p = 2.0 * student_tail(abs(value) * _student_point(length, lag) / half, _freedom(length, lag))
     return Estimate(value, error, value - half, value + half, p)
 
@@ -127,6 +130,7 @@ def bootstrap_correlation(
     x: Floats, y: Floats, moments: Whole, block: int, rng: Generator, draws: int
 ) -> Interval | None:
     """Return the percentile interval of a correlation under a moving-block bootstrap of moments."""
+    # numbered anew: a moment on which nothing was seen does not count
     place = np.unique(moments, return_inverse=True)[1]
     length = int(place.max()) + 1 if len(place) else 0
     if length < LEAST_BLOCKS * max(block, 1) or draws < 1:

@@ -149,6 +149,7 @@ def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[GatedSign
 def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
     volatility = tick.atr / tick.close if tick.close > 0 else 0.0
     attenuated = not vetoed and tick.multiplier < 1.0
+    # the consensus of L1: the gate has had no hand in it
     return GatedSignal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
 
 
@@ -236,6 +237,7 @@ def _against_lot(
 
 def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
     """Return the sums of DRAWS draws of `size` without putting back."""
+    # nothing to draw, and argpartition raises for a place beyond the end
     if size == len(pool):
         return np.full(DRAWS, pool.sum())
     batch = max(1, MOST_DRAWN // len(pool))
@@ -249,6 +251,7 @@ def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
 
 def _matched(signals: Sequence[GatedSignal]) -> tuple[float | None, Interval | None, int]:
     """Return the mean of passed less vetoed in the same stratum, weighted by the vetoed ones."""
+    # a variance takes two results of either kind
     both = [(v, p) for v, p in _strata(signals) if len(v) >= 2 and len(p) >= 2]
     compared = sum(len(vetoed) for vetoed, _ in both)
     if not both:

@@ -115,6 +115,7 @@ def coefficients(
         for vector, column in _columns(ticks, agent)
     ]
     found = _measured(ticks, outcomes, said, outcomes.horizons, rng=rng, draws=draws)
+    # over all at once: q allows for everything that was tried
     return false_discoveries(found)
 
 

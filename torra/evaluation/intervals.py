@@ -101,6 +101,7 @@ def mean_of(
     ends = _studentised(sample, block, error, rng, resamples) if size >= LEAST_VALUES else None
     if ends is None or not _within(ends, sample):
         return Mean(size, mean, deviation, error, block=block)
+    # as many independent values as there are blocks
     p = 2 * student_tail(abs(mean) / error, size / block - 1)
     return Mean(size, mean, deviation, error, ends.low, ends.high, min(1.0, p), block)
 
@@ -157,6 +158,7 @@ def _studentised(
     if not np.isfinite(quantiles).all():
         return None
     mean = float(sample.mean())
+    # the upper quantile of t gives the lower end
     return Interval(mean - float(quantiles[1]) * error, mean - float(quantiles[0]) * error)
 
 
@@ -256,6 +258,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
+    # the fraction converges fast on this side; the other side is its mirror image
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(a, b, x) / a
     return 1.0 - front * _fraction(b, a, 1 - x) / b

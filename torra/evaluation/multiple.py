@@ -52,6 +52,7 @@ def holm(values: Sequence[P], family: int = 0) -> tuple[P, ...]:
     adjusted: dict[int, float] = {}
     highest = 0.0
     for rank, (value, place) in enumerate(order):
+        # an adjusted p is never below that of a stronger result
         highest = max(highest, min(1.0, (tests - rank) * value))
         adjusted[place] = highest
     return tuple(adjusted.get(place) for place in range(len(values)))
@@ -119,6 +120,7 @@ def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, again
     """Return the first rule that an arm does not meet; empty if it meets them all."""
     each_way = min(one.hits, one.trades - one.hits)
     low = one.net.low
+    # in this order: the table shows the first rule that fails
     rules = (
         (one.trades >= LEAST_TRADES, f"{count(one.trades, 'trade')}, fewer than {LEAST_TRADES}"),
         (each_way >= LEAST_EACH_WAY, f"fewer than {LEAST_EACH_WAY} wins or losses"),

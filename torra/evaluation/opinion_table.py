@@ -70,6 +70,7 @@ def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
     said, focus = adjustments_of(ticks, agent_id), focus_of(ticks, agent_id)
     weight = np.where(np.isnan(said), 0.0, focus)
     total = weight.sum(axis=1)
+    # 0 / 0 is NaN on purpose: no opinion
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((weight * np.nan_to_num(said)).sum(axis=1) / total)
 

@@ -83,6 +83,7 @@ def _stream(
     """Return the moves of one stream's ticks by horizon, and 1 / ATR of each tick."""
     atr = np.array([tick.atr for tick in ticks])
     with np.errstate(divide="ignore", invalid="ignore"):
+        # without an ATR there is no unit to measure in
         scale = np.where(atr > 0.0, 1.0 / atr, np.nan)
     entry = entry_bars(ticks, frame)
     opens = _at(frame["open"], entry)

@@ -111,6 +111,7 @@ def _ratios(taken: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floa
     mean = taken @ sums / number
     variance = np.maximum(taken @ squares / number - mean**2, 0.0) * number / (number - 1.0)
     spread = np.sqrt(variance)
+    # a configuration that did not trade there has the ratio 0, not 0/0
     flat = spread <= ALIKE
     return np.where(flat, 0.0, mean / np.where(flat, 1.0, spread))
 

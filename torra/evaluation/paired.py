@@ -107,6 +107,7 @@ def flips(
     A tick without a known outcome is a flip too, but it does not count.
     """
     other = {tick.key: tick.verdict for tick in control.ticks}
+    # all timeframes in one order: which of two overlapping flips counts depends on it
     paired = sorted(
         (tick for tick in arm.ticks if tick.key in other), key=lambda tick: tick.close_time
     )
@@ -117,6 +118,7 @@ def flips(
         if tick.verdict == other[tick.key]:
             continue
         worth = _worth(outcomes.get(tick.key), tick.verdict, other[tick.key])
+        # a flip without an outcome does not count, so it keeps no later one out
         apart = worth is not None and free.get(tick.symbol, tick.close_time) <= tick.close_time
         if apart:
             free[tick.symbol] = end

@@ -117,6 +117,7 @@ def _day_named(one: DayResult, strict: float | None) -> dict[str, float | None]:
 
 
 def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str:
+    # an arm that did as the control did has differences of 0, and no spread
     known = [one for one in found if one.days.sd]
     if not known:
         return (

@@ -54,6 +54,7 @@ class PivotalEffect:
 def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers) -> PivotalEffect:
     """Return the effect of skipping; with `always` None only the sample is a check."""
     chains = Chains(pivotal.ticks, brain)
+    # reshape: no ticks are (0, 4) and not (0,)
     scores = np.array([tick.scores for tick in pivotal.ticks]).reshape(-1, 4)
     plain = np.array([tick.l1 for tick in pivotal.ticks]).reshape(-1, 4)
     composites, alone = chains.composites(scores), chains.composites(plain)
@@ -62,6 +63,7 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
     changed = verdicts_of(without, brain.thresholds) != verdicts
     skipped = np.array([skip(tick) for tick in pivotal.ticks], dtype=bool)
     sampled = _would_skip(pivotal.ticks, without, chains.consensus(plain), brain) & ~skipped
+    # a tick on which nobody spoke was not sampled, whatever the policy says
     sampled &= np.array([bool(tick.opinions) for tick in pivotal.ticks], dtype=bool)
     others: Mapping[Key, TickSeen] = {tick.key: tick for tick in always.ticks} if always else {}
     pairs = [(row, others[t.key]) for row, t in enumerate(pivotal.ticks) if t.key in others]

@@ -147,6 +147,7 @@ def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -
     if flips:
         tries = (shuffled(seen, rows, rng) for _ in range(shuffles))
         drawn = [flipped_gain(seen, moved, rows, alone)[1] for moved in tries]
+        # a tie is not beaten
         beats = sum(value < gain for value in drawn) / len(drawn)
     return PromotionEvidence(
         ticks=int(rows.sum()),
@@ -199,6 +200,7 @@ def flipped_gain(
     """
     if alone is None:
         alone = seen.verdicts(np.zeros_like(adjustments))
+    # on every tick, not on `rows` alone: a moved score reaches later ticks by the consensus
     final = seen.verdicts(adjustments)
     rows = rows & (final != alone)
     if not rows.any():

@@ -148,6 +148,7 @@ def _results(
     turned = {
         "open": sign * leave["open"], "worst": sign * leave[worst], "best": sign * leave[best],
     }  # fmt: skip
+    # the last bar has no next open to be filled at
     filled = np.append(sign * enter["open"][1:], np.nan)
     near = np.abs(filled - sign * entry) <= farthest * atr
     opened = np.append(turned["open"][1:], np.nan)
@@ -166,6 +167,7 @@ def _exits(
     exits = np.full(len(stop), np.nan)
     open_, worst, best = turned["open"], turned["worst"], turned["best"]
     ahead = 1
+    # all openings move on one bar at a time, until none is left open
     while len(places := places[places + ahead < len(stop)]):
         bar, lost, won = places + ahead, stop[places], target[places]
         price = np.full(len(places), np.nan)

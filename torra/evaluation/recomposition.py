@@ -179,6 +179,7 @@ class Recording:
         self._gate_word = gates[0].multiplier if gates else np.ones(len(self.ticks))
         self._gate_veto = gates[0].veto if gates else nobody
         self.heard = _any([voice.answered for voice in (*self._voices, *self._sides)], nobody)
+        # in shadow the recorded rules are those of a tick with nobody asked: no spread is in them
         self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
 
@@ -198,6 +199,7 @@ class Recording:
         if not changes.counted:
             scores = np.where(self._shadow[:, None], self.l1, scores)
         counts = ~self._shadow | changes.counted
+        # in shadow a veto of the model stopped nothing
         word = self._gate_veto & ~lost & (changes.gate == "recorded") & counts
         veto = np.where(self.heard, self._rule_veto | word, self._veto)
         rule = np.where(self.heard, rule, self._rule)
@@ -235,6 +237,7 @@ class Recording:
         """Return the multiplier: that of the rules, or the lower one of the gate's model."""
         if changes.gate == "off":
             return np.ones(len(self.ticks))
+        # where no agent is left the model would not have been asked
         asked = self._gate_answered & ~lost & (changes.gate == "recorded")
         merged = np.where(asked, np.minimum(rule, self._gate_word), rule)
         return np.where(self.heard, merged, self._multiplier)
@@ -247,6 +250,7 @@ class Recording:
         settings = self._brain.gate
         before, after = agreement(self._apart, settings), agreement(apart, settings)
         found = np.full(len(self.ticks), np.nan)
+        # only the product is recorded: each way of having come to it is tried
         for factors in product(
             (1.0, settings.volatility_multiplier),
             (1.0, settings.losing_streak_multiplier),
@@ -320,7 +324,7 @@ def blend(l1: Floats, adjustments: Floats, weight: float = BLEND_WEIGHT) -> Floa
 
 
 def agreement(apart: Floats, settings: GateSettings) -> Floats:
-    """Return the factor by which the analysts' disagreement lowers the multiplier (docs/debate.md)."""
+    """Return the factor that disagreement leaves of the multiplier (docs/debate.md)."""
     left = np.maximum(settings.disagreement_floor, 1.0 - apart / settings.disagreement_scale)
     return np.minimum(1.0, left)
 
@@ -415,6 +419,7 @@ def _focus(voice: _Voice, changes: Changes) -> Floats:
     found = voice.focus
     for name, weight in FOCUS_WEIGHT.items():
         if changes.focus[name] != weight:
+            # against the recorded weights: one that was replaced must not be replaced again
             found = np.where(voice.focus == weight, changes.focus[name], found)
     return found
 

@@ -99,6 +99,7 @@ def arm_sharpe(arm: ArmSeen) -> Sharpe:
 def standard_error(ratio: float, days: int, skew: float = 0.0, kurtosis: float = 3.0) -> float:
     """Return the standard error of a daily ratio: Mertens 2002, Lo 2002 without the moments."""
     inner = 1 + ratio**2 / 2 - skew * ratio + (kurtosis - 3) / 4 * ratio**2
+    # a strong skew can turn this approximation negative
     return math.sqrt(max(inner, 0.0) / days)
 
 
@@ -164,6 +165,7 @@ def sharpe_exhibit(
     `trials` counts everything that was tried on these bars, the arms at hand included; `spread` is
     the standard deviation of the logged trials' daily ratios where it is known.
     """
+    # the arms in the table are trials too, logged or not
     tried = max(trials, len(arms), 1)
     found = [(arm.name, arm_sharpe(arm)) for arm in arms]
     wide = spread_of_trials([one for _, one in found]) if spread is None else spread

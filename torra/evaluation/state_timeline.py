@@ -55,6 +55,7 @@ def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> ExhibitPlot:
         state = Counter(tick.state for tick in part).most_common(1)[0][0]
         if not points or points[-1][1] != state:
             points.append((part[0].close_time, state))
+    # None ends the last band at the last tick
     points.append((ticks[-1].close_time, None))
     title = f"State of the consensus, {timeframe}"
     return ExhibitPlot(title, "bands", (ExhibitLine(timeframe, tuple(points)),), x="time")

@@ -132,6 +132,7 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
     return ArmFigures(
         arm=arm.name,
         trades=len(arm.trades),
+        # trades that were open together are no independent results
         net=mean_of(results, rng, horizon=overlap(arm.trades)),
         results=results,
         hits=sum(1 for result in results if result > 0),
@@ -244,6 +245,7 @@ def _held(arm: ArmSeen, instance: str, trades: Sequence[TradeSeen]) -> int:
     bars = [tick.bar_time.timestamp() for tick in arm.ticks if tick.instance == instance]
     opened = np.sort([trade.opened.timestamp() for trade in trades])
     closed = np.sort([trade.closed.timestamp() for trade in trades])
+    # right: a trade that was filled in this bar is held at its close, one that ended in it is not
     before = np.searchsorted(opened, bars, side="right")
     after = np.searchsorted(closed, bars, side="right")
     return int(np.count_nonzero(before > after))

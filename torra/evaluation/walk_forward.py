@@ -127,6 +127,7 @@ def merit(one: Results, upto: int, days: Times) -> float | None:
     known = one.known <= upto
     if int(known.sum()) < LEAST_TRADES:
         return None
+    # days after the border are not known yet, empty ones neither
     daily = by_day(one.known[known], one.r[known], days[days <= upto // DAY])
     spread = float(daily.std(ddof=1)) if len(daily) > 1 else 0.0
     return float(daily.mean()) / spread if spread > 0 else None

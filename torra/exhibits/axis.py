@@ -113,6 +113,7 @@ def _months(begin: float, end: float, step: int) -> Iterator[float]:
     start, stop = moment(begin), moment(end)
     count = (start.year * 12 + start.month - 1) // step * step
     while count <= stop.year * 12 + stop.month - 1:
+        # there is no year 0
         if count >= 12:
             yield datetime(count // 12, count % 12 + 1, 1, tzinfo=UTC).timestamp()
         count += step

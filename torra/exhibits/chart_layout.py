@@ -139,6 +139,7 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
         both = ticks.of_numbers([*xs, *ys])
         return both, both
     up = ticks.of_numbers(ys, zero=bars)
+    # half a place at either end, so that the outer bars are whole
     half = _spacing(courses) / 2 if bars else 0.0
     if plot.axis == "time":
         return ticks.of_times(min(xs) - half, max(xs) + half), up
@@ -146,6 +147,7 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
         step = -(-len(names) // WORDS_AT_X)
         marks = [(float(at), _short(names[at])) for at in range(0, len(names), step)]
         return Scale(-0.5, len(names) - 0.5, tuple(marks)), up
+    # a line may begin at the axis; a dot there would be cut in half
     margin = 0.0 if plot.kind in ("line", "step") else ticks.MARGIN
     return _numbers(xs, half, margin), up
 
@@ -222,6 +224,7 @@ def _inked(
             pins += _pins(_lonely(course, all_of=plot.axis == "category"), across, up)
             pins += _along(course, len(courses), across, up)
     if plot.kind == "bars" and sum(len(course.known) for course in courses) > VALUED:
+        # so many numbers would run into each other
         front = [shape for shape in front if shape.tag != "text"]
     # areas first: what is drawn later lies above, and a line must not be hidden
     paths.sort(key=lambda path: not path[0].startswith("area"))
@@ -239,6 +242,7 @@ def _columns(
             right = across.place(x + shift + width / 2)
             top = _down(up, y)
             cls = f"box s{drawing.style(course.place)}"
+            # 1 pixel at least: a value of 0 is a bar too
             yield drawing.box(cls, left, right, min(top, zero), max(1.0, abs(top - zero)))
             above = top - 5 if y >= 0 else top + 13
             yield drawing.words("value-x", (left + right) / 2, above, said)
@@ -301,6 +305,7 @@ def _path(course: LineNumbers, across: Scale, up: Scale, stepped: bool) -> str:
 def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
     """Yield the interval's outlines, one for each stretch without a gap."""
     stretch: list[tuple[float, float, float]] = []
+    # the None at the end closes the last stretch
     for x, low, high in zip((*course.x, 0.0), (*course.low, None), (*course.high, None),
                             strict=True):  # fmt: skip
         if low is not None and high is not None:

@@ -287,6 +287,7 @@ class ReplayShelf:
         """Return the newest files, newest first, and how many older ones are left out."""
         found = sorted(self._files(), key=lambda item: (-item[1].st_mtime_ns, item[0]))
         with self._lock:
+            # only heads of files that are still there are kept
             known, self._heads = self._heads, {}
             heads = [self._head(name, status, known) for name, status in found[:MOST]]
         return heads, max(0, len(found) - MOST)

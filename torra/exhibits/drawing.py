@@ -150,6 +150,7 @@ def apart(places: list[float], least: float, low: float, high: float) -> list[fl
     for at in order:
         moved[at] = max(moved[at], floor)
         floor = moved[at] + least
+    # and back: what the first pass pushed beyond the lower edge moves up again
     ceiling = high
     for at in reversed(order):
         moved[at] = min(moved[at], ceiling)

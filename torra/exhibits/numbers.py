@@ -41,6 +41,7 @@ def short(value: Any) -> str:
 
 def column(values: Sequence[Any]) -> list[str]:
     """Write the cells of a column: numbers alike, words as they are, truth as yes and no."""
+    # floats only: counts have no decimals to agree on
     measures = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     sizes = [abs(value) for value in measures if value]
     apart = bool(sizes) and max(sizes) / min(sizes) > SPREAD
@@ -69,6 +70,7 @@ def _cell(value: Any, decimals: int, apart: bool) -> str:
     if isinstance(value, int):
         return figures.plain(value, 0)  # a count among measures stays one
     text = figures.plain(known, decimals)
+    # a small number among large ones must not read as a zero
     vanished = known and not float(text.replace(",", "").replace(figures.MINUS, "-"))
     if vanished:
         return _first_digit(known)

@@ -109,6 +109,7 @@ def moment(when: datetime | None) -> str:
 
 def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
     for table in found.tables:
+        # a table without a name owns no plot
         own = [plot for plot in found.plots if plot.of and plot.of == table.name]
         yield {
             "title": figures.clean(table.title, 200),

@@ -58,6 +58,7 @@ def table(plot: Plot) -> dict[str, Any]:
             seen[x] += 1  # an x that comes again has a row of its own
             row = found.setdefault((x, seen[x]), [None] * (len(columns) - 1))
             row[first : first + len(values)] = values
+    # categories stay in the order in which they came
     places = list(found) if plot.axis == "category" else sorted(found)
     chosen = [places[at] for at in _spread(len(places))]
     cells = [numbers.column(column) for column in zip(*(found[x] for x in chosen), strict=True)]

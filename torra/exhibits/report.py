@@ -232,11 +232,13 @@ def _move(partial: Path, path: Path, *, overwrite: bool) -> None:
         partial.replace(path)
     else:
         _move_if_free(partial, path)
+    # the new name must survive a power cut as well
     sync_folder(path.parent)
 
 
 def _move_if_free(partial: Path, path: Path) -> None:
     """Give a file its name; raises FileExistsError if any other file has it."""
+    # exists() is False for a dangling link, which replace() below would overwrite
     if path.exists() or path.is_symlink():
         raise FileExistsError(path)
     try:

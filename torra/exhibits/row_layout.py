@@ -241,9 +241,11 @@ def _blocks(
 ) -> Iterator[str]:
     ends = [_x(x) for x, _ in found[1:]] + [end]
     for (x, value), stop in zip(found, ends, strict=True):
+        # the last row gathers the states that have none of their own
         belongs = value == state or (state == REST and value is not None and value not in inside)
         if belongs:
             left, right = scale.place(_x(x)) * FIELD, scale.place(stop) * FIELD
+            # the shortest run is still seen
             width = max(0.6, right - left)
             yield f"M{left:.1f} {top + 1.5:.1f}h{width:.1f}v{LANE - 3:.1f}h-{width:.1f}z"
 

@@ -172,6 +172,7 @@ def countdown(seconds: Any) -> str:
     known = number(seconds)
     if known is None:
         return DASH
+    # up: half a second left is not due yet
     whole = math.ceil(known)
     if whole <= 0:
         return "due"
@@ -227,6 +228,7 @@ CONTROL: Final = ("\t", "\r", "\n")
 
 def guarded(text: str) -> str:
     """Return text as a cell that no spreadsheet takes for a formula, otherwise as it is."""
+    # spreadsheets skip blanks before a formula
     risky = text.startswith(CONTROL) or text.lstrip().startswith(FORMULA)
     return f"'{text}" if risky else text
 

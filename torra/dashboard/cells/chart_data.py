@@ -102,6 +102,7 @@ def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[
 def _openings(data: Mapping[str, Any]) -> Iterator[tuple[str, datetime]]:
     """Yield side and time of each fill: of the trades that have ended, and of what is held."""
     held = data.get("position") or {}
+    # a position that is only ordered has no fill to mark yet
     rows = [*data.get("trades", ()), *([held] if held.get("state") in HELD else [])]
     for row in rows:
         side = {"LONG": "BUY", "SHORT": "SELL"}.get(side_of(row.get("side")))
@@ -115,6 +116,7 @@ def _exits(data: Mapping[str, Any]) -> list[Row]:
         closed = trade.get("closed_at")
         if not closed:
             continue
+        # a chart marks bars: an exit within a bar stands at that bar
         bar_time = clock.iso(clock.floor(clock.parse(str(closed)), data["timeframe"]))
         gain = figures.number(trade.get("profit"))
         text = f"{figures.clean(trade.get('close_reason') or 'exit', 20)} {figures.signed(gain, 0)}"

@@ -178,6 +178,7 @@ def limits(thresholds: Any) -> Row:
     """Return the thresholds as numbers on the score axis and as places on a signed bar."""
     known = thresholds or {}
     buy, sell = figures.number(known.get("buy")), figures.number(known.get("sell"))
+    # the profile has the sell threshold as a size: a SELL lies at minus that
     low = None if sell is None else -sell
     return {
         "buy": buy,

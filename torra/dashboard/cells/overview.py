@@ -112,12 +112,15 @@ def overview(
         # the cells of the instance itself, not of its streams: the ages of those change every
         # second
         rows.append({**row, "address": where, "shown": _shown(row["name"], where, own)})
+    # sorted after all keys are given: they follow the desk file, whatever the order on the page
     order = sorted(rows, key=_ordering(sort))
     return {
         "cells": cells,
         "instances": order,
         "order": [row["key"] for row in order],
         "compact": compact,
+        # what new cells must have in common with the page to fit it: else its script loads the page
+        # anew
         "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in rows),
     }
 
@@ -168,6 +171,7 @@ def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
     }  # fmt: skip
     soonest: dict[str, Any] = {}
     for stream in streams:
+        # all streams of a timeframe close at the same moment
         soonest.setdefault(stream["timeframe"], stream.get("next_in_seconds"))
     for timeframe, left in soonest.items():
         cells[f"glance.next.{timeframe}"] = _countdown(left)
@@ -229,6 +233,7 @@ def _countdown(left: Any) -> Row:
 def _debate_cells(debates: Sequence[Row], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
+    # empty places too: the page's script fills cells and makes none
     for place in range(WATCHED):
         key = f"glance.debate.{place}"
         one = debates[place] if place < number else None
@@ -378,6 +383,7 @@ def _line(
     """Return what a row has room for: composite, source, age, wait."""
     tick = stream.get("tick") or {}
     told = source_cell(tick.get("source_type"))
+    # a row is narrow, and the rest of the word still tells the sources apart
     told["text"] = told["text"].replace("AGENT_", "")
     if tick:
         address = link(instance["instance"], stream["timeframe"], tick["bar_time"])

@@ -30,6 +30,7 @@ def note(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> tu
     if quiet:
         run = _run_text(NO_BAR, quiet["count"], quiet["from"], quiet["to"])
         return f"{stream['timeframe']}: {NO_BARS} ({run})", "flat"
+    # a tick has run since an older skip: that is over
     if not skipped or (tick and str(skipped["bar_time"]) <= str(tick["bar_time"])):
         return "", ""
     return f"newest bar: {_one_text(skipped)}", tone(skipped)

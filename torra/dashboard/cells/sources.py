@@ -62,6 +62,7 @@ def _first(name: str, rows: Sequence[Row]) -> list[str]:
     """Return the events of the first row's moment in one phrase; nothing without rows."""
     if not rows:
         return []
+    # several streams of an instance list the same event
     names = dict.fromkeys(row["title"] for row in rows if row["when"] == rows[0]["when"])
     return [f"{name}: {', '.join(names)} {rows[0]['far']} ({rows[0]['when'][11:]})"]
 

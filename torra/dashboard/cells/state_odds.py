@@ -50,6 +50,7 @@ def rows() -> list[Row]:
 
 
 def _counts(known: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    # no table is a stream without ticks; a table of another size is a fault, and zip() raises
     table = [sequence(row) for row in sequence(known.get("counts"))]
     return {
         # the counts are in the brain's order of states, which is not the page's

@@ -130,6 +130,7 @@ def symbol(data: Mapping[str, Any], link: TickLink, first_tick: str = "") -> Row
     drawn = lanes(data)
     for line in drawn.values():
         cells |= line["cells"]
+    # new cells fit a page of the same shape only: else its script loads the page anew
     shape = f"{data['instance']}/{data['timeframe']}/{'chart' if data['bars'] else 'empty'}"
     return {"cells": cells, "rows": len(events), "shape": shape, "lanes": drawn}
 
@@ -224,6 +225,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
         }
     close = event.get("close_time") or event.get("as_of")
     if not close:
+        # a skipped close has no record with its time
         close = skips.close_of(bar_time, data["timeframe"])
     cells["when"] = words(figures.moment(close)) | {"set": {"href": address}}
     return {f"{key}.{name}": value for name, value in cells.items()}

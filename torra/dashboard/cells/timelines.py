@@ -70,6 +70,7 @@ def timeline(
     for run, (x, width) in zip(merged, _places(merged), strict=True):
         if run.value is None:
             drawn.setdefault("gap", []).append(_block(x, width, 0, height))
+        # a value without a lane of its own stands in the table only
         elif run.value in lanes:
             top = lanes.index(run.value) * LANE + 1
             drawn.setdefault(run.value, []).append(_block(x, width, top, LANE - 2))

@@ -210,6 +210,7 @@ class Access:
 
     def close_session(self, response: Response, path: str, session: str = "") -> None:
         """Take the session from a browser; a copy of its cookie is worth nothing from now on."""
+        # a browser drops a cookie only for the path that it was set with
         response.delete_cookie(self.cookie, path=path, httponly=True, samesite="Strict")
         if session:
             self.end_session(session)
@@ -257,6 +258,7 @@ class Access:
             path=path,
             httponly=True,
             samesite="Strict",
+            # a secure cookie does not come back in the clear, and on 127.0.0.1 nothing is encrypted
             secure=request.is_secure,
             max_age=IDLE_SECONDS,
         )
@@ -385,6 +387,7 @@ def too_often(seconds: float) -> NoReturn:
 def asks_api() -> bool:
     """Return whether the request is for the API, so that a refusal is JSON and not a page."""
     route = _route()
+    # an unknown address of the API is caught by the route for all the rest
     missing = str((request.view_args or {}).get("missing", ""))
     return missing.startswith("api/") or bool(route and route.rule.startswith("/api/"))
 
@@ -413,6 +416,7 @@ def _refuse(code: int, headers: Mapping[str, str]) -> NoReturn:
         response.headers.update(headers)
         return response
 
+    # abort() leads to an error handler that makes the response: no headers can be given to it here
     after_this_request(add)
     abort(code)
 

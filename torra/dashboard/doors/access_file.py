@@ -74,6 +74,7 @@ def replace(home: Path) -> Tokens:
     path = home / ACCESS
     made = make()
     try:
+        # a whole file takes the place of the old one: a reader sees either, never a part
         partial = _written(path, made)
         partial.replace(path)
     except OSError as error:

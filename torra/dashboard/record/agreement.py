@@ -49,6 +49,7 @@ def degraded(deliberation: Mapping[str, Any]) -> str:
                 f"Only {heard} of {seats} analysts reported (an abstention counts as a report), "
                 "fewer than the profile's quorum: bull and bear were not asked."
             )
+        # a record of another version may have the flag without these numbers
         if str(flag).partition(":")[0] == "degraded":
             return "Too few analysts reported: bull and bear were not asked."
     return ""

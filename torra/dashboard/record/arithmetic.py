@@ -166,6 +166,7 @@ def _checks(
     debate = synthesis.synthesise(answers) if answers else None
     scores = l1_scores(record)
     if debate is not None and scores and deliberation.get("panel"):
+        # the gate is no voice of the panel: conviction does not fall with its failure
         failed = [name for name in sequence(deliberation.get("failures")) if name != GATE]
         agreed = panel.measure(answers, debate.debate, scores, failed)
         yield from agreement.checks(deliberation, agreed)
@@ -189,6 +190,7 @@ def _vector_checks(
     shift = figures.number(_part(record, "adjustments", vector))
     debate = figures.number(_part(deliberation, "debate", vector))
     multiplier = figures.number(said_multiplier(record, deliberation))
+    # in shadow L1 alone was blended, whatever the agents said
     blend = l1 if in_shadow(deliberation) else agent
     if (
         str(record.get("source_type")).startswith("AGENT")
@@ -215,6 +217,7 @@ def _answers(deliberation: Mapping[str, Any]) -> list[synthesis.Answer]:
     for told in reports(deliberation):
         report, seat = as_report(told), AGENTS.get(str(told.get("agent_id")))
         if report is None or seat is None:
+            # the agent of a host has no role here: a sum without it would look like a fault
             return []
         answers.append(synthesis.Answer(seat.role, report))
     return answers
@@ -323,6 +326,7 @@ def _product(value: Any, weight: Any, total: float) -> float | None:
 
 def _total(values: Mapping[str, Any]) -> float | None:
     known = [figures.number(value) for value in values.values()]
+    # a sum that lacks a part would fail its check for no reason
     return sum(value for value in known if value) if known and None not in known else None
 
 

@@ -79,6 +79,7 @@ class Anchors:
         if name not in self._known:
             base = "feature-" + re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:60]
             free = base
+            # two ids may differ only in characters that an anchor cannot have
             while free in self._used:
                 free = f"{base}-{len(self._used)}"
             self._used.add(free)
@@ -101,6 +102,7 @@ def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
     for entry in entries:
         for chip in entry["evidence"]:
             row = found.setdefault(chip["key"], _row(chip, features))
+            # a value that is equal stands in the row itself
             value = chip["value"] if chip["state"] != EQUAL else ""
             who = entry["who"].removesuffix(" researcher")
             row["by"][who, value] = {

@@ -108,6 +108,7 @@ def story(
 
 
 def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
+    # texts of calls are pruned after a while; the deliberation keeps their figures
     return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
 
 
@@ -172,6 +173,7 @@ def people(deliberation: Mapping[str, Any], calls: Any, stages: Sequence[Row] = 
         for stage in map(mapping, sequence(deliberation.get("stages")))
         for name in sequence(stage.get("agents"))
     ]
+    # seats are in the order of speaking; an agent outside of them must not be lost
     names = dict.fromkeys([*seated, *called, *told])
     return [
         transcript.voice(name, told.get(name, {}), called.get(name, []), deliberation)

@@ -135,6 +135,7 @@ def note(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | No
 
 
 def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
+    # texts of calls are pruned after a while; the deliberation keeps their figures
     return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
 
 

@@ -169,6 +169,7 @@ def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
         value = figures.number(votes.get(vector))
         if value is None:
             continue
+        # the flag says that the report was clamped, not which of its numbers
         cut = vector in meant and abs(meant[vector] - value) > 1e-9
         rows.append(
             {
@@ -187,6 +188,7 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
     if report is None or seat is None or report.abstained or not l1:
         return None
     if seat.role.kind == "analyst":
+        # alone: an analyst's stance depends on its own numbers only
         alone = measure([Answer(seat.role, report)], dict.fromkeys(VECTORS, 0.0), l1)
         mean = alone.stances.get(seat.role.id)
     else:
@@ -197,6 +199,7 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
 
 def _scored(calls: Sequence[Row]) -> Row:
     """Return what the single-model scorer said, from its reply."""
+    # the scorer makes no report: its reply is all that is stored of it
     good = [call for call in calls if call.get("status") == "ok"]
     told = _reply(good[-1]) if good else {}
     scores = {v: figures.number(mapping(told.get(v)).get("score")) for v in VECTORS}

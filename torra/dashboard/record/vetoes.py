@@ -52,6 +52,7 @@ def _judged(gate: Row, rule: Row) -> str:
 
 def _rule(record: Mapping[str, Any], code: str) -> str:
     if code == GateReason.SCHEDULED_EVENT:
+        # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])
     name, form = MEASURED[GateReason(code)]
     for item in map(mapping, sequence(record.get("features"))):

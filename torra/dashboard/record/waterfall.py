@@ -102,6 +102,7 @@ def _spans(
             if (call.get("stage"), call.get("round")) != (stage.get("name"), stage.get("round")):
                 continue
             role = str(call.get("role_id"))
+            # all agents of a stage are asked at once, but a repeated request waits for the first
             start = ends.get(role, at)
             ends[role] = start + (figures.number(call.get("elapsed_ms")) or 0.0)
             yield _span(call, start, ends[role], until)
@@ -160,6 +161,7 @@ def _drawn(row: Row, span: float) -> Row:
 def _bar(start: float, end: float, span: float) -> Row:
     x = _x(start, span)
     width = max(LEAST, _x(end, span) - x)
+    # a bar at the very end keeps its least width too
     return {"x": round(min(x, AXIS - LEAST), 1), "width": round(min(width, AXIS - x + LEAST), 1)}
 
 
@@ -238,6 +240,7 @@ def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], ve
     agent = figures.number(mapping(record.get("agents")).get(vector))
     final = figures.number(mapping(mapping(record.get("scores")).get(vector)).get("score"))
     if agent is not None:
+        # the voices add up to more than was applied: a bound has cut the rest
         if abs(agent - at) > arithmetic.TOLERANCE:
             steps.append(_step("Cut at a bound", at, agent, "voiced"))
         steps.append(_step("Agent score", l1, agent, "sum"))
@@ -263,6 +266,7 @@ def _moves(
             yield "Adjustment", shift - total
         return
     if abs(debate - total) > arithmetic.TOLERANCE:
+        # the part of the debate that no voice explains
         yield "Fallback" if not shares else "Side left out", debate - total
     multiplier = figures.number(said_multiplier(record, deliberation))
     if multiplier is not None and debate:

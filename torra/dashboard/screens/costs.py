@@ -197,6 +197,7 @@ def _group(cells: Cells, kind: str, number: int, row: Mapping[str, Any]) -> tupl
 def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
     ceiling, spent = row["ceiling_usd"], row["spent_usd"]
     share = min(1.0, spent / ceiling) if ceiling else 0.0
+    # the same shares as on the overview (cells.overview.NEAR_CEILING)
     tone = "alert" if share >= 1 else "warn" if share >= 0.8 else ""
     used = figures.DASH if ceiling is None else f"{share:.0%} used"
     held = figures.mark(row["rung"]).text if row["rung"] else figures.DASH

@@ -49,6 +49,7 @@ def login() -> ResponseReturnValue:
     if scope is None:
         _count_wrong(request.remote_addr or "")
         return _refused(given.get("next", ""))
+    # a right token is counted by its scope: the address may be everybody's
     _count_right(scope, request.remote_addr or "")
     return _entered(scope, own_path(given.get("next", ""), root()))
 

@@ -105,6 +105,7 @@ class Checkup:
 
     def told(self) -> Row:
         """Return the state of the check (never, running, done), its answer and its time."""
+        # each read once: the thread may end between two reads
         thread, answer = self._thread, self._answer
         if thread is not None and thread.is_alive():
             return {"state": "running", "answer": "", "at": None}

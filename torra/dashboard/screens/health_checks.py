@@ -144,6 +144,7 @@ def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
     lease = behind.database.lease()
     yield _lease(behind, lease, now)
     ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
+    # a desk that only looks has no timers and cannot be settling
     jumped = bool(getattr(behind.desk, "settling", False))
     # real clocks only move on: a renewal ahead of now means that one of the two was set
     if ahead > SKEW:
@@ -268,6 +269,7 @@ def _provider(
         return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
     bad = [row for row in calls if row["status"] != "ok"]
     if used and calls and len(bad) >= FAILING * len(calls):
+        # calls come newest first, so bad[0] is the last one
         told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0]['status']}"
         return Sign(name, "warn", told, "open a tick of now: its calls say why", facts)
     return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)

@@ -85,6 +85,7 @@ def replay_report(name: str) -> Response:
     """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
     found = shelf().document(name) or abort(404)
     if isinstance(found, Listed):
+        # nothing of a broken file is shown, so there is nothing to print
         abort(404)
     answer = Response(pages.html(found), mimetype="text/html")
     answer.headers["Content-Security-Policy"] = pages.policy()

@@ -40,6 +40,7 @@ PROFILES_KEPT: Final = 256
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
     try:
+        # an address may write a time in other ways than a key does
         moment = clock.iso(clock.parse(bar_time))
     except (ValueError, OverflowError):
         abort(404)

@@ -229,6 +229,7 @@ def known_symbol(instance: str, timeframe: str) -> Row:
 def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
     """Return a tick's record or end the request with 404."""
     try:
+        # an address may write a time in other ways than a key does
         moment = clock.iso(clock.parse(bar_time))
     except (ValueError, OverflowError):
         abort(404)

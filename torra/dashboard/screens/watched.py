@@ -107,6 +107,7 @@ class _Telling:
         agents = list(self._agents.values())
         for agent in agents:
             if over and agent["state"] in ("pending", "running"):
+                # it is over: nobody is at work or to come
                 agent |= {"state": "not asked" if agent["state"] == "pending" else "failed"}
         silent = None if over else _since(self._newest, self._now)
         return {

@@ -182,6 +182,7 @@ def _seats(behind: Backing, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _now(behind: Backing) -> datetime:
+    # events bear real times, also where the desk's clock runs faster
     return behind.desk.clock.real_now()
 
 

@@ -92,6 +92,7 @@ def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> 
 def _taken(
     known: Backing, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
 ) -> Adopted:
+    # an instance in the middle of a tick keeps its profile until that tick has ended
     behind = [user for user in users if gap(known, user, newest)]
     told = [f"{user} takes it when its tick has ended" for user in behind]
     if ahead := [user for user in users if user not in behind]:

@@ -207,6 +207,7 @@ def profile_check(name: str) -> ResponseReturnValue:
 def profile_save(name: str) -> ResponseReturnValue:
     """Save changed settings and let the desk take them; needs the digest they were made from."""
     loaded = _loaded(name)
+    # command() returns an answer only: run() leaves its result here
     held: list[SaveResult] = []
 
     def run() -> Told:
@@ -288,6 +289,7 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
     if checked.profile is None:
         raise ConfigError("; ".join(fault.text for fault in checked.faults))
+    # a path out of the home could name any file of this machine
     leads_out = [item.name for item in loosening(checked.changes) if _is_path(item.name)]
     if leads_out:
         raise ConfigError(f"{', '.join(leads_out)}: a path is tried from the command line only")
@@ -297,7 +299,9 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     if instance is None:
         raise ConfigError("name an instance that uses this profile")
     known_good = _known_good(known, loaded, instance.id)
+    # [0] is what runs, if anything does
     _refuse_guarded(known_good[0], checked.profile)
+    # a vendor is paid only after a plain yes of this very request
     if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
         raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
     ticks = [known.database.latest_tick(instance.id, frame) for frame in instance.timeframes]

@@ -69,6 +69,7 @@ class Trials:
             self._kept[trial.id] = trial
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
+        # a daemon: a trial under way must not keep the desk from ending
         trial.thread = threading.Thread(
             target=_run, args=(trial, run), name=f"trial {trial.id}", daemon=True
         )
@@ -85,6 +86,7 @@ class Trials:
         if told is None:
             seconds = self._monotonic() - trial.begun
             told = {"status": "running", "reason": "", "seconds": round(seconds, 1)}
+            # a thread cannot be ended from outside: it is only no longer waited for
             if seconds > DEADLINE:
                 told = {
                     "status": "failed",

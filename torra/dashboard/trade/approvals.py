@@ -255,6 +255,7 @@ def _digits(row: Mapping[str, Any]) -> int:
 
 def _seconds_left(row: Mapping[str, Any]) -> float:
     """Return the real seconds until a proposal expires."""
+    # the browser counts down in real seconds, and the sample's clock runs faster
     clock = backing().desk.clock
     return (clock.real_time_of(parse(row["expires"])) - clock.real_now()).total_seconds()
 

@@ -104,6 +104,7 @@ def approve(sid: str) -> ResponseReturnValue:
         lots = None
         if row is not None:
             instance = backing().settings.instance(row["instance"])
+            # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
         return _told(trading_commands.approve_proposal(reach(), sid, person(), lots), _sent)
 
@@ -229,6 +230,7 @@ ROUTES = (
         body={"reason": _WORDS, "words": _WORDS},
     ),
     Route(
+        # the one command without a limit: a halt is never refused for coming too often
         "/api/v1/halt", "halt", halt,
         methods=("POST",), scope="approve", reply="json", body={"reason": _WORDS},
     ),

@@ -159,6 +159,7 @@ def conviction(record: Mapping[str, Any], side: str) -> Row:
     if in_shadow(deliberation):
         return {"text": DASH, "note": f"{figures.plain(kept, 2)}, {NOT_COUNTED}", "width": 0.0}
     off = 1 - kept / raw if raw else 0.0
+    # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     width = round(kept * figures.BAR_WIDTH, 1)
     return {"text": figures.plain(kept, 2), "note": f"raw {raw:.2f}{split}", "width": width}
@@ -337,6 +338,7 @@ def _new(points: Iterable[Row], seen: set[str]) -> list[Row]:
     """Return the points that were not made yet, and note them as made."""
     found = []
     for point in points:
+        # the same point in other punctuation or case is no second point
         words = re.sub(r"\W+", " ", point["text"]).strip().casefold()
         if words not in seen:
             seen.add(words)
@@ -356,6 +358,7 @@ def _points(
         (name for name, lean in leaning.items() if lean > 0),
         key=lambda name: (name != own, -leaning[name]),
     )
+    # one place is left for a voice other than the researcher's
     most = {own: BULLETS - 1}
     return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
 

@@ -56,6 +56,7 @@ def command(action: str, target: str, run: Callable[[], Told], *, back: str) -> 
         raise
     except TorraError as error:
         told = Told("failed", str(error))
+    # after the act: an entry that fails must not undo or hide what happened
     return answer(told if told.on_record else _recorded(action, target, told), back)
 
 

@@ -139,6 +139,7 @@ class DatabaseView:
         clock = self._clock
         real = clock.real_now()
         states = self._database.trading_states(1)
+        # by profile: the instances of one profile share its ceiling
         budgets = {one.profile: self._profile(one).agents for one in self._settings.instances}
         waiting = Counter(self._database.waiting())
         return {
@@ -295,6 +296,7 @@ class DatabaseView:
             bar = self._database.last_close(one.id, timeframe, self._clock.now())
             if bar is not None:
                 end = clocks.iso(clocks.parse(bar[0]) + clocks.duration(timeframe))
+                # of several timeframes the bar that closed last has the newest price
                 newest = max(newest or (end, bar[1]), (end, bar[1]))
         return newest[1] if newest else None
 

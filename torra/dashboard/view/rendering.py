@@ -101,6 +101,7 @@ def page(template: str, desk: Row | None = None, **context: Any) -> str:
         csrf=known.access.csrf(visitor) if visitor and visitor.session else "",
         server_clock=server_clock(known.backing.settings if known.backing else None),
         remote=known.remote,
+        # a stranger's page, the login or an error, links to nothing inside
         endpoints=current_app.view_functions if visitor else {},
         ordered=known.backing is not None,
         **context,

@@ -115,6 +115,7 @@ class StreamReading:
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
         last = str(tick["bar_time"]) if tick else ""
+        # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
