@@ -87,7 +87,7 @@ ERRORS: Final = {
         "No figures are shown rather than old ones. Check the disk and run: torra doctor",
     ),
 }
-"""What each error page says, and what to do about it."""
+"""Title and advice of each error page."""
 
 
 class TorraOverlay:
@@ -135,7 +135,7 @@ class TorraOverlay:
         attach(app, known, prefix.rstrip("/"))
 
     def _shown(self, home: Path) -> tuple[DeskView, Backing | None, Access]:
-        """Return what was handed in, or what a home holds."""
+        """Return view, backing and access: those handed in, else those of a home."""
         if self._desk_view is not None:
             return self._desk_view, self._backing, self._access or Access.made()
         settings, database, desk = look_at(home)
@@ -277,7 +277,7 @@ def _error(code: int) -> Any:
 
 
 def _asks_for_json() -> bool:
-    """Return whether an error is told as JSON: to programs and scripts, for what they may ask."""
+    """Return whether an error is answered as JSON: to programs and scripts, on their addresses."""
     if (request.endpoint or "").endswith(".healthz"):
         return True
     return asks_api() and (request.method in READING or wants_json())

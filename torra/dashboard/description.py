@@ -74,7 +74,7 @@ def rendered() -> str:
 
 
 def scope_table() -> str:
-    """Return which token may do what, as docs/security.md has it: every route, in words."""
+    """Return the table of scopes of docs/security.md: every route in words, with its scope."""
     changing = [route for route in every_route() if not set(route.methods) <= {*SAFE}]
     rows = [
         f"| `{'/'.join(route.methods)} {route.rule}` | {route.summary.rstrip('.')} "
@@ -135,7 +135,7 @@ def address(route: Route) -> str:
 
 
 def operation(route: Route, method: str) -> dict[str, Any]:
-    """Return what one method of one address does, wants and answers."""
+    """Return the description of one method of one address: its input and its answers."""
     told = inspect.getdoc(route.view) or ""
     more = " ".join(told.partition("\n")[2].split())
     found: dict[str, Any] = {
@@ -169,7 +169,7 @@ def _in_query(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _body(route: Route) -> dict[str, Any]:
-    """Return what a command takes, as JSON or as a form; `required` is told by each field."""
+    """Return the body of a command, as JSON or as a form; each field has its `required`."""
     needed = [name for name, told in route.body.items() if told.get("required") is True]
     # required=True is our own mark; a list is JSON schema for the fields of an object
     fields = {

@@ -94,8 +94,7 @@ def drawdown(curve: Sequence[Change]) -> Drawdown:
     since, peak = curve[0]
     money, longest, below = 0.0, timedelta(0), False
     for when, level in curve:
-        # before the level is looked at: a fall lasts until the curve is as high again, that moment
-        # included
+        # before the level is looked at: the moment at which it is as high again ends the fall
         if below:
             longest = max(longest, when - since)
         if level >= peak:
@@ -113,8 +112,7 @@ def daily(arm: ArmSeen) -> Daily:
     all_week = any(
         day.weekday() == SATURDAY for day in seen | {when.date() for when, _ in happened}
     )
-    # days without a change are results too: leaving them out would make the spread of days too
-    # large
+    # flat days are results too: without them the spread of days would be too large
     results = dict.fromkeys(sorted({_trading_day(day, all_week) for day in seen}), 0.0)
     for when, amount in happened:
         day = _trading_day(when.date(), all_week)

@@ -69,7 +69,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Restraint:
-    """How the gate held back `ticks` ticks on which an opinion was heard; shares in [0, 1].
+    """The restraint of the gate on `ticks` ticks on which an opinion was heard; shares in [0, 1].
 
     `agreement` is the mean factor that the analysts' disagreement left, `disagreed` how often it
     was below 1.
@@ -85,7 +85,7 @@ class Restraint:
 
 
 def activity(ticks: Sequence[TickSeen]) -> tuple[Activity, ...]:
-    """Return what each analyst and researcher did."""
+    """Return the activity of each analyst and researcher."""
     return tuple(_activity(ticks, agent) for agent in agent_ids(ticks, *OPINIONS))
 
 
@@ -108,7 +108,7 @@ def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
 
 
 def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
-    """Return the table of what each agent did."""
+    """Return the table of the agents' activity."""
     found = activity(ticks)
     rows: list[tuple[Cell, ...]] = [
         (
@@ -142,7 +142,7 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
 
 
 def restraint_exhibit(ticks: Sequence[TickSeen], gate: GateSettings) -> Exhibit:
-    """Return how the gate held the desk back."""
+    """Return the table of the gate's restraint."""
     found = restraint(ticks, gate)
     rows: tuple[tuple[Cell, ...], ...] = (
         ("ticks with an opinion", found.ticks),

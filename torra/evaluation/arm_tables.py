@@ -87,8 +87,7 @@ class Compared:
 
 def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     """Return every table about arms; missing data makes a table empty and raises nothing."""
-    # every purpose has a Generator of its own: one table more does not change the draws of the
-    # others
+    # one Generator for each purpose: a table more does not change the draws of the others
     figures = tuple(arm_figures(arm, compared.rng(arm.name, 0)) for arm in compared.arms)
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
@@ -127,7 +126,7 @@ def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
 
 
 def _named(told: Mapping[str, bool]) -> str:
-    """Return the names of what was not beaten, or of everything if all was beaten."""
+    """Return the names of what was not beaten, or of all if everything was beaten."""
     lost = [name for name, won in told.items() if not won]
     return listed(lost or list(told))
 

@@ -204,7 +204,7 @@ class _Market:
         self._plain = self._verdicts(recording.l1)
 
     def worth(self, coalition: Coalition) -> Floats:
-        """Return what a coalition earned on each tick, NaN where the outcome is not known."""
+        """Return the earnings of a coalition on each tick, NaN if the outcome is not known."""
         side, plain = self._sides(coalition)
         return self._earned(side) - self._earned(plain)
 

@@ -90,7 +90,7 @@ def seconds_of(ticks: Sequence[TickSeen]) -> float | None:
 
 
 def criteria(measured: Measured) -> tuple[Criterion, ...]:
-    """Return the five criteria with what was measured."""
+    """Return the five criteria with their measured values."""
     return (
         _false_signals(measured),
         _latency(measured),

@@ -154,7 +154,7 @@ def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
 
 
 def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> GateValue:
-    """Return what an arm's vetoes came to; `rng` draws resamples and the gates by lot."""
+    """Return the worth of an arm's vetoes; `rng` draws resamples and the gates by lot."""
     known = stratified([signal for signal in signals if signal.r is not None])
     lost = np.array([signal.r for signal in known if signal.vetoed], dtype=np.float64)
     by_lot, p = _against_lot(known, rng)

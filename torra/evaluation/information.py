@@ -378,6 +378,7 @@ def _told(one: Coefficient) -> str:
 
 def _plot(found: Sequence[Coefficient]) -> ExhibitPlot:
     shown = [one for one in found if one.horizon == SHOWN_HORIZON and one.estimate]
+    # the usual horizon may not have been computed
     shown = shown or [one for one in found if one.estimate]
     sure = [one.estimate for one in shown if one.estimate]
     points = zip((f"{one.agent} {one.vector}" for one in shown), sure, strict=True)

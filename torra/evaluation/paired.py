@@ -160,7 +160,7 @@ def flip_result(
     rng: Generator,
     horizon: int = HORIZON,
 ) -> FlipResult:
-    """Return what an arm's changed verdicts came to against the control's."""
+    """Return the worth of an arm's changed verdicts against the control's."""
     ticks, found = flips(arm, control, outcomes, horizon)
     worth = [flip.worth for flip in found if flip.apart and flip.worth is not None]
     wins, losses = sum(1 for one in worth if one > 0), sum(1 for one in worth if one < 0)

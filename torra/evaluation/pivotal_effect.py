@@ -92,7 +92,7 @@ def skip(tick: TickSeen) -> bool:
 
 
 def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
-    """Return what skipping saved and changed."""
+    """Return the table of what skipping saved and changed."""
     compared = found.ticks > 0 and found.calls_always + found.cost_always > 0
     saved = found.cost_always - found.cost_pivotal if compared else None
     rows = (

@@ -52,16 +52,17 @@ def information_count(correlation: float) -> int | None:
 
 
 def share_count(share: float) -> int | None:
-    """Return how many discordant ticks tell a share of won flips in (0, 1) from one half."""
+    """Return how many discordant ticks distinguish a share of won flips in (0, 1) from one half."""
     if share in (0.0, 0.5, 1.0):
         return None
+    # two spreads: one of even odds, one of the share that is to be seen
     even = normal_quantile((1 + LEVEL) / 2) * 0.5
     there = normal_quantile(POWER) * math.sqrt(share * (1 - share))
     return math.ceil(((even + there) / (share - 0.5)) ** 2)
 
 
 def two_shares_count(one: float, other: float) -> int | None:
-    """Return how many in each group tell two shares apart (normal approximation)."""
+    """Return how many in each group distinguish two shares (normal approximation)."""
     if one == other:
         return None
     spread = one * (1 - one) + other * (1 - other)
@@ -86,7 +87,7 @@ def smallest_mean(size: int, sd: float) -> float | None:
 
 
 def power_of(effect: float, sd: float, size: int) -> float | None:
-    """Return the chance in (0, 1) that `size` results tell a mean of `effect` from 0."""
+    """Return the chance in (0, 1) that `size` results distinguish a mean of `effect` from 0."""
     if size <= 0 or sd <= 0:
         return None
     critical, shift = normal_quantile((1 + LEVEL) / 2), abs(effect) / sd * math.sqrt(size)
@@ -123,7 +124,7 @@ def trades_take(have: int, sd: float | None = None) -> str:
 
 
 def trades_enough(have: int, sd: float | None = None) -> bool:
-    """Return whether trades_take says that there are enough."""
+    """Return whether there are as many trades as `trades_take` asks for."""
     needed = mean_count(NOTABLE_R, sd or TRADE_SD)
     return needed is not None and have >= needed
 
@@ -142,7 +143,7 @@ class SampleSize:
 
 
 def power_exhibit(seen: SampleSize) -> Exhibit:
-    """Return what the sample could have shown, question by question, at the pace it was made."""
+    """Return the questions that the sample can answer, and the days that the others would take."""
     asked = _questions(seen)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (question, needed, have, needed is not None and have >= needed, _days(needed, have, seen))

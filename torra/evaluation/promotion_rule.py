@@ -70,6 +70,7 @@ class Rule:
 
     def level(self, trial: int) -> float:
         """Return the level of the interval at a look of the `trial`-th setting (from 1)."""
+        # shares of alpha that sum to it, over all looks and over however many settings
         return 1.0 - self.alpha / (trial * (trial + 1)) / len(self.looks)
 
 

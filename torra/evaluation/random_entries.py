@@ -150,6 +150,7 @@ def _results(
     }  # fmt: skip
     # the last bar has no next open to be filled at
     filled = np.append(sign * enter["open"][1:], np.nan)
+    # the price collar, as for any other opening
     near = np.abs(filled - sign * entry) <= farthest * atr
     opened = np.append(turned["open"][1:], np.nan)
     usable = near & (risk > 0) & (opened > stop) & (filled < target) & (filled > stop)

@@ -113,7 +113,7 @@ class DeskMoves:
 
 @dataclass(frozen=True, slots=True)
 class Recomposed:
-    """The ticks as they would have been, and whether that is exact; `label` says why not."""
+    """The recomposed ticks, and whether they are exact; `label` says why not."""
 
     ticks: tuple[TickSeen, ...]
     exact: bool
@@ -339,8 +339,7 @@ def rounded(values: Floats) -> Floats:
     unit = 10.0**SCORE_DECIMALS
     scaled = values * unit
     found = np.rint(scaled) / unit
-    # rint and round differ near a tie only, where the scaling itself may move a value to the other
-    # side
+    # rint and round differ near a tie only, where the scaling may cross it
     ties = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < TIE
     if ties.any():
         found[ties] = [round(float(value), SCORE_DECIMALS) for value in values[ties]]
@@ -404,7 +403,7 @@ def _average(voices: Sequence[_Voice], changes: Changes) -> Floats | float:
 
 
 def _spread(voices: Sequence[_Voice], ticks: int) -> Floats:
-    """Return the widest range over the vectors of what these voices said, per tick."""
+    """Return the widest range of these voices' adjustments over the vectors, per tick."""
     if not voices:
         return np.zeros(ticks)
     said = np.stack([voice.said for voice in voices])

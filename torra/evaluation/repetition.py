@@ -61,7 +61,7 @@ class Spread:
 
     @property
     def noise(self) -> bool | None:
-        """Return whether within is not below between; None where it cannot be told."""
+        """Return whether within is not below between; None if it is not known."""
         if self.within is None or self.between is None or self.ticks < 2:
             return None
         return self.within > 0.0 and self.within >= self.between

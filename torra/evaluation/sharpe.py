@@ -93,6 +93,7 @@ def arm_sharpe(arm: ArmSeen) -> Sharpe:
     """Return the Sharpe ratio of an arm; without a ratio where its account was used up."""
     whole, found = period(arm), returns(arm)
     years = (whole[1] - whole[0]) / timedelta(days=YEAR) if whole else 0.0
+    # returns() is None once the account is used up: then there is no ratio
     return sharpe_of(found or (), daily(arm).year, years)
 
 

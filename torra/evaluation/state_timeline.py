@@ -17,7 +17,7 @@ from torra.evaluation.wording import count, percent, rounded
 from torra.verdict.sentiment_rules import STATES
 
 STRETCHES: Final = 160
-"""Stretches of a timeline: more could not be told apart on paper."""
+"""Most stretches of a timeline: more would be too narrow on paper."""
 
 
 def states_exhibit(arm: ArmSeen) -> Exhibit:

@@ -154,7 +154,7 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
 
 
 def _size_factor(ticks: Sequence[TickSeen]) -> float | None:
-    """Return the mean of what gate and conviction leave of an opening; None without ticks."""
+    """Return the mean size that gate and conviction leave of an opening; None without ticks."""
     if not ticks:
         return None
     return math.fsum(tick.multiplier * tick.conviction for tick in ticks) / len(ticks)

@@ -123,7 +123,7 @@ def _after(one: Results, fold: Fold) -> Floats:
 
 
 def merit(one: Results, upto: int, days: Times) -> float | None:
-    """Return the daily Sharpe ratio of what was known at a moment; None for too few trades."""
+    """Return the daily Sharpe ratio of the results known at a moment; None for too few trades."""
     known = one.known <= upto
     if int(known.sum()) < LEAST_TRADES:
         return None
@@ -145,7 +145,7 @@ def pooled(judged: Sequence[Judged], rng: Generator) -> Mean:
 
 
 def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
-    """Return a row for each fold and what they come to together."""
+    """Return a row for each fold, and the result of all together."""
     together = pooled(judged, rng)
     figures = {
         "folds": float(len(judged)),

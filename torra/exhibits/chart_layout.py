@@ -100,7 +100,7 @@ def _categories(plot: Plot) -> list[str]:
 
 
 def _course(line: Line, names: Sequence[str], style: int) -> LineNumbers:
-    """Return a line's points as numbers, thinned to what can be seen."""
+    """Return a line's points as numbers, thinned to those that can be seen."""
     place = {name: float(at) for at, name in enumerate(names)}
     kept = thinning.kept(line.points, DRAWN)
     bare = [None] * len(line.points)

@@ -39,7 +39,7 @@ Place = dict[str, str | float]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An element of SVG; `text` is what stands in it, or its own title."""
+    """An element of SVG; `text` is its content, or its title."""
 
     tag: str
     cls: str

@@ -192,7 +192,6 @@ def _as_plot(series: Series) -> Plot:
     """Return a line of the older form as a plot."""
     kept = thinning.kept(series.points, SERIES_KEPT)
     points = tuple(series.points[place] for place in kept)
-    # without a second check: the points were checked as a series, whose limit is higher than a
-    # line's
+    # without a second check: the points were checked as a series
     line = Line.model_construct(name=series.title, points=points, low=(), high=())
     return Plot.model_construct(title=series.title, kind="line", lines=(line,))

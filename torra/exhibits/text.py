@@ -279,6 +279,7 @@ def line(values: Sequence[Any], width: float, height: float) -> str:
     if not known:
         return ""
     low, high = min(known), max(known)
+    # a flat line has no range to be scaled to
     room = (high - low) or 1.0
     step = width / max(1, len(values) - 1)
     heights = [

@@ -26,7 +26,7 @@ LINES: Final = (*VECTORS, "ath")
 
 
 def chart(data: Mapping[str, Any]) -> Row:
-    """Return what the chart draws; times are UTC seconds, tones are names of colours."""
+    """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.get("ticks", ()), key=lambda tick: str(tick["bar_time"]))
     return {
         "digits": data.get("digits") if data.get("digits") is not None else 5,
@@ -47,7 +47,7 @@ def _score(tick: Mapping[str, Any], name: str) -> float | None:
 
 
 def _told(tick: Mapping[str, Any]) -> str:
-    """Say what a bar's tick decided."""
+    """Return the decision of a bar's tick in words."""
     verdict = figures.mark(tick.get("verdict"))
     return f"verdict {verdict.text.strip()}, action {action_cell(tick)['text']}"
 
@@ -100,7 +100,7 @@ def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _openings(data: Mapping[str, Any]) -> Iterator[tuple[str, datetime]]:
-    """Yield side and time of each fill: of the trades that have ended, and of what is held."""
+    """Yield side and time of each fill: of ended trades and of the position that is held."""
     held = data.get("position") or {}
     # a position that is only ordered has no fill to mark yet
     rows = [*data.get("trades", ()), *([held] if held.get("state") in HELD else [])]

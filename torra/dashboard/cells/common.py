@@ -98,7 +98,7 @@ def age_cells(key: str, stream: Mapping[str, Any]) -> Cells:
 
 
 def position_cells(key: str, instance: Mapping[str, Any]) -> Cells:
-    """Return what an instance holds, its levels, and what closing it now would bring."""
+    """Return an instance's position, its levels, and the result of closing it now."""
     position = instance.get("position")
     if not position:
         return {
@@ -145,13 +145,13 @@ def changes_cell(changes: Any) -> Row:
 
 
 def skip_cell(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> Row:
-    """Return what was skipped since the newest tick; hidden when nothing was."""
+    """Return the skips since the newest tick; hidden without any."""
     told, tone = skips.note(tick, skipped, stream)
     return words(told, tone) | showing(bool(told))
 
 
 def reason(latest: Mapping[str, Any]) -> str:
-    """Return the headline reason of a tick: where the consensus stands, what was done and why."""
+    """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."

@@ -109,8 +109,7 @@ def overview(
             cells |= make(f"{key}.s{place}", instance, stream, link)
         row = _row(key, instance, min((item.rank for item in found), default=CALM))
         where = address(instance["instance"])
-        # the cells of the instance itself, not of its streams: the ages of those change every
-        # second
+        # its own cells only: ages and waits of streams always change and are no part of the piece
         rows.append({**row, "address": where, "shown": _shown(row["name"], where, own)})
     # sorted after all keys are given: they follow the desk file, whatever the order on the page
     order = sorted(rows, key=_ordering(sort))
@@ -157,7 +156,7 @@ def _ordering(sort: Sort) -> Callable[[Row], tuple[Any, ...]]:
 
 
 def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
-    """Return what one asks first: approvals, alarms, stale feeds, debates, cost, next ticks."""
+    """Return the cells on top: approvals, alarms, stale feeds, debates, cost, next ticks."""
     desk, streams = data["desk"], [s for one in data["instances"] for s in one["streams"]]
     waiting, alarms = desk.get("waiting") or 0, len(sequence(desk.get("alarms")))
     cells: Cells = {
@@ -190,7 +189,7 @@ def debates_of(data: Mapping[str, Any]) -> list[Row]:
 
 
 def _feeds(streams: Sequence[Mapping[str, Any]]) -> Row:
-    """Say how many streams are stale, closed or without a tick; all fresh otherwise."""
+    """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
     bad = counts["stale"]
@@ -315,7 +314,7 @@ def _instance(
 
 
 def _shorten(key: str, cells: Cells, instance: Mapping[str, Any]) -> None:
-    """Leave out of a row what its symbol's page tells, and what says that there is nothing."""
+    """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
     cells[f"{key}.levels"] |= showing(instance.get("position"))
     cells[f"{key}.when"] |= showing(instance.get("latest"))
@@ -331,7 +330,7 @@ FEEDS: Final = {
 def first_tick(
     streams: Sequence[Mapping[str, Any]], desk: Mapping[str, Any], feed: Any = None
 ) -> str:
-    """Say why no tick has run yet, and what it takes."""
+    """Return why no tick has run yet, and what the first one needs."""
     if desk.get("role") == "STANDBY":
         return (
             "No tick has run yet: this desk stands by. The one that holds the lease runs them, "
@@ -344,7 +343,7 @@ def first_tick(
 
 
 def _meanings(instances: Sequence[Mapping[str, Any]]) -> Row:
-    """Return what the sources mean that the overview shows now."""
+    """Return the meanings of the source types that the overview shows now."""
     ticks = [mapping(stream.get("tick")) for one in instances for stream in one["streams"]]
     names = sorted({str(tick.get("source_type")) for tick in ticks} & set(figures.SOURCES))
     told = "; ".join(f"{name}: {figures.SOURCES[name]}" for name in names)
@@ -380,7 +379,7 @@ def _stream(
 def _line(
     key: str, instance: Mapping[str, Any], stream: Mapping[str, Any], link: TickLink
 ) -> Cells:
-    """Return what a row has room for: composite, source, age, wait."""
+    """Return the cells for which a row has room: composite, source, age, wait."""
     tick = stream.get("tick") or {}
     told = source_cell(tick.get("source_type"))
     # a row is narrow, and the rest of the word still tells the sources apart

@@ -18,7 +18,7 @@ from torra.exhibits.text import STATES
 from torra.verdict.sentiment_rules import STATES as COUNTED
 
 FEW: Final = 20
-"""Below this number of moves the smoothing weighs as much as what happened."""
+"""Below this number of moves the smoothing weighs as much as the counts."""
 
 
 def odds_cells(markov: Any, timeframe: str) -> Cells:

@@ -87,7 +87,7 @@ def _waiting(number: Any) -> Row:
 
 
 def _alarms(alarms: Sequence[Mapping[str, Any]]) -> str:
-    """Say what the alarms that stand are about."""
+    """Return the subjects of the standing alarms."""
     return "; ".join(
         f"{figures.clean(item.get('kind'), 40)}: {figures.clean(item.get('detail'), 300)}"
         for item in alarms
@@ -95,7 +95,7 @@ def _alarms(alarms: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _blocks(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Say which providers are left alone, why, and until when (real time, UTC)."""
+    """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
     return "; ".join(
         f"{figures.clean(item.get('provider'), 40)}: {figures.clean(item.get('reason'), 200)} "
         f"(until {str(item.get('until'))[11:16]} UTC, real time)"
@@ -232,7 +232,7 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
 
 
 def _why(event: Mapping[str, Any]) -> str:
-    """Say why a listed tick did what it did, by its own thresholds: today's may be others."""
+    """Return why a listed tick did what it did, by its own thresholds: today's may differ."""
     if event.get("reason") == "THRESHOLD" and not event.get("thresholds"):
         return "between the thresholds of its time"
     return why(event) or standing(event).removeprefix("is ") or figures.DASH

@@ -96,7 +96,7 @@ def state_events(markov: Any) -> list[tuple[datetime, str]]:
 
 
 def verdict_events(data: Mapping[str, Any]) -> list[tuple[datetime, str]]:
-    """Return what became of every close of a symbol page, oldest first."""
+    """Return verdict, veto or skip of every close of a symbol page, oldest first."""
     step = clock.duration(data["timeframe"])
     ticks = {str(tick["bar_time"]): _decided(tick) for tick in data.get("ticks", ())}
     skips = {str(skip["bar_time"]): "skipped" for skip in data.get("skipped", ())}

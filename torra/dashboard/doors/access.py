@@ -174,7 +174,7 @@ class Access:
         return self._session_of(asked.cookies.get(self.cookie, ""))
 
     def _brought(self, asked: Request) -> tuple[str, str]:
-        """Return what a request was let in with: its header and its cookie."""
+        """Return the credentials of a request: its Authorization header and its cookie."""
         return asked.headers.get("Authorization", ""), asked.cookies.get(self.cookie, "")
 
     def _who(self, authorization: str, cookie: str) -> Visitor | None:
@@ -269,18 +269,18 @@ class Access:
 
 @dataclass(frozen=True)
 class Counted:
-    """How often the visitors of one app asked, and who failed to log in."""
+    """The counts of one app: requests by visitor, and failed logins by address."""
 
     rates: RateLimits
     failures: BackOff
 
 
 _COUNTED: Final[WeakKeyDictionary[Flask, Counted]] = WeakKeyDictionary()
-"""By app: what one app was asked is nothing to another that has the same tokens."""
+"""By app: requests to one app do not count in another that has the same tokens."""
 
 
 def counted(access: Access) -> Counted:
-    """Return what the app that answers this request has counted."""
+    """Return the counts of the app that answers this request."""
     # the app itself: a proxy is another object in every request
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
     found = _COUNTED.get(app)
@@ -327,8 +327,7 @@ def check_origin(*, program: bool = False) -> None:
     origin = request.headers.get("Origin")
     ours = f"{request.scheme}://{request.host}"
     if site is not None:
-        # our pages send no referrer, and under that policy a browser gives the origin of a form as
-        # "null"
+        # our pages send no referrer: under that policy a browser gives a form's origin as "null"
         passes = site == "same-origin" and origin in (ours, "null")
     elif program:
         passes = origin in (None, ours)
@@ -358,7 +357,7 @@ def check_csrf(access: Access, visitor: Visitor) -> None:
 
 
 def visitor() -> Visitor:
-    """Return who asks; for routes with a scope."""
+    """Return the visitor of this request; for routes with a scope, else 401."""
     found: Visitor | None = g.get("torra_visitor")
     if found is None:
         abort(401)
@@ -422,7 +421,7 @@ def _refuse(code: int, headers: Mapping[str, str]) -> NoReturn:
 
 
 def _check_size() -> None:
-    """Refuse a body that is too large, or does not say how large, before any of it is read."""
+    """Refuse a body that is too large, or states no length, before any of it is read."""
     request.max_content_length = LARGEST_BODY
     if (request.content_length or 0) > LARGEST_BODY or "Transfer-Encoding" in request.headers:
         abort(413)

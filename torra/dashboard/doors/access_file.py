@@ -86,8 +86,7 @@ def read(path: Path) -> Tokens:
     """Return the tokens of a file; raises FileNotFoundError and ConfigError."""
     try:
         with path.open(encoding="utf-8") as file:
-            # of the open file: a look at the path could find the rights of another file than is
-            # read
+            # of the open file: the path may name another file by now
             mode = os.fstat(file.fileno()).st_mode
             text = file.read()
     except FileNotFoundError:

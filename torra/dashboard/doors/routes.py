@@ -42,7 +42,7 @@ class Route:
 
     @property
     def summary(self) -> str:
-        """What it does: the first line of the view's docstring."""
+        """The first line of the view's docstring, which says what the route does."""
         return (self.view.__doc__ or "").strip().partition("\n")[0]
 
 

@@ -161,7 +161,7 @@ def trust(told: Mapping[str, Any]) -> float | None:
 def _checks(
     record: Mapping[str, Any], deliberation: Mapping[str, Any]
 ) -> Iterable[tuple[str, float | None, Any]]:
-    """Yield every step with what it should be and what is stored."""
+    """Yield every step: its name, as recomputed, as stored."""
     answers = _answers(deliberation)
     debate = synthesis.synthesise(answers) if answers else None
     scores = l1_scores(record)
@@ -224,7 +224,7 @@ def _answers(deliberation: Mapping[str, Any]) -> list[synthesis.Answer]:
 
 
 def _voices(deliberation: Mapping[str, Any]) -> list[Row]:
-    """Return what each agent brought into the debate, already times its trust."""
+    """Return each agent's contribution to the debate, already times its trust."""
     rows = []
     for told in reports(deliberation):
         weight = trust(told)
@@ -288,7 +288,7 @@ def _finals(record: Mapping[str, Any]) -> Row:
 
 
 def contributions(record: Mapping[str, Any]) -> Row:
-    """Return what each vector and ATH bring to the composite; empty without weights."""
+    """Return the contribution of each vector and of ATH to the composite; {} without weights."""
     weights = mapping(record.get("weights"))
     total = _total(weights)
     if not total:
@@ -303,12 +303,12 @@ def _composites(record: Mapping[str, Any]) -> dict[str, Row]:
 
 
 def shares(record: Mapping[str, Any]) -> Row:
-    """Return what each fresh timeframe brings to the consensus."""
+    """Return the contribution of each fresh timeframe to the consensus."""
     return _shares(_composites(record))
 
 
 def _shares(entries: Mapping[str, Mapping[str, Any]]) -> Row:
-    """Return what each fresh timeframe brings to the consensus."""
+    """Return the contribution of each fresh timeframe to the consensus."""
     fresh = {name: entry for name, entry in entries.items() if entry.get("fresh")}
     total = _total({name: entry.get("weight") for name, entry in fresh.items()})
     if not total:

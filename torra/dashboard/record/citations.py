@@ -35,7 +35,7 @@ JUDGED: Final = {
 """Glyph and words of each judgement."""
 
 NONCE: Final = "0123456789abcdef"
-"""Stands for the random word of a prompt: whether there was one decides what an agent was shown."""
+"""Stand-in for the random word of a prompt: without such a word an agent is shown less."""
 
 CODE_LETTERS: Final = 2
 
@@ -88,7 +88,7 @@ class Anchors:
 
 
 def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anchors) -> list[Row]:
-    """Return what a report cites, each with its anchor and how it stands to the evidence."""
+    """Return the citations of a report, each with its anchor and its judgement."""
     return [_chip(item, features, anchors) for item in sequence(told.get("evidence"))]
 
 
@@ -121,7 +121,7 @@ def uncited(
     rows: Sequence[Row],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Row]:
-    """Return the features that nobody cites, each with the codes of those who were shown it."""
+    """Return the features that no agent cites, with the codes of those that were shown each."""
     told = {row["key"] for row in rows}
     short = codes(list(shown))
     return [
@@ -159,7 +159,7 @@ def role_of(name: str) -> Role | None:
 
 
 def codes(names: Sequence[str]) -> dict[str, str]:
-    """Return a short code for each agent, as short as tells them apart."""
+    """Return a code for each agent, the shortest that keeps them different."""
     found: dict[str, str] = {}
     for name in names:
         title, letters = figures.title(name), CODE_LETTERS
@@ -170,7 +170,7 @@ def codes(names: Sequence[str]) -> dict[str, str]:
 
 
 def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
-    """Return what the gate's agent is told of its rules, from what they ruled."""
+    """Return the features by which the gate's agent is told the ruling of its rules."""
     told = mapping(deliberation.get("rule_ruling"))
     multiplier = figures.number(told.get("multiplier"))
     if multiplier is None:

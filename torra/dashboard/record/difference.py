@@ -32,7 +32,7 @@ NUMBERS: Final = (
 
 
 def changes(record: Mapping[str, Any], before: Mapping[str, Any] | None) -> Row:
-    """Return what changed since the tick before; `why` says why there is nothing to compare."""
+    """Return the changes since the tick before; `why` is the reason if there is no comparison."""
     if not before:
         return {"there": False, "why": "there is no tick before this one", "rows": []}
     if before.get("skipped"):
@@ -83,7 +83,7 @@ def _agents(record: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Ro
 
 
 def _told(record: Mapping[str, Any]) -> dict[str, Row]:
-    """Return the adjustments of everybody who spoke."""
+    """Return the adjustments of every agent that did not abstain."""
     deliberation = mapping(record.get("deliberation"))
     return {
         str(told.get("agent_id")): mapping(told.get("adjustments"))

@@ -29,11 +29,11 @@ together keep to `PAGE_CHARS`. The record as JSON has the rest.
 PAGE_CHARS: Final = 34_000
 USUAL_CALLS: Final = 8
 CALL_CHARS: Final = 1_500
-"""Each call beyond the usual leaves so much less for texts: the page tells of it elsewhere too."""
+"""Room that each call beyond the usual number takes from texts: it has rows of its own."""
 
 TEXTS: Final = ("system", "user", "added", "reply")
 LEAST_COMMON: Final = 200
-"""Characters from which it is worth saying once what all instructions begin with."""
+"""Least characters that all instructions must share at their start to be shown once for all."""
 
 LONGEST: Final = 70_000
 """Characters of a text that are looked at."""
@@ -50,7 +50,7 @@ def by_agent(
     calls: Sequence[Row],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Row]:
-    """Return what each agent of the transcript was given, in the order in which they were asked.
+    """Return the inputs of each agent of the transcript, in the order in which they were asked.
 
     `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
     each agent's prompt lists.
@@ -82,7 +82,7 @@ def call_rows(calls: Any) -> tuple[list[Row], str]:
 
 
 def _told_once(row: Row, earlier: Row) -> None:
-    """Leave out of a call what an earlier one of the same agent says already."""
+    """Remove from a call the texts that repeat an earlier one of the same agent."""
     if earlier["user"] and row["user"].startswith(earlier["user"]):
         row["added"] = row["user"][len(earlier["user"]) :].strip()
         row["user"], row["as"] = "", earlier["try"]
@@ -137,7 +137,7 @@ def quotations(
 
 
 def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> list[str]:
-    """Return who was shown the report that counts of an agent."""
+    """Return the agents that were shown an agent's final report."""
     own = spoke.get(author, "")
     return [name for name, stage in spoke.items() if name in asked and own in READS.get(stage, ())]
 

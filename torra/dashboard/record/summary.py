@@ -41,10 +41,10 @@ FLAGS: Final = {
     "picture": "the chart could not be shown to the agents",
     "events": "the calendar may miss what comes",
 }
-"""What each flag of a sitting says, by the word before its colon."""
+"""Meanings of the flags of a sitting, by the word before the colon."""
 
 ROUND: Final = "answered in an earlier round, which counts"
-"""What a flag round_N_without says."""
+"""Meaning of a flag round_N_without."""
 
 NOTES: Final = {
     "AGENT_PARTIAL": (
@@ -66,7 +66,7 @@ NOTES: Final = {
         "A sample of such ticks is asked all the same; agents.call_policy in the profile decides.",
     ),
 }
-"""What a source type means for the reader, and what may be done about it."""
+"""Meaning of a source type, and what the reader may do about it."""
 
 BUDGET_NOTE: Final = (
     "Nobody was asked: the hour's ceiling left nothing to spend. The scores are those of L1.",
@@ -109,12 +109,12 @@ def summary(
 
 
 def proposed(record: Mapping[str, Any]) -> bool:
-    """Return whether a tick held because what it would do was proposed to a person."""
+    """Return whether a tick held because its trade was proposed to a person."""
     return record.get("reason") == PROPOSED
 
 
 def told(flag: str) -> Row:
-    """Return a flag of a sitting as a word, whom or what it concerns, and what it says."""
+    """Return a flag of a sitting: its word, what it is about, and its meaning."""
     word, _, rest = flag.partition(":")
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
     return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}

@@ -79,7 +79,7 @@ REGIMES: Final = {
     "quiet": "no trend, and ATR/close is at or below the "
     f"{market_regime.QUIET_UPTO:g}th percentile of its own past",
 }
-"""From what each regime is read (torra.market.regime)."""
+"""The definition of each regime (torra.market.regime)."""
 
 FUNDAMENTALS: Final = {
     "pe": "P/E",
@@ -180,7 +180,7 @@ def news(record: Mapping[str, Any]) -> Row:
 
 
 def plain_reason(reason: Any) -> str:
-    """Return why an agent abstained, the status word of its source at the end told in words."""
+    """Return why an agent abstained, with the status word of its source put into plain words."""
     text = figures.clean(reason, 400)
     head, colon, words = text.rpartition(": ")
     known = [NEWS.get(word) for word in words.split(", ")]
@@ -202,8 +202,7 @@ def link(address: Any) -> Row | None:
     # a bracket or a port that cannot be one
     except ValueError:
         return None
-    # a browser reads a backslash as a slash, and what is before an @ as a name: both can hide the
-    # host
+    # a browser reads a backslash as a slash, and a text before an @ as a name: both hide the host
     if re.search(r"[@\\]", parts.netloc + parts.path[:1]) or port not in HTTPS_PORTS:
         return None
     if not HOST.fullmatch(host) or host.endswith(HOME):
@@ -252,7 +251,7 @@ def _far(minutes: float, at_once: str) -> str:
 
 
 def _nearest(minutes: Any, rows: list[Row], form: str) -> str:
-    """Say how far the nearest event is, and which one it is when it stands among `rows`."""
+    """Return how far the nearest event is, with its name if it is among `rows`."""
     known = figures.number(minutes)
     if known is None:
         return "none within a day"

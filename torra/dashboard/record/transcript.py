@@ -29,7 +29,7 @@ PHASES: Final = {
     "fallback": ("Fallback", "nobody answered: one model scores the chart instead"),
     "": ("Agents", "no stage is recorded"),
 }
-"""Title and what happens in each stage of a debate (agents.debate.sitting)."""
+"""Title and description of each stage of a debate (agents.debate.sitting)."""
 
 AGAIN: Final = "bull and bear again, each with the other's case of the round before"
 STAGES: Final = {
@@ -38,11 +38,11 @@ STAGES: Final = {
     "failed": "nobody gave an answer",
     "skipped": "left out",
 }
-"""What each status of a stage says."""
+"""Meanings of the status of a stage."""
 
 SPOKE: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000
-"""Characters of the longest reply that is read again for what was clamped."""
+"""Most characters of a reply that is parsed again to find the numbers before clamping."""
 
 
 def conversation(
@@ -149,7 +149,7 @@ def _of_its_round(
     features: Mapping[str, Feature],
     anchors: citations.Anchors,
 ) -> Row:
-    """Return what an entry has besides the voice: citations, stance, and what was clamped."""
+    """Return the parts of an entry besides the voice: citations, stance, votes before clamping."""
     more: Row = {
         "evidence": citations.chips(said, features, anchors),
         "stance": _stance(name, said, record),
@@ -161,7 +161,7 @@ def _of_its_round(
 
 
 def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
-    """Return the adjustments that an agent gave, each with what it was clamped from."""
+    """Return the adjustments that an agent gave, each with its value before clamping."""
     votes = mapping(said.get("adjustments"))
     meant = raw_votes(calls) if "clamped" in sequence(said.get("flags")) else {}
     rows = []
@@ -198,7 +198,7 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
 
 
 def _scored(calls: Sequence[Row]) -> Row:
-    """Return what the single-model scorer said, from its reply."""
+    """Return the scores of the single-model scorer, from its reply."""
     # the scorer makes no report: its reply is all that is stored of it
     good = [call for call in calls if call.get("status") == "ok"]
     told = _reply(good[-1]) if good else {}
@@ -230,8 +230,6 @@ def _called(
     rows = sequence(record.get("calls")) or sequence(deliberation.get("calls"))
     for call in map(mapping, rows):
         role = str(call.get("role_id"))
-        # the scorer stands in for the whole desk: its stage is not the one that its call was booked
-        # under
         stage = "fallback" if role == SCORER.id else str(call.get("stage") or "")
         found.setdefault((stage, _round(call), role), []).append(call)
     return found
@@ -291,8 +289,7 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     found: dict[tuple[str, int, str], Row] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
-        # counted from the end: the newest report is of the newest round, and odd records lack old
-        # ones
+        # from the end: the newest report is of the newest round, and odd records lack old ones
         found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
     return found
 
@@ -354,7 +351,7 @@ def entries_of(stages: Iterable[Row]) -> list[Row]:
 
 
 def rules(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row:
-    """Return what the rules of the gate ruled, before its agent was asked."""
+    """Return the ruling of the gate's rules, before its agent was asked."""
     gate = mapping(record.get("gate"))
     told = mapping(gate.get("rule")) or mapping(deliberation.get("rule_ruling"))
     return ruling("Rules", told, "no rule was recorded")

@@ -27,7 +27,7 @@ AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
 
 LEAST: Final = 6.0
-"""Width of the shortest bar: what took no time can still be seen."""
+"""Width of the shortest bar, so that a call that took no time is still seen."""
 
 ROOM: Final = 1.25
 SHOWS_DEADLINE: Final = 0.25
@@ -66,6 +66,7 @@ def timeline(
     last = max([took or 0.0, *(row["end"] for row in rows), *(row["until"] or 0 for row in rows)])
     used = max([took or 0.0, *(row["end"] for row in rows)])
     span = end_ms if end_ms and used >= SHOWS_DEADLINE * end_ms else _nice(used * ROOM)
+    # 1 ms at least: an axis of no length places nothing
     span = max(span, used, 1.0)
     return {
         "rows": [_drawn(row, span) for row in rows],
@@ -255,7 +256,7 @@ def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], ve
 def _moves(
     record: Mapping[str, Any], deliberation: Mapping[str, Any], vector: str
 ) -> Iterable[tuple[str, float]]:
-    """Yield what each agent, and then the gate, moves a vector by."""
+    """Yield the shift of a vector by each agent, and then by the gate."""
     debate = figures.number(mapping(deliberation.get("debate")).get(vector))
     shift = figures.number(mapping(record.get("adjustments")).get(vector))
     shares = list(_shares(deliberation, vector))
@@ -294,7 +295,7 @@ def _shares(deliberation: Mapping[str, Any], vector: str) -> Iterable[tuple[str,
 
 
 def _vote(told: Row, vector: str) -> tuple[str, float, float, bool] | None:
-    """Return who votes, its focus, k a, and whether it is a side; None for no vote."""
+    """Return agent, focus, k a, and whether it is a side; None without a vote."""
     name = str(told.get("agent_id"))
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
     value = figures.number(mapping(told.get("adjustments")).get(vector))

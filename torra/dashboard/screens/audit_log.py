@@ -103,7 +103,7 @@ def _entries(before: int | None, limit: int) -> tuple[list[dict[str, Any]], bool
 
 
 def _told_of(rows: Sequence[Mapping[str, Any]], *, filtered: bool) -> dict[str, Any]:
-    """Return what a page's own entries say of the chain."""
+    """Return the state of the chain as far as this page's entries show it."""
     # entries that the filter leaves out are links of the chain
     if filtered or not rows:
         return {"tone": "flat", "glyph": "○", "text": "not checked here"}
@@ -164,7 +164,7 @@ def _value(told: Mapping[str, Any], name: str) -> str:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return what an entry was before or after; an entry that somebody broke has nothing."""
+    """Return the values of an entry before or after; a broken entry has none."""
     try:
         told = json.loads(text)
     except ValueError:
@@ -189,7 +189,7 @@ def _word(name: str) -> str:
 
 
 def _number(name: str, otherwise: int | None) -> int | None:
-    """Return a number of the address; 0 for what is none."""
+    """Return a number from the query; 0 for text that is none."""
     text = request.args.get(name)
     if not text:
         return otherwise

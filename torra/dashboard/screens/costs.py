@@ -51,7 +51,7 @@ RUNGS: Final = {
     CUSTOM: "the agents that the profile names are asked",
     UNASKED: "nobody is asked: scores are L1 alone",
 }
-"""What is asked on each rung of the ladder."""
+"""Agents that are asked on each rung of the ladder."""
 
 Cells = dict[str, Row]
 
@@ -80,7 +80,7 @@ def api_costs() -> ResponseReturnValue:
 
 
 def document(behind: Backing) -> Row:
-    """Return the report of `torra cost`, and what it bought, from the open database."""
+    """Return the report of `torra cost` from the open database, and the verdicts changed."""
     instances = behind.settings.instances
     told = cost_report.report(
         behind.home,
@@ -157,7 +157,7 @@ def shown(desk: Mapping[str, Any], told: Mapping[str, Any]) -> Row:
 
 
 def _shape(told: Mapping[str, Any]) -> str:
-    """Return what must be the same for the cells of a page to fit it."""
+    """Return the shape of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
         *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
@@ -215,7 +215,7 @@ def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
 
 
 def _why(row: Mapping[str, Any]) -> str:
-    """Say why a profile stands on its rung."""
+    """Return why a profile is on its rung."""
     if row["rung"] is None:
         return "the profile is gone, or its file cannot be read"
     if not row["worst_tick_usd"]:
@@ -278,6 +278,7 @@ def _changed(told: Mapping[str, Any]) -> str:
 
 
 def _kept(row: Mapping[str, Any]) -> Row:
+    # padded: a key of another form gives three parts too
     instance, timeframe, bar_time = (*str(row["torra_key"]).split("|", 2), "", "")[:3]
     state = "under way" if row["under_way"] else "kept"
     return {

@@ -34,7 +34,7 @@ WRONG_A_MINUTE: Final = 5
 """Wrong tokens from one address."""
 
 LOGINS_A_MINUTE: Final = 60
-"""With one token, from anywhere; only who has it can use them up."""
+"""Logins with one token, from anywhere: only its owner can use them up."""
 
 
 def login_page() -> str:

@@ -182,6 +182,7 @@ def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
     for name, (following, last) in (tell() if callable(tell) else {}).items():
         before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
         if following is None:
+            # a desk that stands by sets no timers: only an active one must have them
             stands = behind.desk.active
             yield Sign(
                 f"wakes {name}", "alert" if stands else "note", f"no timer is set; {before}",
@@ -247,6 +248,7 @@ def providers(behind: Backing) -> Iterator[Sign]:
     calls: dict[str, list[Row]] = {}
     for row in behind.database.newest_calls(CALLS):
         calls.setdefault(str(row["provider"]), []).append(row)
+    # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted({*used, *calls} - {*VENDORS, "none", ""})):
         yield _provider(name, name in used, blocks.get(name), calls.get(name, []), behind)
 

@@ -136,7 +136,7 @@ def _row(item: Listed) -> Row:
 
 
 def _over(item: Listed) -> str:
-    """Say which time a file is about and how many arms it compares."""
+    """Return the period of a file, and how many arms it compares."""
     if item.period is None:
         return ""
     begin, end = (figures.moment(iso(at))[:10] for at in (item.period.start, item.period.end))

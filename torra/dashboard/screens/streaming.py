@@ -103,8 +103,7 @@ class Follower:
 
     def _follow(self) -> Iterator[bytes]:
         seq, began = self.after, self.clock.monotonic()
-        # after a reset the end may lie behind us: the first heartbeat, which looks for it, is due
-        # now
+        # after a reset the end may lie behind us: the heartbeat, which looks for it, is due now
         beat = -math.inf if self.reset else began
         while True:
             # before the read: a write between read and wait must wake the wait
@@ -172,7 +171,7 @@ def frame(told: Row) -> bytes:
 
 
 def cleaned(value: Any) -> Any:
-    """Return what strangers said without hostile characters."""
+    """Return a payload with hostile characters removed from all its texts."""
     if isinstance(value, str):
         return figures.clean(value, PAYLOAD_BYTES)
     if isinstance(value, list):

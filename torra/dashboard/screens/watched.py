@@ -56,7 +56,7 @@ ENDS: Final = {
         "Nothing was computed or sent; the row stays with its reason, and the next bar is next.",
     ),
 }
-"""What the code of an error means, and what happens next; of `skipped:<reason>` the first word."""
+"""Meaning and consequence of an error's code; of `skipped:<reason>` the first word counts."""
 
 BETWEEN: Final = "the consensus lies between the thresholds"
 SUMMARY_CHARS: Final = 600
@@ -225,6 +225,8 @@ class _Telling:
                 "head": head,
                 "words": words,
                 "where": agent["where"] if agent else "",
+                # an agent that fails keeps the votes of an earlier round: they are not of this
+                # event
                 "votes": agent["votes"] if agent and head != "failed" else [],
             }
         )
@@ -292,7 +294,7 @@ def _counts(agents: Sequence[Row]) -> str:
 
 
 def _reason(word: Any) -> str:
-    """Return why the action was taken, with what that means."""
+    """Return the reason of the action with its meaning."""
     told = figures.clean(word, 200)
     meaning = BETWEEN if told == "THRESHOLD" else REASONS.get(told, "")
     return f"{told}: {meaning}" if meaning else told

@@ -113,7 +113,7 @@ def debates(limit: int = LISTED) -> list[Row]:
 
 
 def listed(row: Mapping[str, Any], behind: Backing | None = None) -> Row:
-    """Return a stream as a row of a list; with a database what it ended with."""
+    """Return a stream as a row of a list; with a backing its end too."""
     instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
     told = {
         "stream_id": str(row["stream_id"]),

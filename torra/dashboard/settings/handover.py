@@ -51,7 +51,7 @@ class Adopted:
 
 
 def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change, ...]:
-    """Return what a profile changes against the one that an instance runs with."""
+    """Return the changes between a profile and the one that an instance runs with."""
     setup = known.desk.setups.get(instance)
     if setup is None or profile is None or setup.profile.digest() == profile.digest():
         return ()
@@ -82,7 +82,7 @@ def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopte
 
 
 def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
-    """Say why the desk does not take it now; "" when it does."""
+    """Return why the desk does not take the file now; "" if it does."""
     if not known.desk.active:
         later = "when this desk takes over, or at the next start of the one that works"
         return f"it takes effect {later}"

@@ -107,6 +107,7 @@ def _section(name: str) -> dict[str, Any]:
 def _about(name: str) -> str:
     field = Profile.model_fields.get(name)
     kind = SymbolSpec if name.startswith("symbols.") else field.annotation if field else None
+    # the docstring of a section's class is its text on the page
     text = kind.__doc__ if isinstance(kind, type) and kind is not dict else None
     return " ".join(text.split()) if text else ""
 
@@ -132,7 +133,7 @@ def _row(setting: Setting, value: Any) -> dict[str, Any]:
 
 
 def guarded(way: Direction) -> str:
-    """Say in words what loosens a guarded setting."""
+    """Return in words which change of a guarded setting loosens it."""
     if isinstance(way, tuple):
         return f"from {' to '.join(way)} loosens it"
     return GUARDED[way]
@@ -173,7 +174,7 @@ def _way(way: str) -> dict[str, str]:
 
 
 def checked_shown(checked: Checked) -> dict[str, Any]:
-    """Return what a check found, text only."""
+    """Return the findings of a check, text only."""
     return {
         "ok": checked.profile is not None,
         "faults": [

@@ -87,7 +87,7 @@ def api_profile(name: str) -> ResponseReturnValue:
 
 
 def listed(known: Backing) -> dict[str, Any]:
-    """Return every profile, and what desk.json says of the instances."""
+    """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
     return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
@@ -349,7 +349,7 @@ def _is_path(name: str) -> bool:
 
 
 def _costs(wanted: Profile) -> str:
-    """Say what a trial may cost at most; "" when nobody has to be paid."""
+    """Return a sentence on the most that a trial may cost; "" if no vendor is paid."""
     asked = profile_form.vendors(wanted)
     if not asked:
         return ""
@@ -400,7 +400,7 @@ def _back(name: str) -> str:
 
 
 def _check_told(name: str, checked: Checked) -> dict[str, Any]:
-    """Return a check for the page, with what this visitor may do about it."""
+    """Return a check for the page, with the way that is open to this visitor."""
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     return {
@@ -427,7 +427,7 @@ def _saved_told(saved: SaveResult) -> dict[str, Any]:
 
 
 def _told(name: str, saved: SaveResult) -> Told:
-    """Say what became of a save; what was saved goes to the desk."""
+    """Return the outcome of a save; a saved file is handed to the desk first."""
     more = {key: value for key, value in _saved_told(saved).items() if key != "reason"}
     before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
     after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}

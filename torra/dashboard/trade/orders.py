@@ -54,7 +54,7 @@ def reach() -> Reach:
 
 
 def person() -> Person:
-    """Return who gives the command of this request, as the audit log names them."""
+    """Return the author of this request's command, as the audit log names them."""
     from torra.trading import by_hand as trading_commands  # noqa: PLC0415
 
     return trading_commands.Person(visitor().actor, request.remote_addr or "")
@@ -230,7 +230,7 @@ ROUTES = (
         body={"reason": _WORDS, "words": _WORDS},
     ),
     Route(
-        # the one command without a limit: a halt is never refused for coming too often
+        # without a limit: a halt is never refused for coming too often
         "/api/v1/halt", "halt", halt,
         methods=("POST",), scope="approve", reply="json", body={"reason": _WORDS},
     ),

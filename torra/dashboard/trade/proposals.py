@@ -150,7 +150,7 @@ def left(seconds: float) -> Row:
 
 
 def conviction(record: Mapping[str, Any], side: str) -> Row:
-    """Return the calibrated conviction behind a side, the raw one and what was taken off."""
+    """Return the calibrated conviction behind a side, the raw one, and the deduction."""
     deliberation = mapping(record.get("deliberation"))
     stored = mapping(deliberation.get("panel"))
     kept, raw = agreement.conviction_for(stored, side), figures.number(stored.get("conviction_raw"))
@@ -272,7 +272,7 @@ def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
 
 
 def panel(record: Mapping[str, Any]) -> list[Row]:
-    """Return a row for each agent: who answered, how it leans, how sure, in one sentence."""
+    """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
     deliberation = mapping(record.get("deliberation"))
     stances = mapping(mapping(deliberation.get("panel")).get("stances"))
     people = reasoning.people(deliberation, record.get("calls"))
@@ -292,6 +292,7 @@ def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row
         "mark": person["mark"],
         "stance": cell(stance, 2, missing if spoke else person["mark"].word),
         "bar": figures.signed_bar(stance),
+        # the gate scores nothing, so no trust weighs its words
         "confidence": person["trust"] if spoke and not gate else DASH,
         "word": person["confidence"],
         "sentence": first_sentence(said, limit),
@@ -303,7 +304,7 @@ def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row
 
 
 def first_sentence(text: str, limit: int) -> str:
-    """Return the first sentence that says something, cut at a word when longer than `limit`."""
+    """Return the first sentence with content, cut at a word if it is longer than `limit`."""
     line = " ".join(figures.clean(text).split())
     found = re.split(r"(?<=[.!?;])\s", line)
     sentence = next((one for one in found if not EMPTY.fullmatch(one)), found[0])
@@ -408,12 +409,13 @@ def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Itera
 
 
 def sums(record: Mapping[str, Any], multiplier: Any) -> Row:
-    """Return the steps from L1 to the verdict, which were cut, and what became of the size."""
+    """Return the steps from L1 to the verdict, those that were cut, and the size."""
     deliberation = mapping(record.get("deliberation"))
     known = {row["name"]: row for row in arithmetic.steps(record, deliberation)}
     cut = [
         figures.title(name)
         for name, value in mapping(record.get("adjustments")).items()
+        # stored numbers are rounded: one on the bound may lie a hair inside
         if abs(figures.number(value) or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
     ]
     return {

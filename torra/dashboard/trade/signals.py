@@ -165,7 +165,7 @@ def _listed(asked: Mapping[str, Any]) -> list[Row]:
 
 
 def _standing(desk: Mapping[str, Any]) -> Row:
-    """Return everything but the list: positions, bridges, alarms, what stops the desk."""
+    """Return all but the list: positions, bridges, alarms, kill switch, trading state."""
     known = backing()
     database = known.database
     cells = screens.strip(desk)
@@ -194,7 +194,7 @@ def _standing(desk: Mapping[str, Any]) -> Row:
 
 
 def _position(held: Position, now: datetime) -> tuple[Row, Row, dict[str, Row]]:
-    """Return a position as a row, as plain JSON, and what a close now would bring as cells."""
+    """Return a position as a row and as plain JSON, and as cells the result of a close now."""
     opening = backing().database.signal(held.signal_id) or {}
     instance, spec = _terms(held.instance)
     price, spread, trouble = _price(instance, now)

@@ -238,6 +238,7 @@ def position_row(held: Position, opening: Mapping[str, Any], digits: int) -> Row
         "entry": figures.plain(held.entry, digits),
         "stop": figures.plain(held.stop, digits),
         "target": figures.plain(held.target, digits),
+        # CLOSING is a state of positions; signals have no such state
         "state": Mark("↩", "closing", "warn")
         if held.state == "CLOSING"
         else state_mark(held.state),
@@ -254,7 +255,7 @@ def position_cells(
     trouble: str,
     spread: float | None,
 ) -> Cells:
-    """Return what a close now would bring: a long leaves at the bid, a short pays the spread."""
+    """Return the result of a close now: a long leaves at the bid, a short pays the spread."""
     key = f"pos.{held.signal_id}"
     filled = opening.get("price") is not None
     age = {f"{key}.age": _text(figures.span((now - held.opened_at).total_seconds()))}
@@ -318,6 +319,7 @@ OLD_SECONDS: Final = 180.0
 def alarm_row(row: Mapping[str, Any]) -> Row:
     """Return an alarm with what to do about it and the signal that it names."""
     kind = figures.clean(row["kind"], 40)
+    # an alarm names its signal in its key or in its words
     named = SID.search(f"{row['key']} {row['detail']}")
     return {
         "kind": kind,

@@ -371,8 +371,7 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
         return {"profit": None, "r_multiple": None, "leave": None}
     leave = price if held.side == "LONG" else price + spec.spread
     gain = leave - held.entry if held.side == "LONG" else held.entry - leave
-    # from stop and target: the fill may lie elsewhere than the planned entry, and R is the planned
-    # risk
+    # from stop and target: R is the planned risk, and the fill may lie off the planned entry
     risk = abs(held.target - held.stop) / (1 + TARGET_R)
     return {
         "profit": gain / spec.tick_size * spec.tick_value * held.lots,

@@ -82,10 +82,10 @@ def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
 
 
 def page(template: str, desk: Row | None = None, **context: Any) -> str:
-    """Render one of our templates with what all of them use.
+    """Render one of our templates with the values that all of them use.
 
-    `endpoints` are those that a visitor's page may link to; `ordered` says whether a desk stands
-    behind the pages that can be given orders.
+    `endpoints` are those to which a visitor's page may link; `ordered` is whether a desk that takes
+    orders stands behind the pages.
     """
     known = state()
     visitor: Visitor | None = g.get("torra_visitor")
