@@ -83,6 +83,7 @@ def falls(curve: Sequence[Change]) -> list[Change]:
     found, peak = [], 0.0
     for when, level in curve:
         peak = max(peak, level)
+        # an account that never was above 0 has nothing to fall by a share of
         found.append((when, (peak - level) / peak if peak > 0 else 0.0))
     return found
 

@@ -224,12 +224,14 @@ def _counted(calls: Calls, number: int, horizon: int) -> Word:
         return Word(WORDS[number], 0)
     rate = float(own.hit.mean())
     free = _free(own, horizon)
+    # the rate of all calls, with the width of those that do not overlap
     return Word(WORDS[number], size, rate, wilson(round(rate * free), free))
 
 
 def _free(calls: Calls, horizon: int) -> int:
     """Return the number of calls that do not overlap: one a tick, one tick a horizon."""
     ticks = len(np.unique(calls.moment))
+    # one at least, if there is any call
     return max(min(ticks, 1), ticks // horizon)
 
 

@@ -86,6 +86,7 @@ class Criterion:
 def seconds_of(ticks: Sequence[TickSeen]) -> float | None:
     """Return the seconds within which TAIL of the ticks were done; None without ticks."""
     times = sorted(tick.elapsed_ms / 1000 for tick in ticks)
+    # a time that was measured, not one between two
     return times[math.ceil(TAIL * len(times)) - 1] if times else None
 
 

@@ -91,6 +91,7 @@ def long_run(scores: Floats, moments: Whole, lag: int) -> float:
     sums = np.bincount(moments, weights=scores)
     total = float(sums @ sums)
     for step in range(1, min(lag, len(sums) - 1) + 1):
+        # Bartlett's weights: without them the sum could come out negative
         total += 2.0 * (1.0 - step / (lag + 1)) * float(sums[step:] @ sums[:-step])
     return total
 

@@ -64,6 +64,7 @@ def benjamini_hochberg(values: Sequence[P]) -> tuple[P, ...]:
     adjusted: dict[int, float] = {}
     lowest = 1.0
     for rank, (value, place) in reversed(list(enumerate(order, start=1))):
+        # an adjusted p is never above that of a weaker result
         lowest = min(lowest, value * len(order) / rank)
         adjusted[place] = lowest
     return tuple(adjusted.get(place) for place in range(len(values)))

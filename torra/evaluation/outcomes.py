@@ -2,8 +2,8 @@
 
 A tick that is decided at its close can be acted on at the open of the next bar. So an outcome runs
 from that open to the close h bars on. Bars are bid: a long pays the spread when it enters, a short
-when it leaves, and each pays the commission of a round trip. Nothing else in torra.evaluation looks
-ahead, and no future is made up: if the bars end before the horizon does, there is no outcome.
+when it leaves, and each pays the commission of a round trip. Nothing else here looks ahead, and no
+future is made up: if the bars end before the horizon does, there is no outcome.
 """
 
 from __future__ import annotations
@@ -103,4 +103,5 @@ def entry_bars(ticks: Sequence[TickSeen], frame: pd.DataFrame) -> Whole:
 def _at(column: pd.Series[float], bars: Whole) -> Floats:
     """Return the values at the bars of these numbers, NaN beyond the end."""
     values = np.append(column.to_numpy(dtype=float), np.nan)
+    # every place beyond the end is the NaN that was appended
     return np.asarray(values[np.minimum(bars, len(values) - 1)])

@@ -86,6 +86,7 @@ class Pool:
 
     def within(self, look: Look) -> Flags:
         """Return the ticks on which a look is based."""
+        # a look counts the ticks that count, not all rows
         place = np.cumsum(self.counted) - 1
         return self.counted & (place >= look.first) & (place < look.upto)
 
@@ -142,6 +143,7 @@ def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -
     ic, low, high = residual_ic(seen, rows, look.level)
     alone = seen.verdicts(np.zeros_like(seen.adjustments))
     flips, gain = flipped_gain(seen, seen.adjustments, rows, alone)
+    # agents that know something do better than their own opposite
     _, other = flipped_gain(seen, -seen.adjustments, rows, alone)
     beats = None
     if flips:

@@ -140,6 +140,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
             debate=_four(moves.debate[row]),
             adjustments=_four(moves.adjustments[row]),
             scores=_four(moves.scores[row]),
+            # in shadow the recorded multiplier was in force, whatever the words
             multiplier=float(moves.multiplier[row]) if counts[row] else tick.multiplier,
             rule_multiplier=float(moves.rule[row]) if counts[row] else tick.rule_multiplier,
             veto=bool(moves.veto[row]),
@@ -260,6 +261,8 @@ class Recording:
             fits = np.isnan(found) & (rounded(one * before) == self._rule)
             found = np.where(fits, one, found)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # where no product fits, what disagreement leaves over stands for the other factors: a
+            # guess
             ratio = np.where(before > 0.0, np.minimum(1.0, self._rule / before), 1.0)
         guessed = np.isnan(found) | (before <= 0.0)
         changed = apart != self._apart
@@ -301,6 +304,7 @@ class Chains:
         """Return the consensus of composites; `own` replaces each tick's own, for itself alone."""
         if not self._names:
             return np.zeros(len(composites))
+        # -1 picks the last row, whose composite the 0.0 replaces at once
         seen = np.where(self._seen >= 0, composites[self._seen], 0.0)
         if own is not None:
             itself = self._seen == np.arange(len(composites))[:, None]

@@ -175,6 +175,7 @@ def net_results(arm: ArmSeen) -> tuple[float, ...]:
     share = arm.cost_usd / len(trades) if trades else 0.0
     risks = _risks(trades)
     return tuple(
+        # without a known risk the costs cannot be told in R
         trade.r - (arm.commission * trade.lots + share) / risk if risk else trade.r
         for trade, risk in zip(trades, risks, strict=True)
     )

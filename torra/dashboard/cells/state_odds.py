@@ -1,4 +1,4 @@
-"""The Markov table of a symbol page: how often the consensus moved from its state to each other.
+"""The Markov table of a symbol page: how often each state has followed the present one.
 
 `torra.verdict.sentiment_rules.markov` counts the moves between neighbouring ticks. This module
 writes out its counts and probabilities, what the smoothing adds to them, and a warning while fewer

@@ -146,7 +146,7 @@ def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | N
 
 
 def sizes(record: Mapping[str, Any], told: Mapping[str, Any], *, counted: bool = True) -> list[Row]:
-    """Return the size that gate and conviction leave of an opening: of the verdict's side, else both.
+    """Return the size that gate and conviction leave of an opening: by the verdict, else of both.
 
     A conviction that is not `counted` (shadow) leaves all of it.
     """

@@ -55,6 +55,7 @@ RUNGS: Final = {
 
 Cells = dict[str, Row]
 
+# weak: what is remembered goes with its database
 _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary()
 
 

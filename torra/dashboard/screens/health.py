@@ -118,6 +118,7 @@ class Checkup:
         self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
 
 
+# weak: what is remembered goes with its database
 _CHECKUPS: WeakKeyDictionary[Database, Checkup] = WeakKeyDictionary()
 
 

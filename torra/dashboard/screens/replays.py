@@ -22,6 +22,7 @@ from torra.exhibits import pages
 from torra.exhibits import text as figures
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
+# by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
 
 

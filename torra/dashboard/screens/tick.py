@@ -142,6 +142,7 @@ def _applied(behind: Backing, instance: str) -> list[tuple[str, str]]:
     return [(str(row["profile"]), str(row["digest"])) for row in rows]
 
 
+# kept: else each page of such a tick parses all profiles of its instance again
 @lru_cache(PROFILES_KEPT)
 def _quiet_digest(text: str) -> str:
     profile = Profile.model_validate_json(text)

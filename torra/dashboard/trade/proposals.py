@@ -1,4 +1,4 @@
-"""One proposal in the seven parts of the thirty-second screen: what, how risky, who says so, why.
+"""One proposal as the seven parts of the thirty-second screen: what, risk, voices, why, why not.
 
 The parts come, in reading order, from the proposal's row, the record of its tick and the preview of
 its approval; figures that change are cells. If the tick is no longer stored, or no price is known,
