@@ -147,7 +147,7 @@ def _queue(desk: Mapping[str, Any]) -> Row:
 
 
 def lives(instances: Iterable[Instance], rate: Any) -> str:
-    """Return how many real seconds a proposal lives in a desk that runs faster; "" in real time."""
+    """Return a sentence on how many real seconds a proposal lives; "" for a desk in real time."""
     fast = figures.number(rate)
     if not fast or fast <= 1:
         return ""
