@@ -1,11 +1,11 @@
-"""The pages as an app of their own, or as a guest in somebody else's Flask app.
+"""The Flask app of the pages, and the extension that adds the same pages to another Flask app.
 
-`create_app` makes the whole app; `TorraOverlay(app)` adds one blueprint below
-TORRA_AGENTS_URL_PREFIX to a host and one entry to its `extensions`, nothing else: headers, checks
-and error pages belong to the blueprint, and /favicon.ico is the host's. Foreign host names are
-answered with 400, strangers with 401, unknown pages with our 404, a database that cannot be read
-with 503, anything unforeseen with 500 and a line in the log `torra.dashboard`. Serving is left to
-`server`.
+`create_app` returns a whole app. `TorraOverlay(app)` adds to a host one blueprint, below
+TORRA_AGENTS_URL_PREFIX, and one entry in its `extensions`. It adds nothing else: headers, checks
+and error pages belong to the blueprint, and /favicon.ico stays the host's.
+A foreign host name gets 400, a request without a token 401, an unknown page our own 404. A database
+that cannot be read gets 503. Any other fault gets 500 and a line in the log `torra.dashboard`.
+`server` does the serving.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ ERRORS: Final = {
         "No figures are shown rather than old ones. Check the disk and run: torra doctor",
     ),
 }
-"""What each error page says, and what to do about it."""
+"""Title and advice of each error page."""
 
 
 class TorraOverlay:
@@ -135,7 +135,7 @@ class TorraOverlay:
         attach(app, known, prefix.rstrip("/"))
 
     def _shown(self, home: Path) -> tuple[DeskView, Backing | None, Access]:
-        """Return what was handed in, or what a home holds."""
+        """Return view, backing and access: those handed in, else those of a home."""
         if self._desk_view is not None:
             return self._desk_view, self._backing, self._access or Access.made()
         settings, database, desk = look_at(home)
@@ -167,6 +167,8 @@ def create_app(
     )
     attach(app, known, None)
     app.add_url_rule("/favicon.ico", f"{EXTENSION}.icon", icon)  # by that name checked as ours
+    # a 404 or 405 that Flask raises while it looks for the route belongs to no blueprint, so its
+    # handlers do not see it
     app.register_error_handler(HTTPException, show_http_error)
     app.after_request(add_headers)
     return app
@@ -212,11 +214,13 @@ def icon() -> Response:
 def check_request() -> ResponseReturnValue | None:
     """Refuse a foreign Host (a rebound name), a stranger, and a change that is not ours."""
     known: PageState = current_app.extensions[EXTENSION]
+    # before all else: a rebound name learns nothing, not even which pages there are
     if not is_trusted(request.headers.get("Host", ""), known.trusted_hosts):
         abort(400)
     name = (request.endpoint or "").removeprefix(f"{EXTENSION}.")
     route = by_name().get(name)
     if request.method not in (*(route.methods if route else ()), *READING):
+        # Flask answers OPTIONS by itself; the table of routes has no such method
         raise MethodNotAllowed(READING)
     if route is None:
         return None  # a file of ours; a missing address has its own route
@@ -234,6 +238,7 @@ def is_trusted(host: str, trusted: Sequence[str]) -> bool:
 
 def add_headers(response: Response) -> Response:
     """Add the security headers; pages and JSON are never cached, files are revalidated."""
+    # setdefault: a replay's report is served with a policy of its own (screens.replays)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     if response.mimetype != "text/event-stream":  # which says more of its own
@@ -244,8 +249,10 @@ def add_headers(response: Response) -> Response:
 
 def show_http_error(error: HTTPException) -> ResponseReturnValue:
     """Show a page of ours for an HTTP error."""
+    # a rarer code shows the page of the nearest one that has words
     code = error.code if error.code in ERRORS else 500 if (error.code or 500) >= 500 else 404
     shown = _error(code)
+    # HTTP asks for an Allow header in every 405
     allowed = getattr(error, "valid_methods", None) or READING
     return shown, error.code or 500, [("Allow", ", ".join(allowed))] if code == 405 else []
 
@@ -257,7 +264,7 @@ def show_store_error(error: StoreUnavailable) -> ResponseReturnValue:
 
 
 def show_unforeseen(error: Exception) -> ResponseReturnValue:
-    """Show that a page broke, and log how."""
+    """Show that a page broke, and log the exception with its traceback."""
     LOG.error("a page broke: %s %s", request.method, request.path, exc_info=error)
     return _error(500), 500
 
@@ -270,7 +277,7 @@ def _error(code: int) -> Any:
 
 
 def _asks_for_json() -> bool:
-    """Return whether an error is told as JSON: to programs and scripts, for what they may ask."""
+    """Return whether an error is answered as JSON: to programs and scripts, on their addresses."""
     if (request.endpoint or "").endswith(".healthz"):
         return True
     return asks_api() and (request.method in READING or wants_json())

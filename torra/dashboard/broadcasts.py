@@ -1,13 +1,14 @@
-"""What a host program may listen for, as signals: a tick has ended, a signal or the state changed.
+"""Blinker signals for a host program: a tick has ended, a trading signal or the state has changed.
 
     from torra.dashboard import broadcasts
 
     @broadcasts.tick_finished.connect
     def noted(sender, instance, timeframe, bar_time, stream_id, **more): ...
 
-They are sent in the process of the desk, on the thread that writes events down, once what they tell
-of is in the database; the sender is the desk's EventStream. A receiver that raises is logged and
-stops neither the others nor a tick. It should return at once: events are written after it.
+The signals are sent in the process of the desk, on the thread that writes events, after the
+database has what they tell of. The sender is the desk's EventStream. An exception of one receiver
+is logged and stops neither the other receivers nor a tick. A receiver should return at once: the
+next event is written only after it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ tick_finished: Final = SIGNALS.signal("torra-tick-finished")
 """A tick has ended, well or not: instance, timeframe, bar_time, stream_id."""
 
 signal_changed: Final = SIGNALS.signal("torra-signal-changed")
-"""Something in the outbox, or a proposal, has changed; which, the database tells."""
+"""A row of the outbox or a proposal has changed; look into the database for which one."""
 
 state_changed: Final = SIGNALS.signal("torra-state-changed")
 """The trading state has changed, or a person gave a command."""
@@ -43,7 +44,7 @@ TOLD_BY: Final[Mapping[str, NamedSignal]] = {
 
 
 def send_from(events: EventStream) -> None:
-    """Send the signals of what this desk's events tell from now on."""
+    """Send the signals for every event of this desk from now on."""
 
     def told(change: Mapping[str, Any]) -> None:
         signal = TOLD_BY.get(str(change.get("what")))
@@ -54,7 +55,8 @@ def send_from(events: EventStream) -> None:
 
 
 def send(signal: NamedSignal, sender: EventStream, change: Mapping[str, Any]) -> None:
-    """Call every receiver of a signal, each for itself."""
+    """Call every receiver of a signal; an exception of one does not stop the next."""
+    # not signal.send(): there the first receiver that raises keeps the signal from the rest
     for receiver in signal.receivers_for(sender):
         try:
             receiver(sender, **change)

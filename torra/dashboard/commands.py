@@ -1,7 +1,7 @@
-"""`flask torra ...`: what a host program's own command line learns from having the pages installed.
+"""The command group `flask torra ...` of a host program that has the pages installed.
 
-A host without the pages gets one clear line and exit code 2. Importing this module loads click and
-Flask's command line only.
+In a host without the pages each command prints one clear line and exits with code 2. Importing this
+module loads click and Flask's command line only.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from flask.cli import with_appcontext
 if TYPE_CHECKING:
     from torra.dashboard.view.rendering import PageState
 
+# as in view.rendering, which is not imported here: it would load the pages
 EXTENSION = "torra_agents"
 
 

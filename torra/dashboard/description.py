@@ -1,8 +1,8 @@
-"""The API's own description, OpenAPI 3.1, made from the table of routes: nothing is listed twice.
+"""The OpenAPI 3.1 description of the API, made from the table of routes.
 
-Every address below /api/v1 with its parameters, its body, the scope that it asks for and the
-answers that it can give. What a refusal means is the same everywhere and is told once. The document
-is served as it is written to docs/openapi.json; a test holds both against the routes.
+It lists every address below /api/v1 with its parameters, its body, the scope that it asks for and
+its possible answers. Each refusal means the same everywhere, so it is described once and referred
+to. The served document is the same text as docs/openapi.json; a test compares both with the routes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CHANGING: Final = ("409", "413", "415")
 
 SCOPES_BEGIN: Final = "<!-- scopes: begin -->\n"
 SCOPES_END: Final = "<!-- scopes: end -->\n"
-"""What stands between these lines of docs/security.md is written from the table of routes."""
+"""The lines of docs/security.md between which `with_scopes` writes the table of scopes."""
 
 ABOUT: Final = (
     "What the pages of a desk show, and the commands that they send. A program sends a token as "
@@ -74,7 +74,7 @@ def rendered() -> str:
 
 
 def scope_table() -> str:
-    """Return which token may do what, as docs/security.md has it: every route, in words."""
+    """Return the table of scopes of docs/security.md: every route in words, with its scope."""
     changing = [route for route in every_route() if not set(route.methods) <= {*SAFE}]
     rows = [
         f"| `{'/'.join(route.methods)} {route.rule}` | {route.summary.rstrip('.')} "
@@ -113,6 +113,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Torra", "version": VERSION, "description": ABOUT},
+        # relative: in a host all of this lies below a prefix of its own
         "servers": [{"url": "../../", "description": "Where this description was found"}],
         "paths": paths,
         "components": {
@@ -134,7 +135,7 @@ def address(route: Route) -> str:
 
 
 def operation(route: Route, method: str) -> dict[str, Any]:
-    """Return what one method of one address does, wants and answers."""
+    """Return the description of one method of one address: its input and its answers."""
     told = inspect.getdoc(route.view) or ""
     more = " ".join(told.partition("\n")[2].split())
     found: dict[str, Any] = {
@@ -168,8 +169,9 @@ def _in_query(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _body(route: Route) -> dict[str, Any]:
-    """Return what a command takes, as JSON or as a form; `required` is told by each field."""
+    """Return the body of a command, as JSON or as a form; each field has its `required`."""
     needed = [name for name, told in route.body.items() if told.get("required") is True]
+    # required=True is our own mark; a list is JSON schema for the fields of an object
     fields = {
         name: {
             word: value for word, value in told.items() if word != "required" or value is not True
@@ -203,6 +205,7 @@ def _answers(route: Route, method: str) -> dict[str, Any]:
 def _refusals(route: Route, method: str) -> dict[str, Any]:
     left_out = {"401", "403"} if route.scope is None else set()
     if method in SAFE:
+        # every body is measured, that of a GET too (access.guard)
         left_out |= {*CHANGING} - {"413"}
     if route.per_minute is None and route.reply != "events":
         left_out |= {*WAITS}

@@ -1,11 +1,10 @@
-"""Serving the pages with waitress: one process, threads, Windows included; this machine only.
+"""The web server of the pages: waitress, one process with threads, on this machine only.
 
-Unless a person allows other machines: then the names that the pages answer to must be told as well
-(`trusted_names`). An address that may not be served and a port that is taken are a ConfigError with
-the remedy; nothing else is promised. `serve` blocks until it is interrupted, `open_server` hands
-the server to a caller that runs it on a thread of its own. A proxy on this machine that adds
-encryption says so with X-Forwarded-Proto; that header is believed of 127.0.0.1 alone, and nothing
-else that a proxy may say.
+Other machines are served only if a person allows it, and then the names that the pages answer to
+must be given too (`trusted_names`). An address that may not be served, or a port that is taken, is
+a ConfigError with the remedy. `serve` blocks until it is interrupted; `open_server` returns the
+server to a caller that runs it in a thread of its own. A proxy on 127.0.0.1 that adds encryption
+says so in X-Forwarded-Proto; no other header of a proxy is believed, and no other proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DEFAULT_PORT: Final = 5000
 LAST_PORT: Final = 65535
 THREADS: Final = 16
 MOST_BYTES: Final = 1 << 20
-"""Of a request's body that are taken off the line at all; the pages refuse less than that."""
+"""Most bytes of a body that the server reads at all; the limit of the pages is lower."""
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]", re.IGNORECASE)
 """A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
@@ -69,8 +68,8 @@ def check_port(host: str, port: int, *, allow_remote: bool = False) -> None:
 def trusted_names(named: Sequence[str], *, allow_remote: bool) -> tuple[str, ...]:
     """Return the names that the pages answer to besides this machine's own; raises ConfigError.
 
-    Only names that are told are answered, so that no page elsewhere can point a name of its own at
-    the desk; and only together with the leave to serve other machines.
+    Only the given names are answered, so that no page elsewhere can point a name of its own at
+    the desk. Names need the leave to serve other machines, and that leave needs names.
     """
     if named and not allow_remote:
         raise ConfigError("--trusted-host is for pages that others may reach: add --allow-remote")

@@ -1,0 +1,1 @@
+"""Figures on what a replay or a desk did: arms, agents and the gate, each with its uncertainty."""

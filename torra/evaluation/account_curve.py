@@ -1,11 +1,11 @@
-"""What became of the account: its equity after each closed trade, drawdown, the results of days.
+"""The account of an arm: its equity after each closed trade, its drawdown, its results by day.
 
-Everything is net: a trade's profit already has its spread and slippage; commission is taken off
-when it closes, and what the models were paid when they were paid it, in the account's currency (US
-dollars are taken as that currency). Open trades are not valued: a loss shows when it is taken.
+Everything is net. A trade's profit already has its spread and slippage. Commission is taken off
+when the trade closes, and the cost of the models when it is paid, in the account's currency (US
+dollars count as that currency). Open trades are not valued: a loss shows when the trade closes.
 
 A trading day is a UTC day on which the arm saw a tick. Sunday evening belongs to Monday, except for
-an arm that also trades on Saturdays: that market has no weekend, and 365 days to a year, not 252.
+an arm that also trades on Saturdays: such a market has no weekend, and 365 days to a year, not 252.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Change = tuple[datetime, float]
 
 @dataclass(frozen=True, slots=True)
 class Drawdown:
-    """The worst of an equity curve.
+    """The deepest and the longest fall of an equity curve.
 
-    `money` and `share` are the deepest fall below the highest point yet; `days` the longest time
+    `money` and `share` are the deepest fall below the highest point yet; `days` is the longest time
     until the curve was as high again, or to the end.
     """
 
@@ -60,7 +60,7 @@ def period(arm: ArmSeen) -> tuple[datetime, datetime] | None:
 
 
 def changes(arm: ArmSeen) -> list[Change]:
-    """Return what changed the account, in the order of time."""
+    """Return every change of the account, in the order of time."""
     paid = [(tick.close_time, -tick.cost_usd) for tick in arm.ticks if tick.cost_usd]
     won = [(trade.closed, trade.profit - arm.commission * trade.lots) for trade in arm.trades]
     return sorted(paid + won, key=lambda change: change[0])
@@ -74,25 +74,28 @@ def equity(arm: ArmSeen) -> list[Change]:
     happened = changes(arm)
     levels = accumulate((amount for _, amount in happened), initial=arm.capital)
     curve = list(zip((whole[0], *(when for when, _ in happened)), levels, strict=True))
+    # up to the end, so that a drawdown which lasts is counted until then
     return curve if curve[-1][0] >= whole[1] else [*curve, (whole[1], curve[-1][1])]
 
 
 def falls(curve: Sequence[Change]) -> list[Change]:
-    """Return by which share of its highest point yet the account is lower; 0 at a new high."""
+    """Return how far the account is below its highest point yet, as a share; 0 at a new high."""
     found, peak = [], 0.0
     for when, level in curve:
         peak = max(peak, level)
+        # an account that never was above 0 has nothing to fall by a share of
         found.append((when, (peak - level) / peak if peak > 0 else 0.0))
     return found
 
 
 def drawdown(curve: Sequence[Change]) -> Drawdown:
-    """Return the worst of an equity curve; zeros for an empty one."""
+    """Return the deepest and the longest fall of an equity curve; zeros for an empty one."""
     if not curve:
         return Drawdown()
     since, peak = curve[0]
     money, longest, below = 0.0, timedelta(0), False
     for when, level in curve:
+        # before the level is looked at: the moment at which it is as high again ends the fall
         if below:
             longest = max(longest, when - since)
         if level >= peak:
@@ -110,6 +113,7 @@ def daily(arm: ArmSeen) -> Daily:
     all_week = any(
         day.weekday() == SATURDAY for day in seen | {when.date() for when, _ in happened}
     )
+    # flat days are results too: without them the spread of days would be too large
     results = dict.fromkeys(sorted({_trading_day(day, all_week) for day in seen}), 0.0)
     for when, amount in happened:
         day = _trading_day(when.date(), all_week)
@@ -150,6 +154,7 @@ def curve_plots(arms: Sequence[ArmSeen]) -> tuple[ExhibitPlot, ...]:
 
 
 def _fallen(curve: Sequence[Change]) -> tuple[Point, ...]:
+    # 0.0 - x, not -x: a point at the top is 0.0 and not -0.0
     return _thinned([(when, 0.0 - 100 * share) for when, share in falls(curve)], worst=True)
 
 

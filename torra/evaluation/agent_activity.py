@@ -1,10 +1,11 @@
-"""What each agent does, whatever it is worth: speaks, abstains, fails, leans, is held back.
+"""The activity of each agent, whatever it is worth: answers, abstentions, failures, lean, limits.
 
-The lean is the mean adjustment: L1 has its own direction already, so a mean far from 0 is a habit
-of the agent (models lean long), not a view of the market. `at bound` counts adjustments that lie on
-the role's bound, most of which were clamped there; `ungrounded` reports whose figures did not fit
-the evidence. Of the gate: how often it lowered anything, how often it vetoed, and what the mere
-disagreement of the analysts left, which at a desk of five is nearly always less than all. Total.
+The lean is the mean adjustment. L1 already has a direction of its own, so a mean far from 0 is a
+habit of the agent (models lean long), not a view of the market. `at bound` counts adjustments on
+the role's bound, most of which were clamped there. `ungrounded` counts reports whose figures did
+not fit the evidence. For the gate: how often it lowered anything, how often it vetoed, and which
+factor the mere disagreement of the analysts left, which at a desk of five is nearly always below 1.
+No input raises.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from torra.evaluation.recomposition import agreement, analysts_apart, ungrounded
 from torra.evaluation.wording import count, listed, percent, rounded, signed, span
 
 LEAST: Final = 100
-"""Ticks below which rates are anecdotes."""
+"""Ticks from which on rates can be read; below they are anecdotes."""
 
 TOUCHES: Final = 1e-9
 """An adjustment this near to its bound lies on it."""
 
 LEAN_BARS: Final = 16
-"""Bars over which an agent's lean resembles itself."""
+"""Bars over which an agent's lean is correlated with itself."""
 
 NOTABLE_LEAN: Final = 0.02
-"""A mean adjustment from which a lean is worth a word."""
+"""Least mean adjustment that is reported as a lean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one agent did on the ticks on which it was asked; shares in [0, 1], None of nothing.
+    """The activity of one agent on the ticks where it was asked; shares in [0, 1], None of nothing.
 
     `means` are its mean adjustments by vector, `lean` the mean of its stance with its interval,
     `moved` its mean absolute adjustment.
@@ -68,7 +69,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Restraint:
-    """How the gate held back `ticks` ticks on which an opinion was heard; shares in [0, 1].
+    """The restraint of the gate on `ticks` ticks on which an opinion was heard; shares in [0, 1].
 
     `agreement` is the mean factor that the analysts' disagreement left, `disagreed` how often it
     was below 1.
@@ -84,7 +85,7 @@ class Restraint:
 
 
 def activity(ticks: Sequence[TickSeen]) -> tuple[Activity, ...]:
-    """Return what each analyst and researcher did."""
+    """Return the activity of each analyst and researcher."""
     return tuple(_activity(ticks, agent) for agent in agent_ids(ticks, *OPINIONS))
 
 
@@ -93,6 +94,7 @@ def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
     heard = [t for t in ticks if any(o.kind in OPINIONS and o.answered for o in t.opinions)]
     if not heard:
         return Restraint(0, None, None, None, None, None, None)
+    # computed again: the record has the product of all factors only
     left = agreement(analysts_apart(heard), gate)
     return Restraint(
         len(heard),
@@ -106,7 +108,7 @@ def restraint(ticks: Sequence[TickSeen], gate: GateSettings) -> Restraint:
 
 
 def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
-    """Return the table of what each agent did."""
+    """Return the table of the agents' activity."""
     found = activity(ticks)
     rows: list[tuple[Cell, ...]] = [
         (
@@ -140,7 +142,7 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
 
 
 def restraint_exhibit(ticks: Sequence[TickSeen], gate: GateSettings) -> Exhibit:
-    """Return how the gate held the desk back."""
+    """Return the table of the gate's restraint."""
     found = restraint(ticks, gate)
     rows: tuple[tuple[Cell, ...], ...] = (
         ("ticks with an opinion", found.ticks),
@@ -226,4 +228,5 @@ def _says(found: Sequence[Activity]) -> str:
 def _leans(one: Activity) -> bool:
     if one.lean is None or abs(one.lean.value) < NOTABLE_LEAN:
         return False
+    # beyond chance as well: a large mean of few words is none
     return one.lean.low > 0.0 or one.lean.high < 0.0

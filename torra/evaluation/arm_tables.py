@@ -1,10 +1,11 @@
-"""All tables about arms, in the order in which a report shows them: what each came to, and why.
+"""All tables about arms, in the order of a report: what each arm came to, and why.
 
-The one call that a report needs; each table is made in a module of its own. Everything random comes
-from the seed and the name of the arm, so that an arm's figures are the same whatever else is in the
-table. Placebos stand in the tables of results and of changed verdicts; whether an arm shows an edge
-is asked of the others only. The control is held against random entries; an arm of agents against
-its own placebos as well, and nothing is claimed of one that has none.
+`arm_exhibits` is the one call that a report needs; each table is made in a module of its own.
+Everything random comes from the seed and the name of the arm, so an arm's figures do not depend on
+what else is in the table. Placebos stand in the tables of results and of changed verdicts; the
+question whether an arm shows an edge is asked of the other arms only. The control is compared with
+random entries. An arm of agents is compared with its own placebos as well, and if it has none,
+nothing is claimed of it.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ SINGLE: Final = "legacy"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared: all arms, and what belongs to them.
+    """The input of the tables: all arms, and what belongs to them.
 
     `control` is the arm that the others are paired with; `placebos` names the placebo arms of an
     arm. `outcomes` is what came after each tick (torra.evaluation.paired.sides) over `horizon`
-    bars; `vetoed` the openings that an arm's gate vetoed, an empty row where it vetoed none, and
+    bars. `vetoed` has the openings that an arm's gate vetoed: an empty row if it vetoed none, and
     no row for an arm without a gate. `by_chance` is the share of random entries with the same
     exits that did as well as an arm (torra.evaluation.random_entries). `trials` counts everything
-    that was tried on these bars, these arms included. `measured` is what the success criteria take
-    from elsewhere; what the arms themselves tell is filled in.
+    that was tried on these bars, these arms included. `measured` has the figures of the success
+    criteria that come from elsewhere; those of the arms themselves are filled in.
     """
 
     arms: Sequence[ArmSeen]
@@ -75,6 +76,7 @@ class Compared:
 
     def rng(self, arm: str, purpose: int) -> Generator:
         """Return the Generator of one arm and one purpose."""
+        # crc32: hash() of a text is another one in every process
         return Generator(PCG64([self.seed, zlib.crc32(arm.encode()), purpose]))
 
     @property
@@ -84,7 +86,8 @@ class Compared:
 
 
 def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
-    """Return every table about arms; total, whatever is missing."""
+    """Return every table about arms; missing data makes a table empty and raises nothing."""
+    # one Generator for each purpose: a table more does not change the draws of the others
     figures = tuple(arm_figures(arm, compared.rng(arm.name, 0)) for arm in compared.arms)
     flips, gates = _flips(compared), _gates(compared)
     placebos = _against_placebos(compared)
@@ -106,7 +109,7 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
 
 
 def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
-    """Return what an arm is held against, and whether it beat it; nothing where no claim is due.
+    """Return what an arm is compared with, and whether it won; empty if no claim may be made.
 
     Random entries are no stand-in for the placebos of agents: L1's own skill beats them.
     """
@@ -117,12 +120,13 @@ def _held(one: PlaceboResult, compared: Compared) -> dict[str, bool]:
         return {}
     as_good = compared.by_chance.get(one.arm)
     if as_good is not None:
+        # half of 5 %: the test has two sides, and only one of them is a win
         told["random entries"] = as_good <= (1.0 - LEVEL) / 2.0
     return told
 
 
 def _named(told: Mapping[str, bool]) -> str:
-    """Return what was beaten, or where anything was not, what was not."""
+    """Return the names of what was not beaten, or of all if everything was beaten."""
     lost = [name for name, won in told.items() if not won]
     return listed(lost or list(told))
 
@@ -185,6 +189,7 @@ def _seen(
         trades=most.trades if most else 0,
         flips=max((one.counted for one in flips), default=0),
         signals=gate.signals if gate else 0,
+        # a gate that vetoed nothing has the rate 0, for which no sample is large enough
         veto_rate=(gate.rate if gate else None) or plain.veto_rate,
         days=max(((end - begin) / timedelta(days=1) for begin, end in spans), default=0.0),
         trade_sd=own_sd(most) if most else plain.trade_sd,
@@ -194,7 +199,7 @@ def _seen(
 def measured_of(
     compared: Compared, figures: Sequence[ArmFigures], gates: Sequence[GateValue]
 ) -> Measured:
-    """Return what the success criteria take from the arms, where nobody has told it already."""
+    """Return the success criteria's figures: those given already, else those of the arms."""
     told = compared.measured
     by_name = {one.arm: one for one in figures}
     gate = next((one for one in gates if one.arm == AGENTS), None)

@@ -1,12 +1,13 @@
-"""Which analyst the desk's worth comes from: leave-one-out, and the Shapley value.
+"""Attribution of the desk's worth to its analysts: leave-one-out, and the Shapley value.
 
-A desk's worth is what its shift of the scores earned: the net forward outcome in the direction in
-which it moved the composite, a tick (`direction`), or what the verdicts that it changed earned more
-than those of L1 alone (`verdict`). Every subset of the analysts is recomposed from the recorded
-words (torra.evaluation.recomposition), with the debate off and the gate as the rules have it, which
-is exact. An analyst's Shapley value is its marginal worth averaged over all orders of joining, so
-the values sum to the worth of all of them; leave-one-out is what is lost when it alone leaves. Both
-are means over ticks, with the errors of torra.evaluation.dependence.
+A desk's worth is what its shift of the scores earned a tick. `direction` takes the net forward
+outcome in the direction in which the desk moved the composite. `verdict` takes how much more the
+verdicts that it changed earned than those of L1 alone.
+Every subset of the analysts is recomposed from the recorded words (torra.evaluation.recomposition),
+with the debate off and the gate as its rules have it, which is exact. An analyst's Shapley value is
+its marginal worth averaged over all orders of joining, so the values add up to the worth of all.
+Leave-one-out is what is lost when that analyst alone leaves. Both are means over ticks, with the
+errors of torra.evaluation.dependence.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from torra.evaluation.wording import count, listed, rounded, signed, span
 Worth = Literal["direction", "verdict"]
 
 MOST_ANALYSTS: Final = 6
-"""Every subset is recomposed: 64 of them at most."""
+"""A larger desk gets no attribution: every subset is recomposed, 64 of them at most."""
 
 HORIZON: Final = 4
-"""Bars over which the worth is taken."""
+"""Bars over which the worth is measured."""
 
 NOTABLE: Final = 0.10
-"""A worth to find, in ATR on a tick on which the desk made a difference."""
+"""A worth worth finding, in ATR on a tick on which the desk made a difference."""
 
 USUAL_SD: Final = 1.7
-"""Spread of an outcome over HORIZON in ATR, of the shipped bars; for a count without a sample."""
+"""Standard deviation of outcomes over HORIZON in ATR, on the shipped bars, for want of a sample."""
 
 LEAST_MOVED: Final = 30
 """Ticks on which an analyst must have made a difference before its share has an interval, and the
@@ -57,7 +58,7 @@ Coalition = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one analyst adds, in ATR a tick, net of costs. None where nothing can be said."""
+    """The worth that one analyst adds, in ATR a tick, net of costs; None if it is not known."""
 
     agent: str
     shapley: float | None
@@ -91,7 +92,7 @@ def attribution(
     worth: Worth = "direction",
     horizon: int = HORIZON,
 ) -> Attribution:
-    """Return what each analyst of an arm adds; `outcomes` are those of the arm's ticks.
+    """Return the contribution of each analyst of an arm; `outcomes` are those of the arm's ticks.
 
     An arm with more than MOST_ANALYSTS has no contributions.
     """
@@ -183,7 +184,7 @@ def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibi
 
 
 class _Market:
-    """What the coalitions of an arm earn, tick by tick."""
+    """The earnings of coalitions of an arm, tick by tick."""
 
     def __init__(
         self,
@@ -203,21 +204,23 @@ class _Market:
         self._plain = self._verdicts(recording.l1)
 
     def worth(self, coalition: Coalition) -> Floats:
-        """Return what a coalition earned on each tick, NaN where the outcome is not known."""
+        """Return the earnings of a coalition on each tick, NaN if the outcome is not known."""
         side, plain = self._sides(coalition)
         return self._earned(side) - self._earned(plain)
 
     def moved(self, coalition: Coalition) -> Flags:
-        """Return on which ticks the coalition made a difference."""
+        """Return the ticks on which the coalition made a difference."""
         side, plain = self._sides(coalition)
         return np.asarray(side != plain)
 
     def _sides(self, coalition: Coalition) -> tuple[Floats, Floats]:
+        # counted: words that were said in shadow are worth what they would have earned
         changes = Changes(coalition, researchers=False, gate="rules", counted=True)
         moves = self._recording.moves(changes)
         if self._worth == "verdict":
             return self._verdicts(moves.scores), self._plain
         side = np.sign(moves.adjustments @ self._weights)
+        # a tick without a word keeps its recorded adjustment, which is no analyst's
         return np.asarray(np.where(self._recording.heard, side, 0.0)), np.zeros(len(side))
 
     def _verdicts(self, scores: Floats) -> Floats:
@@ -225,6 +228,7 @@ class _Market:
 
     def _earned(self, side: Floats) -> Floats:
         earned = np.where(side > 0, self._long, np.where(side < 0, self._short, 0.0))
+        # a flat side earns 0 only where the outcome is known at all
         return np.asarray(np.where(np.isnan(self._long), np.nan, earned))
 
 

@@ -1,15 +1,15 @@
-"""What a confidence word is worth: how often the market then went the way that the agent leaned.
+"""Calibration of the confidence words: how often the market went the way that the agent leaned.
 
 A call is an opinion with a lean: the sign of the focus-weighted mean of its adjustments. It hits
-when the price moved that way over the horizon, before costs. The hit rate of each word, low to
-high, is a Beta posterior around a coin (PRIOR calls of even odds) made monotone by pooling adjacent
-violators (Ayer et al. 1955), because a surer word may not stand for a lower chance; a word with
-fewer than LEAST calls has none. Brier's score is out of sample: the words are mapped on the first
-half of the time and scored on the second, with a horizon left out between, beside the score of a
-coin. As trust a call that is right with probability p is worth 2p - 1, the mean of a call of one
-unit, and never below 0; only that number may be used as a weight, and only where it is not None.
-
-Overlapping outcomes and agents that speak on one tick are not independent, so intervals (Wilson)
+if the price moved that way over the horizon, before costs. The hit rate of each word, low to high,
+is a Beta posterior around a coin (PRIOR calls of even odds), made monotone by pooling adjacent
+violators (Ayer et al. 1955), because a surer word may not stand for a lower chance. A word with
+fewer than LEAST calls has none.
+Brier's score is out of sample: the words are mapped on the first half of the time and scored on the
+second, with a horizon left out between, beside the score of a coin. As trust, a call that is right
+with probability p is worth 2p - 1 (the mean of a call of one unit) and never less than 0. Only that
+number may be used as a weight, and only if it is not None.
+Overlapping outcomes, and agents that speak on one tick, are not independent. So intervals (Wilson)
 count at most one call a tick, and one tick in every horizon.
 """
 
@@ -45,10 +45,10 @@ WORDS: Final = ("low", "medium", "high")
 """Confidence words, from the least sure on."""
 
 LEAST: Final = 50
-"""Calls below which a word has no hit rate."""
+"""Least calls of a word that has a hit rate."""
 
 PRIOR: Final = 20.0
-"""Calls of even odds that the prior counts for."""
+"""Weight of the prior, in calls of even odds."""
 
 COIN: Final = 0.5
 HORIZON: Final = 4
@@ -71,7 +71,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What one word came to; `rate` as counted, `mapped` after prior and pooling."""
+    """The hit rate of one word: `rate` as counted, `mapped` after prior and pooling."""
 
     word: str
     n: int
@@ -90,7 +90,7 @@ class Calibration:
     """The words of one agent, or of all.
 
     `independent` is how many of the calls do not overlap. `brier` is the score on the second half,
-    `coin` that of a coin there, `gain` how much lower it is; `held_out` the words there.
+    `coin` that of a coin there, `gain` how much lower it is; `held_out` are the words there.
     """
 
     agent: str
@@ -115,9 +115,11 @@ def calls_of(
     future, moments = outcomes.forward[:, outcomes.place(horizon)], moments_of(ticks)
     rows: list[tuple[int, int, float]] = []
     for agent in agents:
+        # an agent that said nothing gets 0, which is no lean
         lean = np.sign(np.nan_to_num(stances_of(ticks, agent)))
         right = lean * np.sign(np.nan_to_num(future))
         for row, opinion in enumerate(opinions_of(ticks, agent)):
+            # 0: no lean, or a price that did not move; neither is a call
             if opinion is not None and spoke(opinion) and right[row] != 0.0:
                 word = WORDS.index(opinion.confidence)
                 rows.append((int(moments[row]), word, float(right[row] > 0.0)))
@@ -143,7 +145,7 @@ def calibration(
 
 
 def mapped(calls: Calls, horizon: int = 1) -> tuple[Word, ...]:
-    """Return what each word came to, with its hit rate mapped."""
+    """Return each word with its counts and its mapped hit rate."""
     counted = [_counted(calls, number, horizon) for number in range(len(WORDS))]
     usable = [word for word in counted if word.n >= LEAST and word.rate is not None]
     posterior = [(PRIOR * COIN + word.n * (word.rate or 0.0)) / (PRIOR + word.n) for word in usable]
@@ -222,12 +224,14 @@ def _counted(calls: Calls, number: int, horizon: int) -> Word:
         return Word(WORDS[number], 0)
     rate = float(own.hit.mean())
     free = _free(own, horizon)
+    # the rate of all calls, with the width of those that do not overlap
     return Word(WORDS[number], size, rate, wilson(round(rate * free), free))
 
 
 def _free(calls: Calls, horizon: int) -> int:
-    """Return how many calls there are when each tick counts once, and once a horizon."""
+    """Return the number of calls that do not overlap: one a tick, one tick a horizon."""
     ticks = len(np.unique(calls.moment))
+    # one at least, if there is any call
     return max(min(ticks, 1), ticks // horizon)
 
 
@@ -236,12 +240,14 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
     if not len(calls.hit):
         return whole
     middle = int(np.median(calls.moment))
+    # the gap: outcomes of calls before the middle reach into the second half
     first, second = calls.part(calls.moment <= middle), calls.part(calls.moment > middle + apart)
     chances = {
         WORDS.index(word.word): word.mapped
         for word in mapped(first, whole.horizon)
         if word.mapped is not None
     }
+    # a word without a rate in the first half predicts nothing in the second
     rated = second.part(np.isin(second.word, list(chances)))
     if not len(rated.hit):
         return whole
@@ -250,6 +256,7 @@ def _checked(whole: Calibration, calls: Calls, apart: int) -> Calibration:
         whole,
         brier=brier(told, rated.hit),
         coin=brier(np.full(len(told), COIN), rated.hit),
+        # call by call: both scores share the luck of the hits, and it falls out of the difference
         gain=mean_estimate((COIN - rated.hit) ** 2 - (told - rated.hit) ** 2, rated.moment, apart),
         held_out=tuple(
             (chances[number], _counted(rated, number, whole.horizon)) for number in sorted(chances)

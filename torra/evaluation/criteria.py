@@ -1,9 +1,9 @@
-"""The success criteria of the debate's design, as one table with what was measured.
+"""The success criteria of the debate's design, as one table beside what was measured.
 
-Five criteria, in the words in which they were set. Each is met, not met, or cannot be told: a value
-that was not measured, or a sample in which chance would do the same, is never counted as met. Where
-a criterion as written has no power or says nothing about worth, the remark says so, and what stands
-in its place. Values only: `Measured` is filled by whoever measured.
+There are five, in the words in which they were set. Each is met, not met, or cannot be told. A
+value that was not measured, or a sample in which chance would do the same, never counts as met. If
+a criterion as written has no power, or says nothing about worth, the remark says so and names what
+stands in its place. Values only: the caller fills `Measured`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LEAST_TICKS: Final = 100
 """The four numbers of the criteria as they were set."""
 
 LEAST_SIGNALS: Final = 30
-"""Signals below which a quota of them cannot be told: all of three vetoed is no rate."""
+"""Least signals for a quota of them: three vetoed of three is no rate."""
 
 TAIL: Final = 0.95
-"""The share of ticks that must be within the time: 95 of 100."""
+"""Share of ticks that must end within MOST_SECONDS: 95 of 100."""
 
 MET: Final = "met"
 NOT_MET: Final = "not met"
@@ -47,13 +47,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured; None for what was not.
+    """The measured values; None for what was not measured.
 
     `false_agents` and `false_single`: signals that lost more than 1 R, of the budget desk and of
-    the single model on the same bars. `seconds`: the 95th percentile of a tick's time; `timed` on
-    how many; `simulated` where no model was asked over a network. `spread`: the largest distance of
-    a repeated run's adjustment from the mean of its runs, on any vector; `flips`: verdicts that a
-    repetition changed. `gated`: openings vetoed or attenuated among those that passed the
+    the single model on the same bars. `seconds`: the 95th percentile of a tick's time; `timed`: on
+    how many ticks; `simulated`: no model was asked over a network. `spread`: the largest distance
+    of a repeated run's adjustment from the mean of its runs, on any vector; `flips`: verdicts that
+    a repetition changed. `gated`: openings vetoed or attenuated among those that passed the
     threshold; `gate_worth` and its interval in R a veto. `fallbacks`: ticks on which every agent
     failed and the scores equalled the deterministic ones to the last bit; `lost`: records missing.
     """
@@ -74,7 +74,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion: its words, what was measured, whether it is met, and an honest remark."""
+    """One criterion: its words, the measured value, whether it is met, and a remark."""
 
     name: str
     words: str
@@ -84,13 +84,14 @@ class Criterion:
 
 
 def seconds_of(ticks: Sequence[TickSeen]) -> float | None:
-    """Return within how many seconds TAIL of the ticks were done; None without ticks."""
+    """Return the seconds within which TAIL of the ticks were done; None without ticks."""
     times = sorted(tick.elapsed_ms / 1000 for tick in ticks)
+    # a time that was measured, not one between two
     return times[math.ceil(TAIL * len(times)) - 1] if times else None
 
 
 def criteria(measured: Measured) -> tuple[Criterion, ...]:
-    """Return the five criteria with what was measured."""
+    """Return the five criteria with their measured values."""
     return (
         _false_signals(measured),
         _latency(measured),
@@ -161,6 +162,7 @@ def _latency(measured: Measured) -> Criterion:
         return Criterion("latency", words, "", NOT_MEASURED, _latency_remark(measured))
     shown = f"{percent(TAIL)} of {count(measured.timed, 'tick')} within {measured.seconds:.2f} s"
     met = MET if measured.seconds < MOST_SECONDS else NOT_MET
+    # no network, no model: short times say nothing then, but long ones are too long all the same
     if measured.simulated and met == MET:
         met = CANNOT_TELL
     return Criterion("latency", words, shown, met, _latency_remark(measured))
@@ -208,6 +210,7 @@ def _gate(measured: Measured) -> Criterion:
 
 def _quota(gated: Share) -> str:
     found = wilson(gated.hits, gated.size)
+    # an interval on both sides of the quota leaves it to chance
     if found is None or gated.size < LEAST_SIGNALS or found.low < LEAST_GATED <= found.high:
         return CANNOT_TELL
     return MET if found.low >= LEAST_GATED else NOT_MET

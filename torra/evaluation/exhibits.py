@@ -1,8 +1,8 @@
-"""What an evaluation shows: tables and plots, each with the plain sentence that says what it means.
+"""The results of an evaluation: tables and plots, each with a plain sentence that explains it.
 
-An exhibit never shows a figure without saying how sure it is: `says` is one or two plain sentences,
-and where the sample is too small to show anything it says so and names the number that it would
-take. Values only; torra.exhibits.report draws them, for a page, a file and the terminal alike.
+An exhibit never shows a figure without its uncertainty. `says` is one or two plain sentences; if
+the sample is too small to show anything, they say so and name the number that it would take. Values
+only: torra.exhibits.report draws them, for a page, a file and the terminal alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Point = tuple[datetime | float | str, float | str | None]
 
 @dataclass(frozen=True, slots=True)
 class ExhibitLine:
-    """One series of a plot. `low` and `high`, where given, bound each point's interval."""
+    """One series of a plot; `low` and `high`, if given, bound each point's interval."""
 
     name: str
     points: tuple[Point, ...]
@@ -47,11 +47,11 @@ class ExhibitPlot:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A table, the sentence under it, its plots.
+    """A table, the sentences under it, and its plots.
 
-    `name` is a short id, unique in a report (letters and dashes). `figures` are the same results by
-    name, full precision, for programs: what a test or a promotion rule reads. `enough` is False
-    where the sample is too small to show anything.
+    `name` is a short id, unique in a report (letters and dashes). `figures` are the same results
+    by name at full precision, for programs such as a test or a promotion rule. `enough` is False
+    if the sample is too small to show anything.
     """
 
     name: str

@@ -1,13 +1,14 @@
-"""What the risk gate is worth: loss avoided less gain forgone on the signals that it vetoed.
+"""The worth of the risk gate: loss avoided less gain forgone on the signals that it vetoed.
 
-A veto is judged by what the opening would have come to, with the same exits: whoever runs the arm
+A veto is judged by what the opening would have come to, with the same exits. The runner of the arm
 computes that (`VetoedOpening`), one opening for each stretch of vetoes, because a veto holds until
-the consensus has crossed back. A gate that vetoes at random avoids losses too, so the figure is set
-against two things: the signals that the gate passed at like L1 consensus and volatility, and gates
-that veto as many of them by lot. Results are in R before commission, passed and vetoed alike.
+the consensus has crossed back. A gate that vetoes at random avoids losses too. So the worth is
+compared with two things: passed signals of like L1 consensus and volatility, and gates that veto as
+many signals by lot. Results are in R before commission, passed and vetoed alike.
 
-First-order: an opening that was not vetoed would have kept later ones from being made. Total: few
-vetoes have figures and no interval, and the sentence names the number that it would take.
+The worth is first-order: an opening that was not vetoed would have kept later ones from being made.
+Nothing here raises: few vetoes have figures and no interval, and the sentence names the number that
+it would take.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from torra.evaluation.wording import count, percent, percent_span, rounded, sign
 
 LEAST_RATE: Final = 0.02
 MOST_RATE: Final = 0.25
-"""The band of veto rates outside of which a gate sleeps, or holds everything."""
+"""The band of sound veto rates; below it a gate sleeps, above it it blocks everything."""
 
 DRAWS: Final = 2_000
-"""Gates by lot that the gate is set against."""
+"""Random gates with which the gate is compared."""
 
 MOST_DRAWN: Final = 2_000_000
 """Numbers drawn at a time, so that a long sample does not fill the memory."""
@@ -56,7 +57,7 @@ LEAST_MATCHED: Final = 5
 class VetoedOpening:
     """An opening that the gate vetoed: its tick, BUY or SELL, and what it would have come to in R.
 
-    `r` is None where that is not known.
+    `r` is None if that is not known.
     """
 
     key: Key
@@ -81,12 +82,12 @@ class GatedSignal:
 
 @dataclass(frozen=True, slots=True)
 class GateValue:
-    """What the gate's vetoes came to.
+    """The result of the gate's vetoes.
 
     `avoided` and `forgone` are sums in R, both 0 or more; `worth` is the mean of avoided less
     forgone a veto. `by_lot` is what as many vetoes by lot would come to in all, `p` how often a
-    gate by lot is as far from that. `matched` is the mean of passed less that of vetoed signals of
-    the same strata, `compared` how many vetoed ones that covers.
+    gate by lot is at least as far from that. `matched` is the mean of passed less that of vetoed
+    signals of the same strata, `compared` how many vetoed ones that covers.
     """
 
     arm: str
@@ -148,11 +149,12 @@ def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[GatedSign
 def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
     volatility = tick.atr / tick.close if tick.close > 0 else 0.0
     attenuated = not vetoed and tick.multiplier < 1.0
+    # the consensus of L1: the gate has had no hand in it
     return GatedSignal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
 
 
 def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> GateValue:
-    """Return what an arm's vetoes came to; `rng` draws resamples and the gates by lot."""
+    """Return the worth of an arm's vetoes; `rng` draws resamples and the gates by lot."""
     known = stratified([signal for signal in signals if signal.r is not None])
     lost = np.array([signal.r for signal in known if signal.vetoed], dtype=np.float64)
     by_lot, p = _against_lot(known, rng)
@@ -163,6 +165,7 @@ def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> Gat
         vetoed=sum(1 for signal in signals if signal.vetoed),
         attenuated=sum(1 for signal in signals if signal.attenuated),
         known=len(lost),
+        # + 0.0: without a loss this would be -0.0 (and 0.0 - lost below for the same reason)
         avoided=-float(lost[lost < 0].sum()) + 0.0,
         forgone=float(lost[lost > 0].sum()),
         worth=mean_of(0.0 - lost, rng),
@@ -177,7 +180,7 @@ def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> Gat
 def stratified(signals: Sequence[GatedSignal]) -> tuple[GatedSignal, ...]:
     """Return the signals with a stratum each: thirds by margin, halves by volatility.
 
-    One stratum for all where either kind has fewer than LEAST_MATCHED a stratum on average.
+    All are in one stratum if either kind has fewer than LEAST_MATCHED a stratum on average.
     """
     vetoed = sum(1 for signal in signals if signal.vetoed)
     least = LEAST_MATCHED * MARGIN_PARTS * VOLATILITY_PARTS
@@ -211,9 +214,9 @@ def _strata(signals: Sequence[GatedSignal]) -> list[tuple[Floats, Floats]]:
 def _against_lot(
     signals: Sequence[GatedSignal], rng: Generator
 ) -> tuple[float | None, float | None]:
-    """Return what as many vetoes by lot in each stratum come to on average, and p of the gate's.
+    """Return the mean result of as many vetoes by lot in each stratum, and the gate's p against it.
 
-    p is None where lots could not come out otherwise.
+    p is None if every lot comes out the same.
     """
     strata = [(vetoed, passed) for vetoed, passed in _strata(signals) if len(vetoed)]
     if not strata:
@@ -226,12 +229,15 @@ def _against_lot(
         drawn -= _lots(pool, len(vetoed), rng)
     if float(np.ptp(drawn)) == 0.0:
         return expected, None
+    # 1e-12: sums of the same results in another order differ by rounding
     as_far = np.abs(drawn - expected) >= abs(net - expected) - 1e-12
+    # + 1: the gate itself is one of the possible lots, so p is never 0
     return expected, (1 + int(as_far.sum())) / (DRAWS + 1)
 
 
 def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
     """Return the sums of DRAWS draws of `size` without putting back."""
+    # nothing to draw, and argpartition raises for a place beyond the end
     if size == len(pool):
         return np.full(DRAWS, pool.sum())
     batch = max(1, MOST_DRAWN // len(pool))
@@ -245,6 +251,7 @@ def _lots(pool: Floats, size: int, rng: Generator) -> Floats:
 
 def _matched(signals: Sequence[GatedSignal]) -> tuple[float | None, Interval | None, int]:
     """Return the mean of passed less vetoed in the same stratum, weighted by the vetoed ones."""
+    # a variance takes two results of either kind
     both = [(v, p) for v, p in _strata(signals) if len(v) >= 2 and len(p) >= 2]
     compared = sum(len(vetoed) for vetoed, _ in both)
     if not both:

@@ -1,11 +1,12 @@
-"""Does what an agent says carry information that L1 does not have? Rank information coefficients.
+"""Information that an agent adds to L1, as rank information coefficients.
 
-For an agent, a vector and a horizon: the adjustment, the forward move of the price (in ATR, before
-costs) and the controls (the four scores of L1 and its consensus) are ranked within their stream;
-the ranks of the controls are regressed out of both; the coefficient is the correlation of what is
-left. So nobody is credited with L1's skill, nor with leaning the way L1 leans. Without the controls
-it is Spearman's coefficient. Its error counts overlapping outcomes and streams that move together
-(torra.evaluation.dependence); q is p after Benjamini and Hochberg (1995) over all that was tried.
+For an agent, a vector and a horizon, three things are ranked within their stream: the adjustment,
+the forward move of the price (in ATR, before costs), and the controls (the four scores of L1 and
+its consensus). The ranks of the controls are regressed out of the other two. The coefficient is the
+correlation of what is left, so no agent is credited with L1's skill, nor with leaning the way L1
+leans. Without the controls it is Spearman's coefficient. Its error allows for overlapping outcomes
+and for streams that move together (torra.evaluation.dependence); q is p after Benjamini and
+Hochberg (1995) over all that was tried.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ ALL: Final = "all"
 """In place of a vector: an agent's adjustments as one, or the desk's shift of the consensus."""
 
 LEAST: Final = 600
-"""Fewer ticks than this have no coefficient: words and controls that last leave too little that is
-independent, and an interval of 100 to 400 ticks is too narrow (docs/scorecard.md has the levels).
+"""Least ticks for a coefficient. Words and controls that persist leave too little independence, and
+an interval of 100 to 400 ticks is too narrow (docs/scorecard.md has the levels).
 """
 
 DRAWS: Final = 500
@@ -65,7 +66,7 @@ NONE: Final[Floats] = np.empty(0)
 """No controls: what is left is the value itself, centred."""
 
 FALSE_SHARE: Final = 1 - LEVEL
-"""Share of false findings among those that q lets through."""
+"""Largest q that counts as a finding: the share of false ones among all findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ def coefficients(
         for vector, column in _columns(ticks, agent)
     ]
     found = _measured(ticks, outcomes, said, outcomes.horizons, rng=rng, draws=draws)
+    # over all at once: q allows for everything that was tried
     return false_discoveries(found)
 
 
@@ -139,7 +141,7 @@ def by_group(
 
 
 def false_discoveries(found: Iterable[Coefficient]) -> tuple[Coefficient, ...]:
-    """Return the coefficients with q, the smallest share of false findings that lets one through.
+    """Return the coefficients with q, the smallest share of false findings at which one counts.
 
     Benjamini and Hochberg (1995) over those that have an estimate.
     """
@@ -158,9 +160,9 @@ def ranks_within(values: Floats, streams: Whole) -> Floats:
 
 
 def residual(values: Floats, controls: Floats) -> Floats | None:
-    """Return what the controls (n, k) do not explain, of mean 0 and unit variance; None for none.
+    """Return what the controls (n, k) do not explain, scaled to mean 0 and unit variance.
 
-    Values that are all one, or follow from the controls, leave nothing.
+    None if nothing is left: the values are all equal, or follow from the controls.
     """
     centred = values - values.mean()
     spread = float(centred @ centred)
@@ -249,7 +251,7 @@ def _measured(
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What is the same for every column that is known on the same ticks: all but the agent."""
+    """The ranks that every column on the same ticks shares: all but the agent's own."""
 
     used: Flags
     streams: Whole
@@ -260,7 +262,7 @@ class _Ground:
 
 
 class MeasuredMarket:
-    """What every coefficient is measured against, made into arrays once; `within` picks ticks."""
+    """The controls and outcomes of all coefficients, as arrays made once; `within` picks ticks."""
 
     def __init__(
         self, ticks: Sequence[TickSeen], outcomes: Outcomes, within: Flags | None = None
@@ -376,6 +378,7 @@ def _told(one: Coefficient) -> str:
 
 def _plot(found: Sequence[Coefficient]) -> ExhibitPlot:
     shown = [one for one in found if one.horizon == SHOWN_HORIZON and one.estimate]
+    # the usual horizon may not have been computed
     shown = shown or [one for one in found if one.estimate]
     sure = [one.estimate for one in shown if one.estimate]
     points = zip((f"{one.agent} {one.vector}" for one in shown), sure, strict=True)

@@ -1,9 +1,9 @@
-"""Intervals: between which values a share or a mean lies, for all that the sample says.
+"""Confidence intervals of shares and means, with the tests and quantiles that they need.
 
-Two-sided 95 % everywhere. A share has Wilson's interval. A mean has a studentised moving-block
-bootstrap (Kuensch 1989; Goetze and Kuensch 1996): blocks, because neighbouring results resemble
-each other; studentised, because the percentile bootstrap of 30 to 100 trades is too narrow and
-claims twice too often. Everything is total: a sample that is too small has a mean and no interval,
+All are two-sided at 95 %. A share has Wilson's interval. A mean has a studentised moving-block
+bootstrap (Kuensch 1989; Goetze and Kuensch 1996): in blocks, because neighbouring results resemble
+each other, and studentised, because the percentile bootstrap of 30 to 100 trades is too narrow and
+claims twice too often. Nothing here raises: a sample that is too small has a mean and no interval,
 for the studentised bootstrap of few values reaches farther than any mean could lie.
 
 Resampling takes a seeded Generator; the same sample and seed give the same interval.
@@ -26,10 +26,10 @@ LEVEL: Final = 0.95
 
 RESAMPLES: Final = 2_000
 LEAST_BLOCKS: Final = 5
-"""A mean of fewer blocks than this has no interval: their spread is not known."""
+"""Least blocks for the interval of a mean: the spread of fewer is not known."""
 
 LEAST_VALUES: Final = 20
-"""A mean of fewer values than this has no interval: that of ten may reach past all of them."""
+"""Least values for the interval of a mean: that of ten may reach past all of them."""
 
 CHUNK: Final = 2_000_000
 """Block means drawn at a time, so that a long sample does not fill the memory."""
@@ -52,11 +52,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean and how sure it is.
+    """A mean and its uncertainty.
 
     `sd` is the sample's standard deviation, `se` the standard error of the mean with the blocks
     counted in, `low` and `high` the studentised bootstrap interval at LEVEL, `p` two-sided against
-    a mean of 0 by Student's t. Each is None where the sample is too small for it, an interval and
+    a mean of 0 by Student's t. Each is None if the sample is too small for it, an interval and
     its p together. `block` is the length of a block.
     """
 
@@ -101,6 +101,7 @@ def mean_of(
     ends = _studentised(sample, block, error, rng, resamples) if size >= LEAST_VALUES else None
     if ends is None or not _within(ends, sample):
         return Mean(size, mean, deviation, error, block=block)
+    # as many independent values as there are blocks
     p = 2 * student_tail(abs(mean) / error, size / block - 1)
     return Mean(size, mean, deviation, error, ends.low, ends.high, min(1.0, p), block)
 
@@ -149,12 +150,15 @@ def _studentised(
         spread = picked.std(axis=1, ddof=1) / math.sqrt(drawn)
         flat = spread <= spread_at_all
         ratio = off / np.where(flat, 1.0, spread)
+        # a resample that does not vary has an infinite t, not 0/0
         found.append(np.where(flat, np.copysign(math.inf, off), ratio))
     tail = (1 - LEVEL) / 2
+    # nearest: between two infinities any interpolation is NaN
     quantiles = np.quantile(np.concatenate(found), (tail, 1 - tail), method="nearest")
     if not np.isfinite(quantiles).all():
         return None
     mean = float(sample.mean())
+    # the upper quantile of t gives the lower end
     return Interval(mean - float(quantiles[1]) * error, mean - float(quantiles[0]) * error)
 
 
@@ -175,6 +179,7 @@ def wilson(hits: int, size: int, level: float = LEVEL) -> Interval | None:
     share, weight = hits / size, z * z / size
     middle = (share + weight / 2) / (1 + weight)
     half = z / (1 + weight) * math.sqrt(share * (1 - share) / size + weight / (4 * size))
+    # the ends are exactly 0 and 1 there, and rounding would leave a trace
     low = 0.0 if hits == 0 else max(0.0, middle - half)
     return Interval(low, 1.0 if hits == size else min(1.0, middle + half))
 
@@ -205,6 +210,7 @@ def binomial_tail(least: int, size: int, share: float) -> float:
     """Return the probability of `least` or more hits among `size`, each with `share` in (0, 1)."""
     if least <= 0:
         return 1.0
+    # in logarithms: the factorials of a large sample overflow a float
     logs = math.log(share), math.log1p(-share)
     whole = math.lgamma(size + 1)
     terms = (
@@ -252,6 +258,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
+    # the fraction converges fast on this side; the other side is its mirror image
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(a, b, x) / a
     return 1.0 - front * _fraction(b, a, 1 - x) / b

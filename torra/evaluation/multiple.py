@@ -1,19 +1,19 @@
-"""Many looks at one sample: Holm, Benjamini-Hochberg, and the one place that says "an edge".
+"""Corrections for many looks at one sample: Holm, Benjamini-Hochberg, and the claim of an edge.
 
-An arm shows an edge where all of these hold, and nowhere else in Torra is it said that one does:
+An arm shows an edge if all of these hold, and no other place in Torra says that an arm has one:
 
     at least LEAST_TRADES trades, LEAST_EACH_WAY of them won and as many lost
     the 95 % interval of net expectancy lies above 0
     its p (Student's t over blocks, two-sided), after Holm over every arm and every trial logged,
     is at most 5 %
-    it did better than what it is held against: an arm of agents its own placebos and random
-    entries, the control random entries (torra.evaluation.arm_tables)
+    it did better than what it is compared with: an arm of agents with its own placebos and random
+    entries, the control with random entries (torra.evaluation.arm_tables)
 
-The first rule keeps out what wins a little often and has not yet met its loss; the second and third
-guard each other, one for skewed results, one for few. Trials that were logged and are not in the
-table count as if they had shown nothing, which leaves every p the larger. Of an arm without an edge
-that had beaten its placebos by luck, 2.5 % would be claimed falsely (5 % two-sided): what was
-measured on results of many shapes is in docs/scorecard.md.
+The first rule keeps out an arm that wins a little often and has not yet met its loss. The second
+and the third guard each other, one for skewed results, one for few. Trials that were logged but are
+not in the table count as if they had shown nothing, which makes every p larger. Of arms without an
+edge that beat their placebos by luck, 2.5 % would be claimed falsely (5 % two-sided);
+docs/scorecard.md has what was measured on results of many shapes.
 """
 
 from __future__ import annotations
@@ -31,38 +31,40 @@ from torra.evaluation.wording import count, rounded, span
 
 LEAST_TRADES: Final = 100
 PLACEBOS: Final = "its placebos"
-"""What an arm is held against where nobody says it more exactly."""
+"""The name of what an arm is compared with, if none is given."""
 
 LEAST_EACH_WAY: Final = 10
-"""Wins, and losses, below which neither an interval nor a p of a mean of trades can be trusted."""
+"""Least wins, and least losses, for an interval and a p of a mean of trades that can be trusted."""
 
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 P = float | None
-"""A p-value; None where there was nothing to test, which is then counted as no test."""
+"""A p-value; None if there was nothing to test, which then does not count as a test."""
 
 
 def holm(values: Sequence[P], family: int = 0) -> tuple[P, ...]:
-    """Return p-values after Holm's step-down (1979): the chance of any false claim is held.
+    """Return p-values after Holm's step-down (1979), which bounds the chance of any false claim.
 
-    `family` is how many tests there were in all, those not given here included.
+    `family` is the number of all tests, those that are not given here included.
     """
     order = _order(values)
     tests = max(family, len(order))
     adjusted: dict[int, float] = {}
     highest = 0.0
     for rank, (value, place) in enumerate(order):
+        # an adjusted p is never below that of a stronger result
         highest = max(highest, min(1.0, (tests - rank) * value))
         adjusted[place] = highest
     return tuple(adjusted.get(place) for place in range(len(values)))
 
 
 def benjamini_hochberg(values: Sequence[P]) -> tuple[P, ...]:
-    """Return p-values after Benjamini and Hochberg (1995): the share of false claims is held."""
+    """Return p-values after Benjamini and Hochberg (1995): the share of false claims is bounded."""
     order = _order(values)
     adjusted: dict[int, float] = {}
     lowest = 1.0
     for rank, (value, place) in reversed(list(enumerate(order, start=1))):
+        # an adjusted p is never above that of a weaker result
         lowest = min(lowest, value * len(order) / rank)
         adjusted[place] = lowest
     return tuple(adjusted.get(place) for place in range(len(values)))
@@ -97,10 +99,10 @@ def claims(
 ) -> tuple[Claim, ...]:
     """Return for each arm whether it shows an edge.
 
-    `beaten` says by arm whether it beat what it is held against; an arm that is missing or None has
-    no placebo of its own, and of that nothing is claimed. `against` names, by arm, what was beaten,
-    or what was not; PLACEBOS where it does not. `trials` counts all that was tried on the
-    symbol so far, whatever the period.
+    `beaten` says by arm whether it beat what it is compared with; an arm that is missing or None
+    has no placebo of its own, and no edge is claimed for it. `against` names by arm what was
+    beaten, or what was not; PLACEBOS by default. `trials` counts all that was tried on the symbol
+    so far, whatever the period.
     """
     # an arm without an interval has no p, and is a look all the same
     adjusted = holm([one.net.p for one in figures], max(trials, len(figures)))
@@ -116,9 +118,10 @@ def _claim(one: ArmFigures, adjusted: float | None, beaten: bool | None, against
 
 
 def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, against: str) -> str:
-    """Return the first rule that an arm does not meet; nothing where it meets them all."""
+    """Return the first rule that an arm does not meet; empty if it meets them all."""
     each_way = min(one.hits, one.trades - one.hits)
     low = one.net.low
+    # in this order: the table shows the first rule that fails
     rules = (
         (one.trades >= LEAST_TRADES, f"{count(one.trades, 'trade')}, fewer than {LEAST_TRADES}"),
         (each_way >= LEAST_EACH_WAY, f"fewer than {LEAST_EACH_WAY} wins or losses"),

@@ -1,8 +1,8 @@
-"""What a replay, or a desk's own journal, observed: ticks and trades of one arm, as frozen values.
+"""Observations of one arm, from a replay or a desk's journal: ticks and trades, as frozen values.
 
-Everything that torra.evaluation computes is computed from these. They are plain data: they go
-through JSON unchanged (`as_json`, `of`), so that a shard, a checkpoint and a file hold the same
-thing. Times are aware UTC; scores lie in [-1, +1]; an adjustment of None was not scored.
+Everything that torra.evaluation computes is computed from these. They are plain data and survive
+JSON unchanged (`as_json`, `arm_of` and the others), so a shard, a checkpoint and a file hold the
+same. Times are aware UTC. Scores lie in [-1, +1]. An adjustment of None was not scored.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one agent said on a tick.
+    """The opinion of one agent on a tick.
 
     `kind` is analyst, researcher or gate; `focus` the weight of the role on each of VECTORS (0
-    where it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False for an
+    if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False for an
     agent that was asked and failed. `multiplier` and `veto` are a gate's own word.
     """
 
@@ -93,7 +93,7 @@ class TickSeen:
 
     @property
     def key(self) -> tuple[str, str, datetime]:
-        """What pairs the same tick of two arms."""
+        """The key by which the same tick of two arms is paired."""
         return self.instance, self.timeframe, self.bar_time
 
 
@@ -101,7 +101,7 @@ WORDS: Final = (
     "instance", "symbol", "timeframe", "l1_verdict", "verdict", "action", "reason", "source_type",
     "regime", "session", "state",
 )  # fmt: skip
-"""Fields of a tick with few different words."""
+"""Fields of a tick that hold one of a few words, which Shared interns."""
 
 OF_THE_MARKET: Final = ("bar_time", "close_time", "close", "atr", "ath", "l1", "l1_consensus")
 """Fields that are the same in every arm of a replay."""
@@ -154,7 +154,7 @@ class ArmSeen:
 
     @property
     def cost_usd(self) -> float:
-        """What the arm's models were paid."""
+        """The cost of the arm's models, in USD."""
         return sum(tick.cost_usd for tick in self.ticks)
 
 
@@ -164,14 +164,14 @@ def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
 
 
 def opinion_of(told: Mapping[str, Any]) -> Opinion:
-    """Return the opinion that `as_json` told of."""
+    """Return the opinion that `as_json` wrote."""
     return Opinion(
         **{**told, "adjustments": tuple(told["adjustments"]), "focus": tuple(told["focus"])}
     )
 
 
 def tick_of(told: Mapping[str, Any]) -> TickSeen:
-    """Return the tick that `as_json` told of."""
+    """Return the tick that `as_json` wrote."""
     return TickSeen(
         **{
             **told,
@@ -183,14 +183,14 @@ def tick_of(told: Mapping[str, Any]) -> TickSeen:
 
 
 def trade_of(told: Mapping[str, Any]) -> TradeSeen:
-    """Return the trade that `as_json` told of."""
+    """Return the trade that `as_json` wrote."""
     return TradeSeen(
         **{**told, **{name: parse(told[name]) for name in ("decided", "opened", "closed")}}
     )
 
 
 def arm_of(told: Mapping[str, Any]) -> ArmSeen:
-    """Return the arm that `as_json` told of."""
+    """Return the arm that `as_json` wrote."""
     shared = Shared()
     return ArmSeen(
         **{
@@ -202,11 +202,11 @@ def arm_of(told: Mapping[str, Any]) -> ArmSeen:
 
 
 class Shared:
-    """Holds what many ticks say alike once: a replay has six arms, and each says much the same.
+    """A memory saver: it keeps one copy of what many ticks of the arms of a replay have in common.
 
-    Words, what agents moved a score by, whole opinions without adjustments, and whatever the same
-    tick of an earlier arm said. Only values with the same bits are taken for each other, so a tick
-    is written down as before.
+    Shared are words, adjustments of 0, whole opinions without adjustments, and what the same tick
+    of an earlier arm has too. Only values with the same bits are shared, so a tick is written to
+    JSON exactly as before.
     """
 
     def __init__(self) -> None:
@@ -226,6 +226,7 @@ class Shared:
         told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
         found = replace(tick, **told)
         if first is tick:
+            # so that the first tick, with its own copies of everything, can be freed
             self._first[found.timeframe, found.bar_time] = found
         return found
 
@@ -243,6 +244,7 @@ class Shared:
             self._one(one.multiplier),
             one.veto,
         )
+        # an opinion that moved something hardly ever comes again: holding it would cost memory
         return told if any(adjustments) else self._one(told)
 
     def _four(self, values: Four) -> Four:
@@ -259,7 +261,7 @@ def _same(held: V, value: V) -> V:
 
 
 def _bits(value: Any) -> Any:
-    """Return what tells values apart that are equal."""
+    """Return a value that differs for equal values with different bits."""
     if isinstance(value, float):
         return float, copysign(1.0, value)
     if isinstance(value, tuple):

@@ -1,8 +1,8 @@
 """Ticks and opinions as arrays, in the order in which the ticks were given.
 
-What an agent did not score, because it abstained, failed, was not asked or may not touch the
-vector, is NaN here and here only: figures and exhibits have None. Pure; an empty sequence of ticks
-gives arrays of length 0.
+A vector that an agent did not score (it abstained, failed, was not asked or may not touch it) is
+NaN, in these arrays only: figures and exhibits have None. Pure functions; no ticks give arrays of
+length 0.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 DESK: Final = "desk"
-"""Name under which the final adjustment stands beside those of single agents."""
+"""Name of the final adjustment among those of single agents."""
 
 OPINIONS: Final = ("analyst", "researcher")
 """Kinds of agents that score; the gate does not."""
 
 
 def agent_ids(ticks: Sequence[TickSeen], *kinds: str) -> tuple[str, ...]:
-    """Return who was asked, in the order of the first appearance; of these kinds where given."""
+    """Return the agents that were asked, by first appearance; only of `kinds` if any are given."""
     found = dict.fromkeys(
         (opinion.agent_id, opinion.kind) for tick in ticks for opinion in tick.opinions
     )
@@ -42,7 +42,7 @@ def spoke(opinion: Opinion) -> bool:
 
 
 def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | None, ...]:
-    """Return an agent's opinion on each tick; its answer where it has both that and a failure."""
+    """Return an agent's opinion on each tick; its answer if it has both that and a failure."""
     found: list[Opinion | None] = []
     for tick in ticks:
         own = [opinion for opinion in tick.opinions if opinion.agent_id == agent_id]
@@ -51,7 +51,7 @@ def opinions_of(ticks: Sequence[TickSeen], agent_id: str) -> tuple[Opinion | Non
 
 
 def adjustments_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
-    """Return (ticks, 4): what an agent wanted to move each vector by; DESK for the whole desk's."""
+    """Return (ticks, 4): an agent's adjustments by vector; DESK for those of the whole desk."""
     if agent_id == DESK:
         return _table([tick.adjustments for tick in ticks])
     blank = (None,) * len(VECTORS)
@@ -70,6 +70,7 @@ def stances_of(ticks: Sequence[TickSeen], agent_id: str) -> Floats:
     said, focus = adjustments_of(ticks, agent_id), focus_of(ticks, agent_id)
     weight = np.where(np.isnan(said), 0.0, focus)
     total = weight.sum(axis=1)
+    # 0 / 0 is NaN on purpose: no opinion
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((weight * np.nan_to_num(said)).sum(axis=1) / total)
 

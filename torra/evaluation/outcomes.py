@@ -1,9 +1,9 @@
-"""What came after each tick: forward outcomes over fixed horizons, in units of ATR.
+"""Forward outcomes of ticks: the move after each one over fixed horizons, in units of ATR.
 
-A tick decided at its close can be acted on at the open of the next bar, so an outcome runs from
-that open to the close h bars on. Bars are bid: a long pays the spread when it enters, a short when
-it leaves, and each the commission of a round trip. Nothing else here looks ahead, and nothing of
-the future is made up: where the bars end before the horizon does, there is no outcome.
+A tick that is decided at its close can be acted on at the open of the next bar. So an outcome runs
+from that open to the close h bars on. Bars are bid: a long pays the spread when it enters, a short
+when it leaves, and each pays the commission of a round trip. Nothing else here looks ahead, and no
+future is made up: if the bars end before the horizon does, there is no outcome.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import Floats, Whole
 
 HORIZONS: Final = (1, 4, 16)
-"""Bars over which an outcome is taken."""
+"""Horizons of outcomes, in bars."""
 
 
 class RoundTripCosts(NamedTuple):
-    """What a round trip costs, in units of the price: the spread, and the commission."""
+    """The costs of a round trip in units of the price: the spread, and the commission."""
 
     spread: float
     commission: float = 0.0
@@ -83,15 +83,18 @@ def _stream(
     """Return the moves of one stream's ticks by horizon, and 1 / ATR of each tick."""
     atr = np.array([tick.atr for tick in ticks])
     with np.errstate(divide="ignore", invalid="ignore"):
+        # without an ATR there is no unit to measure in
         scale = np.where(atr > 0.0, 1.0 / atr, np.nan)
     entry = entry_bars(ticks, frame)
     opens = _at(frame["open"], entry)
+    # - 1: the bar of the entry is the first of the horizon
     moves = [_at(frame["close"], entry + horizon - 1) - opens for horizon in horizons]
     return np.stack(moves, axis=1) * scale[:, None], scale
 
 
 def entry_bars(ticks: Sequence[TickSeen], frame: pd.DataFrame) -> Whole:
     """Return the number of the first bar that opens at each tick's close or, after a gap, later."""
+    # one unit for both: pandas may keep them in different ones, and only the numbers are compared
     closes = pd.DatetimeIndex([tick.close_time for tick in ticks]).as_unit("us").asi8
     bars = pd.DatetimeIndex(frame.index).as_unit("us").asi8
     return np.searchsorted(bars, closes, side="left").astype(np.int64)
@@ -100,4 +103,5 @@ def entry_bars(ticks: Sequence[TickSeen], frame: pd.DataFrame) -> Whole:
 def _at(column: pd.Series[float], bars: Whole) -> Floats:
     """Return the values at the bars of these numbers, NaN beyond the end."""
     values = np.append(column.to_numpy(dtype=float), np.nan)
+    # every place beyond the end is the NaN that was appended
     return np.asarray(values[np.minimum(bars, len(values) - 1)])

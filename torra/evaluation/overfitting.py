@@ -1,18 +1,18 @@
-"""How likely it is that the best of many configurations is the luckiest: PBO by CSCV.
+"""Probability that the best of many configurations is only the luckiest: PBO by CSCV.
 
 Combinatorially symmetric cross-validation (Bailey, Borwein, Lopez de Prado and Zhu, The Probability
-of Backtest Overfitting, Journal of Computational Finance 20(4), 2017): the history is cut into an
-even number of parts; for every way of taking half of them, the configuration with the best Sharpe
-ratio on that half is looked up in the other half. The share of ways in which it is no better there
-than the median of all is the probability of backtest overfitting: about one half where all are
-alike, near 0 where one is truly better.
+of Backtest Overfitting, Journal of Computational Finance 20(4), 2017) cuts the history into an even
+number of parts. For every way of taking half of them, it takes the configuration with the best
+Sharpe ratio on that half and looks it up in the other half. The PBO is the share of ways in which
+it is no better there than the median of all: about one half if all are alike, near 0 if one is
+truly better.
 
     w      rank of the chosen one in the other half / (configurations + 1), ties in the middle
     PBO    share of the ways with ln(w / (1 - w)) <= 0
 
-A configuration without a trade has the ratio 0. Pure and total: too few periods or configurations,
-or no trade at all, give no probability. Moments of the parts are added up, so that a hundred
-configurations take no time.
+A configuration without a trade has the ratio 0. Too few periods or configurations, or no trade at
+all, give no probability. Moments of the parts are added up, so that a hundred configurations take
+no time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTS: Final = 10
 """Parts of the history: 252 ways of taking half of them."""
 
 LEAST_PERIODS: Final = 4
-"""Periods that a part has at least: with fewer its ratio is noise."""
+"""Least periods of a part: with fewer its ratio is noise."""
 
 ALIKE: Final = 1e-12
 """A spread below this is none."""
@@ -42,11 +42,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Overfitting:
-    """What the ways of halving a history said.
+    """The result over all ways of halving a history.
 
     `probability` is the PBO; `loss` the share of ways in which the chosen one lost in the other
     half; `inside` and `outside` the mean ratio of the chosen one where it was chosen and in the
-    other half, per period. None, all four, where there was too little to cut.
+    other half, per period. All four are None if there was too little to cut.
     """
 
     configurations: int
@@ -111,6 +111,7 @@ def _ratios(taken: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floa
     mean = taken @ sums / number
     variance = np.maximum(taken @ squares / number - mean**2, 0.0) * number / (number - 1.0)
     spread = np.sqrt(variance)
+    # a configuration that did not trade there has the ratio 0, not 0/0
     flat = spread <= ALIKE
     return np.where(flat, 0.0, mean / np.where(flat, 1.0, spread))
 

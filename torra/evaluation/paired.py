@@ -1,13 +1,13 @@
-"""Arms side by side on the same ticks: whether the verdicts that an arm changed paid.
+"""Discordant ticks: whether the verdicts that an arm changed, against the control, paid.
 
-Two arms that see the same market differ only on discordant ticks, where one gave another verdict
-than the other; everything else is the market's. So flips are judged alone: what the changed verdict
-was worth over the next bars less what the control's was. Flips whose outcomes overlap are no
-independent pairs, whatever timeframe they were seen on: of each symbol a flip counts where the
-outcome of the last one that counted has ended. A flip that a placebo makes as well is worth
-nothing: give the placebo arms too, their rows stand beside the agents'.
+Two arms that see the same market differ only on discordant ticks, where their verdicts differ;
+everything else is the market's. So these flips are judged alone: the worth of the changed verdict
+over the next bars less that of the control's. Flips whose outcomes overlap are no independent
+pairs, whatever their timeframe. So of each symbol a flip counts only after the outcome of the last
+one that counted has ended. A flip that a placebo makes as well is worth nothing, so pass the
+placebo arms too: their rows stand beside the agents'.
 
-Pure and total: without flips or outcomes the figures are None and the sentence says so.
+Without flips or outcomes the figures are None and the sentence says so; nothing raises.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Key = tuple[str, str, datetime]
 """TickSeen.key: instance, timeframe, bar time."""
 
 HORIZON: Final = 16
-"""Bars that an outcome reaches into the future where nothing else is said."""
+"""Default horizon of an outcome, in bars."""
 
 
 class Sides(NamedTuple):
@@ -45,7 +45,7 @@ class Sides(NamedTuple):
     short: float | None
 
     def worth(self, verdict: str) -> float | None:
-        """Return what a verdict came to; nothing done is worth 0."""
+        """Return the outcome of a verdict; a HOLD is worth 0."""
         return {"BUY": self.long, "SELL": self.short}.get(verdict, 0.0)
 
 
@@ -59,10 +59,10 @@ def sides(ticks: Sequence[TickSeen], found: Outcomes, horizon: int = HORIZON) ->
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A tick on which an arm's verdict was not the control's.
+    """A tick on which the verdict of an arm differs from the control's.
 
     `worth` is the outcome of the arm's verdict less that of the control's, in ATR, net of cost;
-    None where the future is not known. `apart`: the outcome of the last one that counts had ended.
+    None if the future is not known. `apart`: the outcome of the last one that counts had ended.
     """
 
     key: Key
@@ -75,7 +75,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class FlipResult:
-    """What the changed verdicts of an arm came to.
+    """The result of the verdicts that an arm changed.
 
     `ticks` are the pairs, `flips` those with another verdict, `counted` the flips apart and with a
     known outcome; of these `wins` and `losses`, `p` by the exact sign test (McNemar's on discordant
@@ -92,7 +92,7 @@ class FlipResult:
 
     @property
     def counted(self) -> int:
-        """How many flips count."""
+        """The number of flips that count."""
         return self.worth.n
 
 
@@ -104,9 +104,10 @@ def flips(
 ) -> tuple[int, tuple[Flip, ...]]:
     """Return how many ticks both arms saw, and those on which their verdicts differ.
 
-    A tick whose outcome is not known is a flip all the same, and is not counted.
+    A tick without a known outcome is a flip too, but it does not count.
     """
     other = {tick.key: tick.verdict for tick in control.ticks}
+    # all timeframes in one order: which of two overlapping flips counts depends on it
     paired = sorted(
         (tick for tick in arm.ticks if tick.key in other), key=lambda tick: tick.close_time
     )
@@ -117,6 +118,7 @@ def flips(
         if tick.verdict == other[tick.key]:
             continue
         worth = _worth(outcomes.get(tick.key), tick.verdict, other[tick.key])
+        # a flip without an outcome does not count, so it keeps no later one out
         apart = worth is not None and free.get(tick.symbol, tick.close_time) <= tick.close_time
         if apart:
             free[tick.symbol] = end
@@ -125,10 +127,10 @@ def flips(
 
 
 def _ends(ticks: Sequence[TickSeen], horizon: int) -> list[datetime]:
-    """Return when the outcome of each tick has ended: at the close of its series `horizon` later.
+    """Return when the outcome of each tick ends: at the close of its series `horizon` ticks later.
 
-    A gap makes that later than so many bars' time; near the end of a series the time is all there
-    is to go by.
+    A gap makes that later than the same number of bars in time; near the end of a series only the
+    time is known.
     """
     series: dict[tuple[str, str], list[datetime]] = defaultdict(list)
     for tick in ticks:
@@ -158,7 +160,7 @@ def flip_result(
     rng: Generator,
     horizon: int = HORIZON,
 ) -> FlipResult:
-    """Return what an arm's changed verdicts came to against the control's."""
+    """Return the worth of an arm's changed verdicts against the control's."""
     ticks, found = flips(arm, control, outcomes, horizon)
     worth = [flip.worth for flip in found if flip.apart and flip.worth is not None]
     wins, losses = sum(1 for one in worth if one > 0), sum(1 for one in worth if one < 0)

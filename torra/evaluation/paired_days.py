@@ -1,11 +1,11 @@
-"""Days side by side: what an arm's days came to less the control's, and less its placebos'.
+"""Paired days: an arm's daily results less the control's, and less those of its placebos.
 
 On the same days the market's part falls out of the difference, which leaves far less to chance than
 two separate results do. An arm of agents is compared with its placebos, not with zero: an arm that
 only stirs the scores does no more than they do.
 
-Everything is in % of the capital and net of all costs. Pure and total: without days that differ the
-figures are None and the sentence says so.
+Everything is in % of the capital and net of all costs. Without days that differ the figures are
+None and the sentence says so; nothing raises.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WEEK: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class DayResult:
-    """An arm's net results of days less another's, in % of the capital a day."""
+    """The daily net results of an arm less those of another, in % of the capital a day."""
 
     arm: str
     against: str
@@ -50,6 +50,7 @@ def day_result(
     """Return an arm's days less the mean of the others' on the same days."""
     series = [_shares(one) for one in (arm, *others)]
     days = sorted(set().union(*series)) if others else []
+    # a day on which only one of them saw a tick is a flat day of the other
     table = [[one.get(day, 0.0) for day in days] for one in series]
     mine, theirs = np.array(table[0]), np.array(table[1:]).reshape(len(others), len(days))
     gap = 100 * (mine - theirs.mean(axis=0)) if others else np.array([])
@@ -116,6 +117,7 @@ def _day_named(one: DayResult, strict: float | None) -> dict[str, float | None]:
 
 
 def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str:
+    # an arm that did as the control did has differences of 0, and no spread
     known = [one for one in found if one.days.sd]
     if not known:
         return (
@@ -135,7 +137,7 @@ def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str
 
 
 def _visible(days: Mean) -> str:
-    """Return what these days could have shown, and what the difference seen would take."""
+    """Return the sentence on what these days could show, and what the difference would take."""
     smallest = smallest_mean(days.n, days.sd or 0.0)
     if smallest is None:
         return ""
@@ -155,8 +157,8 @@ def _visible(days: Mean) -> str:
 class PlaceboResult:
     """An arm against its placebos: `totals` are net results in % of the capital.
 
-    `beaten` where the arm came to more than every placebo, and to more than their mean beyond
-    chance; None where it had none.
+    `beaten` is whether the arm came to more than every placebo, and beyond chance to more than
+    their mean; None if it had none.
     """
 
     arm: str

@@ -1,12 +1,12 @@
-"""What the policy `pivotal` saved, and what it changed: on the skipped ticks, and on later ones.
+"""Effect of the policy `pivotal`: what it saved, and what it changed on skipped and on later ticks.
 
-A tick is skipped where no reply could change its verdict. That claim is checked where it was made:
-the composite that the desk leaves on the same tick of an arm that always asks is put into the
-skipping arm's consensus, for that tick alone; its verdict must stay. A skipped tick leaves L1's
-composite behind, which later ticks of the other timeframes see, so their verdicts may differ: that
-is counted, and is the price. Without an arm that always asks, the sampled ticks, which the policy
-could have skipped and did not, serve as the check: with L1's composite in their place their verdict
-must be the same. Arms that have no tick in common have no figures.
+A tick is skipped if no reply could change its verdict. That claim is checked on the same tick of an
+arm that always asks: its composite is put into the skipping arm's consensus, for that tick alone,
+and the verdict must stay. A skipped tick leaves L1's composite behind, which later ticks of the
+other timeframes see, so their verdicts may differ; these are counted, and are the price. Without an
+arm that always asks, the sampled ticks, which the policy could have skipped and did not, are the
+check: with L1's composite in their place their verdict must be the same. Arms that have no tick in
+common have no figures.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Key = tuple[str, str, object]
 
 @dataclass(frozen=True, slots=True)
 class PivotalEffect:
-    """What skipping did to `ticks` ticks that both arms have; costs in USD, calls in numbers.
+    """The effect of skipping on `ticks` ticks that both arms have; costs in USD.
 
-    `skipped` were not asked on; of those `own` would have had another verdict with the desk's word
-    (the claim: 0). `sampled` would have been skipped and were asked on; of those `swayed` have
-    another verdict than with L1's composite (the claim: 0). `later` counts ticks whose verdict
-    differs between the arms, `later_skipped` those among them that were skipped.
+    No agent was asked on `skipped` ticks; on `own` of them the desk's word would have changed the
+    verdict (the claim: 0). `sampled` ticks would have been skipped but were asked on; on `swayed`
+    of them the verdict is another than with L1's composite (the claim: 0). `later` counts ticks
+    whose verdict differs between the arms, `later_skipped` those among them that were skipped.
     """
 
     ticks: int
@@ -52,8 +52,9 @@ class PivotalEffect:
 
 
 def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers) -> PivotalEffect:
-    """Return what skipping did; `always` may be None where only the sample can tell."""
+    """Return the effect of skipping; with `always` None only the sample is a check."""
     chains = Chains(pivotal.ticks, brain)
+    # reshape: no ticks are (0, 4) and not (0,)
     scores = np.array([tick.scores for tick in pivotal.ticks]).reshape(-1, 4)
     plain = np.array([tick.l1 for tick in pivotal.ticks]).reshape(-1, 4)
     composites, alone = chains.composites(scores), chains.composites(plain)
@@ -62,6 +63,7 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
     changed = verdicts_of(without, brain.thresholds) != verdicts
     skipped = np.array([skip(tick) for tick in pivotal.ticks], dtype=bool)
     sampled = _would_skip(pivotal.ticks, without, chains.consensus(plain), brain) & ~skipped
+    # a tick on which nobody spoke was not sampled, whatever the policy says
     sampled &= np.array([bool(tick.opinions) for tick in pivotal.ticks], dtype=bool)
     others: Mapping[Key, TickSeen] = {tick.key: tick for tick in always.ticks} if always else {}
     pairs = [(row, others[t.key]) for row, t in enumerate(pivotal.ticks) if t.key in others]
@@ -85,12 +87,12 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
 
 
 def skip(tick: TickSeen) -> bool:
-    """Return whether nobody was asked because no reply could have changed the verdict."""
+    """Return whether no agent was asked because no reply could have changed the verdict."""
     return tick.source_type == SourceType.AGENT_SKIPPED
 
 
 def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
-    """Return what skipping saved and changed."""
+    """Return the table of what skipping saved and changed."""
     compared = found.ticks > 0 and found.calls_always + found.cost_always > 0
     saved = found.cost_always - found.cost_pivotal if compared else None
     rows = (
@@ -124,7 +126,7 @@ def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
 def _with_words(
     chains: Chains, composites: Floats, pairs: Sequence[tuple[int, TickSeen]]
 ) -> Floats:
-    """Return the consensus of each tick with what the always-asking arm leaves in its own place."""
+    """Return each tick's consensus with the always-asking arm's composite on that tick alone."""
     own = composites.copy()
     if pairs:
         rows = [row for row, _ in pairs]
@@ -135,7 +137,7 @@ def _with_words(
 
 
 def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: BrainNumbers) -> Flags:
-    """Return where the policy would have asked nobody, from what it foresaw."""
+    """Return the ticks on which the policy would have asked no agent, from what it foresaw."""
     return np.array(
         [
             not call_policy.pivotal(float(one), float(other), brain.weights, brain.thresholds)

@@ -1,8 +1,8 @@
-"""How many it takes: the sample that sees an effect, at 80 % power and 5 % two-sided.
+"""Sample sizes: how many results it takes to see an effect, at 80 % power and 5 % two-sided.
 
 A figure without this number invites a verdict that the sample cannot give. The counts are those for
-independent results; results that resemble their neighbours take more. Pure; every function is
-total, and an effect of nothing takes a sample without end: None.
+independent results; results that resemble their neighbours take more. Pure functions that never
+raise; an effect of nothing would take an endless sample, which is None.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torra.evaluation.intervals import LEVEL, normal_quantile, normal_share
 from torra.evaluation.wording import count, percent, signed
 
 POWER: Final = 0.80
-"""The chance that an effect that is there is seen."""
+"""The chance of seeing an effect that exists."""
 
 TRADE_SD: Final = 1.42
 """Standard deviation of a trade in R, measured on gold, US500, oil, EURUSD and BTC with stops at 2
@@ -40,28 +40,29 @@ def _reach() -> float:
 
 
 def mean_count(effect: float, sd: float) -> int | None:
-    """Return how many results see a mean of `effect` in a spread of `sd`: (z sd / effect)^2."""
+    """Return how many results it takes to see a mean of `effect` at `sd`: (z sd / effect)^2."""
     if effect == 0 or sd <= 0:
         return None
     return math.ceil((_reach() * sd / effect) ** 2)
 
 
 def information_count(correlation: float) -> int | None:
-    """Return how many ticks see a rank correlation: (z / correlation)^2."""
+    """Return how many ticks it takes to see a rank correlation: (z / correlation)^2."""
     return mean_count(correlation, 1.0)
 
 
 def share_count(share: float) -> int | None:
-    """Return how many discordant ticks tell a share of won flips in (0, 1) from one half."""
+    """Return how many discordant ticks distinguish a share of won flips in (0, 1) from one half."""
     if share in (0.0, 0.5, 1.0):
         return None
+    # two spreads: one of even odds, one of the share that is to be seen
     even = normal_quantile((1 + LEVEL) / 2) * 0.5
     there = normal_quantile(POWER) * math.sqrt(share * (1 - share))
     return math.ceil(((even + there) / (share - 0.5)) ** 2)
 
 
 def two_shares_count(one: float, other: float) -> int | None:
-    """Return how many in each group tell two shares apart (normal approximation)."""
+    """Return how many in each group distinguish two shares (normal approximation)."""
     if one == other:
         return None
     spread = one * (1 - one) + other * (1 - other)
@@ -69,24 +70,24 @@ def two_shares_count(one: float, other: float) -> int | None:
 
 
 def gate_count(difference: float, rate: float) -> int | None:
-    """Return how many signals see a difference, in standard deviations, at a veto rate."""
+    """Return how many signals show a difference, in standard deviations, at a veto rate."""
     if difference == 0 or not 0 < rate < 1:
         return None
     return math.ceil((_reach() / difference) ** 2 / (rate * (1 - rate)))
 
 
 def sharpe_years(sharpe: float) -> float | None:
-    """Return how many years see a Sharpe ratio a year: its standard error is 1 / sqrt(years)."""
+    """Return how many years show an annual Sharpe ratio: its standard error is 1 / sqrt(years)."""
     return None if sharpe == 0 else (_reach() / sharpe) ** 2
 
 
 def smallest_mean(size: int, sd: float) -> float | None:
-    """Return the smallest mean that `size` results are likely to see."""
+    """Return the smallest mean that `size` results are likely to show."""
     return _reach() * sd / math.sqrt(size) if size > 0 and sd > 0 else None
 
 
 def power_of(effect: float, sd: float, size: int) -> float | None:
-    """Return the chance in (0, 1) that `size` results tell a mean of `effect` from 0."""
+    """Return the chance in (0, 1) that `size` results distinguish a mean of `effect` from 0."""
     if size <= 0 or sd <= 0:
         return None
     critical, shift = normal_quantile((1 + LEVEL) / 2), abs(effect) / sd * math.sqrt(size)
@@ -94,7 +95,7 @@ def power_of(effect: float, sd: float, size: int) -> float | None:
 
 
 def about(needed: int) -> str:
-    """Return a count to the two or three figures that it deserves."""
+    """Return a count rounded to two figures from 1,000 on: more would not be honest."""
     if needed < 1_000:
         return str(needed)
     step = 10 ** (len(str(needed)) - 2)
@@ -123,14 +124,14 @@ def trades_take(have: int, sd: float | None = None) -> str:
 
 
 def trades_enough(have: int, sd: float | None = None) -> bool:
-    """Return whether trades_take says that there are enough."""
+    """Return whether there are as many trades as `trades_take` asks for."""
     needed = mean_count(NOTABLE_R, sd or TRADE_SD)
     return needed is not None and have >= needed
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSize:
-    """How much a replay or a desk has seen: counts, and the days it took."""
+    """The size of what a replay or a desk has seen: counts, and the days it took."""
 
     ticks: int = 0
     trades: int = 0
@@ -142,7 +143,7 @@ class SampleSize:
 
 
 def power_exhibit(seen: SampleSize) -> Exhibit:
-    """Return what the sample could have shown, question by question, at the pace it was made."""
+    """Return the questions that the sample can answer, and the days that the others would take."""
     asked = _questions(seen)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (question, needed, have, needed is not None and have >= needed, _days(needed, have, seen))

@@ -1,15 +1,15 @@
-"""What a look of the promotion rule goes by: residual information, and what flipped verdicts paid.
+"""The evidence of a look of the promotion rule: residual information, and the gain of flips.
 
-A pool holds the ticks of every instance of a profile in the order of time. Ticks on which an agent
-was heard and whose outcome is known, with all before it, are counted; the others only carry the
-consensus on. Outcomes
-are net of spread and commission, in ATR, over HORIZON bars from the next open.
+A pool holds the ticks of every instance of a profile in the order of time. A tick counts if an
+agent was heard on it and its outcome, with all before it, is known; the others only carry the
+consensus on. Outcomes are net of spread and commission, in ATR, over HORIZON bars from the next
+open.
 
-Ticks resemble their neighbours and those of other instances at the same hour, so nothing here takes
-them for independent. The interval of the IC comes from sums over blocks of days (Student's t). The
-shuffled placebo gives whole days to other days, each tick the words of the same stream and time of
-day: what agents say in the course of a day stays together. With verdicts taken anew under each
-shuffle, it is what such adjustments pay by luck. Everything is total: too little gives None.
+Ticks resemble their neighbours and those of other instances at the same hour, so they never count
+as independent here. The interval of the IC comes from sums over blocks of days (Student's t). The
+shuffled placebo gives whole days to other days, and each tick the words of the same stream and time
+of day, so what agents say in the course of a day stays together. Verdicts are taken anew under each
+shuffle, which shows what such adjustments pay by luck. Too little data gives None; nothing raises.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from torra.evaluation.promotion_rule import Look, PromotionEvidence
 from torra.evaluation.recomposition import BrainNumbers, Chains, blend, verdicts_of
 
 HORIZON: Final = 4
-"""Bars of its own timeframe after which a tick's outcome is taken."""
+"""Horizon of a tick's outcome, in bars of its own timeframe."""
 
 SHUFFLES: Final = 199
 """Shuffled placebos that are drawn at a look."""
@@ -46,7 +46,7 @@ overlaps from one block into the next is a fifth at most.
 """
 
 LONGEST_WAIT: Final = timedelta(days=10)
-"""An outcome that has not come after so long never will; until then later ticks wait for it."""
+"""After so long a missing outcome is given up; until then later ticks wait for it."""
 
 LEAST_BLOCKS: Final = 3
 DAY: Final = timedelta(days=1)
@@ -60,9 +60,10 @@ Verdicts = Callable[[Floats], Whole]
 class Pool:
     """Ticks as arrays, in the order of time.
 
-    `stream` and `day` number what they say, `slot` stream and time of day, `block` the stretch of
-    days for the interval. `view` is the final adjustment as one number, `l1` (ticks, k) what it is
-    held against, `forward` the move of the price, `long` and `short` what either side earned, net.
+    `stream` and `day` are numbers of those, `slot` that of stream and time of day, `block` that of
+    the stretch of days for the interval. `view` is the final adjustment as one number, `l1` (ticks,
+    k) the controls, `forward` the move of the price, `long` and `short` what either side earned,
+    net.
     """
 
     stream: Whole
@@ -80,11 +81,12 @@ class Pool:
 
     @property
     def count(self) -> int:
-        """How many ticks the rule counts."""
+        """The number of ticks that the rule counts."""
         return int(self.counted.sum())
 
     def within(self, look: Look) -> Flags:
-        """Return which ticks a look goes by."""
+        """Return the ticks on which a look is based."""
+        # a look counts the ticks that count, not all rows
         place = np.cumsum(self.counted) - 1
         return self.counted & (place >= look.first) & (place < look.upto)
 
@@ -122,10 +124,10 @@ def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: BrainNumbers) -> Poo
 
 
 def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
-    """Return which ticks of a stream have an outcome that began its last bar within LONGEST_WAIT.
+    """Return the ticks of a stream whose outcome began its last bar within LONGEST_WAIT.
 
-    Closed `bars` by open time; of a stream that was given up and taken up again, what came after
-    the gap is no outcome of what was said before it.
+    `bars` are closed bars by open time. If a stream was given up and taken up again, what came
+    after the gap is no outcome of what was said before it.
     """
     opens = pd.DatetimeIndex(bars.index)
     last = entry_bars(ticks, bars) + HORIZON - 1
@@ -136,16 +138,18 @@ def in_time(ticks: Sequence[TickSeen], bars: pd.DataFrame) -> Flags:
 
 
 def evidence(seen: Pool, look: Look, rng: Generator, shuffles: int = SHUFFLES) -> PromotionEvidence:
-    """Return what a look sees; `rng` draws the shuffled placebos."""
+    """Return the evidence of a look; `rng` draws the shuffled placebos."""
     rows = seen.within(look)
     ic, low, high = residual_ic(seen, rows, look.level)
     alone = seen.verdicts(np.zeros_like(seen.adjustments))
     flips, gain = flipped_gain(seen, seen.adjustments, rows, alone)
+    # agents that know something do better than their own opposite
     _, other = flipped_gain(seen, -seen.adjustments, rows, alone)
     beats = None
     if flips:
         tries = (shuffled(seen, rows, rng) for _ in range(shuffles))
         drawn = [flipped_gain(seen, moved, rows, alone)[1] for moved in tries]
+        # a tie is not beaten
         beats = sum(value < gain for value in drawn) / len(drawn)
     return PromotionEvidence(
         ticks=int(rows.sum()),
@@ -198,6 +202,7 @@ def flipped_gain(
     """
     if alone is None:
         alone = seen.verdicts(np.zeros_like(adjustments))
+    # on every tick, not on `rows` alone: a moved score reaches later ticks by the consensus
     final = seen.verdicts(adjustments)
     rows = rows & (final != alone)
     if not rows.any():
@@ -210,7 +215,7 @@ def shuffled(seen: Pool, rows: Flags, rng: Generator) -> Floats:
     """Return the adjustments with whole days of a look given to other days of it.
 
     By stream and time of day; a tick whose other day had no such tick gets no adjustment. Ticks
-    after the look have no part in it, so that it does not matter when it is taken.
+    after the look have no part in it, so the result does not depend on when the look is taken.
     """
     last = int(np.flatnonzero(rows)[-1]) + 1 if rows.any() else 0
     own = np.isin(seen.day, seen.day[rows]) & (np.arange(len(rows)) < last)
@@ -230,9 +235,9 @@ def _earned(seen: Pool, verdicts: Whole, rows: Flags) -> Floats:
 
 
 def _counted(ticks: Sequence[TickSeen], heard: Flags, outcome: Floats) -> Flags:
-    """Return which ticks count: agents were heard, and their outcome and all before it are known.
+    """Return the ticks that count: an agent was heard, and all outcomes so far are known.
 
-    Else a longer timeframe's outcome, which comes later, would change which ticks were the first.
+    Otherwise a longer timeframe's outcome, which comes later, would change which ticks were first.
     """
     known = np.isfinite(outcome)
     if ticks:

@@ -1,8 +1,8 @@
-"""When agents may count: the rule, written down before its data is seen, as a pure state machine.
+"""The promotion rule, by which agents earn influence: a pure state machine, fixed before its data.
 
 A profile with `agents.influence` earned begins in shadow: its agents are asked and recorded, and L1
 alone decides. The rule looks at them at fixed counts of pooled ticks and never between, so nobody
-can wait for a lucky moment. What it looks at is made in torra.evaluation.promotion_evidence.
+can wait for a lucky moment. torra.evaluation.promotion_evidence makes the evidence of a look.
 
     promoted   at a look, on all ticks so far, when BOTH hold:
                - information: the residual IC of the final adjustment is above 0 with its whole
@@ -13,11 +13,11 @@ can wait for a lucky moment. What it looks at is made in torra.evaluation.promot
                when BOTH fail: the 95 % interval of the residual IC is not above 0, and the flips do
                not beat their placebos.
 
-A count belongs to one setting of the desk (its fingerprint: prompts, models, settings that
-matter), under whatever name and on whichever instances it runs; a change begins another, at
-nothing. Agents that know nothing are promoted with a probability of at most ALPHA, over all looks
-and however many settings of a database come to one: the first condition alone sees to that, by
-Bonferroni over looks and 1 / (t (t + 1)) over settings, which sums to 1.
+A count belongs to one setting of the desk (its fingerprint: prompts, models, settings that matter),
+under any name and on any instances; a changed setting begins a count of its own, at 0. Agents that
+know nothing are promoted with a probability of at most ALPHA, over all looks and all settings of a
+database that come to a look. The first condition alone ensures that, by Bonferroni over looks and
+by 1 / (t (t + 1)) over settings, which sums to 1.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ BEATEN: Final = 0.95
 """Share of the shuffled placebos that the flips must beat."""
 
 LEAST_BLOCKS: Final = 20
-"""Blocks of days from which an interval means anything; fewer show nothing."""
+"""Least blocks of days for an interval; fewer show nothing."""
 
 LEAST_FLIPS: Final = 20
-"""Discordant ticks from which their mean means anything; fewer show nothing."""
+"""Least discordant ticks for their mean; fewer show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The rule's numbers; the tests of its error rates run it on shorter looks."""
+    """The numbers of the rule; the tests of its error rates run it with shorter looks."""
 
     looks: tuple[int, ...] = LOOKS
     later: int = LATER
@@ -70,6 +70,7 @@ class Rule:
 
     def level(self, trial: int) -> float:
         """Return the level of the interval at a look of the `trial`-th setting (from 1)."""
+        # shares of alpha that sum to it, over all looks and over however many settings
         return 1.0 - self.alpha / (trial * (trial + 1)) / len(self.looks)
 
 
@@ -78,7 +79,7 @@ RULE: Final = Rule()
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where agents stand: `look` is the number of looks taken, `reason` why the last ended so."""
+    """The state of a profile's agents: `look` is the number of looks, `reason` that of the last."""
 
     promoted: bool = False
     look: int = 0
@@ -87,7 +88,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look that is due: its number, the pooled ticks [first, upto) that it goes by, the level."""
+    """A look that is due: its number, its pooled ticks [first, upto), and its level."""
 
     number: int
     first: int
@@ -97,12 +98,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class PromotionEvidence:
-    """What a look saw.
+    """The evidence of a look.
 
     `ic` is the residual IC with the interval [low, high] at the look's level, from so many `blocks`
     of days; `gain` the mean net difference of the `flips` discordant ticks, in ATR; `flipped` that
     of the adjustments with the other sign; `beats` the share of shuffled placebos with a smaller
-    gain. None where there was too little to compute it.
+    gain. None if there was too little to compute it.
     """
 
     ticks: int
@@ -123,8 +124,8 @@ class PromotionEvidence:
 def due(standing: Standing, ticks: int, trial: int = 1, rule: Rule = RULE) -> Look | None:
     """Return the next look if `ticks` pooled ticks are enough for it.
 
-    Agents that are not promoted are looked at with all their ticks, promoted ones with those since
-    the look before. Without promotion nothing is left to look for after the last of the looks.
+    A look at agents that are not promoted takes all their ticks; at promoted ones, those since the
+    look before. Agents that are not promoted by the last of the looks get no other.
     """
     number = standing.look + 1
     upto = rule.count(number)
@@ -136,7 +137,7 @@ def due(standing: Standing, ticks: int, trial: int = 1, rule: Rule = RULE) -> Lo
 
 
 def decide(standing: Standing, evidence: PromotionEvidence, rule: Rule = RULE) -> Standing:
-    """Return how agents stand after the next look."""
+    """Return the standing of agents after the next look."""
     number = standing.look + 1
     informed, knows = _information(evidence, rule)
     paid, pays = _flips(evidence, rule)

@@ -1,17 +1,17 @@
-"""The placebo of every rule that picks its moments: random entries with the same exits and costs.
+"""Random entries with the same exits and costs: the placebo of every rule that picks its moments.
 
-As many openings, with the same share of longs, at bars drawn at random; each has the stop and the
+As many openings, with the same share of longs, at bars drawn at random. Each has the stop and the
 target that any opening has (order_levels: 2 ATR away, 2 R away, in whole ticks), fills at the next
-open, pays spread and slippage, and ends as the paper bridge ends a position: at the open where a
-gap went through, the stop before the target inside a bar, at the last close where the history ends.
+open, and pays spread and slippage. It ends as the paper bridge ends a position: at the open if a
+gap went through, at the stop before the target inside a bar, at the last close if the history ends.
 A drift of the market lifts the longs of both alike, so only what is beyond this is the rule's own.
 
-What a long and a short opened at each bar would come to is found for all bars at once, and then
-drawn from. Draws are with replacement and may overlap, which a desk with one position would not do:
-the mean is the same, its spread a little smaller than of trades that exclude each other. An opening
+The results of a long and a short at each bar are computed for all bars at once, and then drawn
+from. Draws are with replacement and may overlap, which a desk with one position would not do: their
+mean is the same, their spread a little smaller than of trades that exclude each other. An opening
 whose price went farther than `farthest` ATR until the fill, or beyond its own levels, is refused as
-the bridge would refuse it, and another bar is drawn. Pure; the draws come from the Generator handed
-in. Lots, caps and opposite verdicts play no part.
+the bridge would refuse it, and another bar is drawn. Lots, caps and opposite verdicts play no part.
+Pure functions; the caller passes the Generator that draws.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ COLLAR_ATR: Final = 1.0
 """Farthest fill from the decided price, in ATR: the default of risk.price_collar_atr."""
 
 TAIL: Final = 2.5
-"""Per cent of the draws left out at each end of a range."""
+"""Per cent of the draws beyond each end of a range."""
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 
 class EntryOutcomes(NamedTuple):
-    """R of an opening decided at each bar, by side; NaN where none would be filled."""
+    """R of an opening decided at each bar, by side; NaN if none would be filled."""
 
     long: Floats
     short: Floats
@@ -52,8 +52,8 @@ class EntryOutcomes(NamedTuple):
 class RandomEntries:
     """The expectancy of random entries: one value a draw, in R after spread and slippage.
 
-    `expectancies` is empty where no bar could be opened at. `left_out` trades of the rule are in
-    neither: the end of the history closed them.
+    `expectancies` is empty if no bar could be opened at. `left_out` counts trades of the rule that
+    the end of the history closed; they are in neither figure.
     """
 
     count: int
@@ -68,7 +68,7 @@ class RandomEntries:
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """Where 95 % of the draws lie."""
+        """The range in which 95 % of the draws lie."""
         if not len(self.expectancies):
             return None
         low, high = np.percentile(self.expectancies, (TAIL, 100.0 - TAIL))
@@ -119,7 +119,7 @@ def drawn(
 def outcomes(
     bars: pd.DataFrame, atr: Floats, spec: SymbolSpec, *, farthest: float = COLLAR_ATR
 ) -> EntryOutcomes:
-    """Return what a long and a short decided at the close of each bar would have come to, in R."""
+    """Return the result of a long and of a short decided at the close of each bar, in R."""
     names = ("open", "high", "low", "close")
     bid = {name: bars[name].to_numpy(dtype=np.float64) for name in names}
     ask = {name: prices + spec.spread for name, prices in bid.items()}
@@ -138,7 +138,7 @@ def _results(
 ) -> Floats:
     """Return the R of one side: it enters at one side of the spread and leaves at the other.
 
-    Everything is turned so that up is good: of a short the prices count negative.
+    Prices of a short are negated, so that up is good for both sides.
     """
     decided = (leave if sign > 0 else enter)["close"]
     risk = np.rint(STOP_ATR * atr / spec.tick_size) * spec.tick_size
@@ -148,7 +148,9 @@ def _results(
     turned = {
         "open": sign * leave["open"], "worst": sign * leave[worst], "best": sign * leave[best],
     }  # fmt: skip
+    # the last bar has no next open to be filled at
     filled = np.append(sign * enter["open"][1:], np.nan)
+    # the price collar, as for any other opening
     near = np.abs(filled - sign * entry) <= farthest * atr
     opened = np.append(turned["open"][1:], np.nan)
     usable = near & (risk > 0) & (opened > stop) & (filled < target) & (filled > stop)
@@ -166,6 +168,7 @@ def _exits(
     exits = np.full(len(stop), np.nan)
     open_, worst, best = turned["open"], turned["worst"], turned["best"]
     ahead = 1
+    # all openings move on one bar at a time, until none is left open
     while len(places := places[places + ahead < len(stop)]):
         bar, lost, won = places + ahead, stop[places], target[places]
         price = np.full(len(places), np.nan)

@@ -1,13 +1,14 @@
-"""One recording, many desks: what the scores had been with other analysts, weights or bounds.
+"""Recomposition of a recording: its scores with other analysts, weights or bounds, without a call.
 
-The synthesis is arithmetic over typed fields (docs/debate.md, "Synthesis"), so from what each agent
-said on each tick the debate, the adjustments, the scores, the consensus over the timeframes and the
-verdicts are computed again without a call. With nothing changed the result is the recorded one, bit
-for bit. What is said stays as it was said, so the result is exact only where nobody who spoke would
-have read something else: analysts with the debate off, under the rules of the gate. Researchers and
-the gate's model read the analysts, and dropping one leaves their old words standing: then the
-result is first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
-consensus, positions, a losing streak) is held as recorded in every case, and so is conviction.
+The synthesis is arithmetic over typed fields (docs/debate.md, "Synthesis"). So the debate, the
+adjustments, the scores, the consensus over the timeframes and the verdicts can be computed again
+from what each agent said on each tick. With nothing changed the result is the recorded one, bit for
+bit.
+The words stay as they were said. So the result is exact only if no agent that spoke would have read
+something else: analysts with the debate off, under the rules of the gate. Researchers and the
+gate's model read the analysts; if one analyst is dropped, their old words stay. Then the result is
+first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
+consensus, positions, a losing streak) stays as recorded in every case, and so does conviction.
 
 Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
 their recorded adjustments; blend, weights and thresholds apply to them too.
@@ -42,7 +43,7 @@ GateUse = Literal["recorded", "rules", "off"]
 """recorded: the rules and the model's word; rules: without the model; off: a multiplier of 1."""
 
 TIE: Final = 1e-6
-"""How near to half a unit of the last decimal a scaled score is rounded the slow, exact way."""
+"""Distance from half a unit of the last decimal within which a score is rounded the slow way."""
 
 EXACT: Final = "exact, given what was said on each tick"
 
@@ -69,12 +70,12 @@ class BrainNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be otherwise; the defaults change nothing.
+    """The changes to a recorded desk; the defaults change nothing.
 
     `analysts` names those that are kept, None keeps all. `trust` gives the weight of each
     confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
-    `focus` has the weight of primary and secondary. `counted` lets ticks count that the agents only
-    looked on at (shadow). `brain` replaces weights and thresholds; its gate settings are not used.
+    `focus` has the weight of primary and secondary. With `counted`, ticks in shadow count too.
+    `brain` replaces weights and thresholds; its gate settings are not used.
     """
 
     analysts: frozenset[str] | None = None
@@ -95,10 +96,10 @@ UNCHANGED: Final = Changes()
 
 @dataclass(frozen=True, slots=True)
 class DeskMoves:
-    """What a desk does to the scores, by tick: arrays (ticks, 4), then (ticks,).
+    """The effect of a desk on the scores, by tick: arrays (ticks, 4), then (ticks,).
 
-    `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which somebody had
-    answered, and nobody of those who are kept.
+    `rule` is the part of the multiplier that is arithmetic. `lost` are ticks on which an agent had
+    answered, but none of those that are kept.
     """
 
     debate: Floats
@@ -112,7 +113,7 @@ class DeskMoves:
 
 @dataclass(frozen=True, slots=True)
 class Recomposed:
-    """The ticks as they would have been, and whether that is exact; `label` says why not."""
+    """The recomposed ticks, and whether they are exact; `label` says why not."""
 
     ticks: tuple[TickSeen, ...]
     exact: bool
@@ -139,6 +140,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
             debate=_four(moves.debate[row]),
             adjustments=_four(moves.adjustments[row]),
             scores=_four(moves.scores[row]),
+            # in shadow the recorded multiplier was in force, whatever the words
             multiplier=float(moves.multiplier[row]) if counts[row] else tick.multiplier,
             rule_multiplier=float(moves.rule[row]) if counts[row] else tick.rule_multiplier,
             veto=bool(moves.veto[row]),
@@ -156,7 +158,7 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
 
 
 class Recording:
-    """What was said on the ticks of an arm, as arrays, ready to be put together in other ways."""
+    """The words of an arm's agents as arrays, ready to be put together in other ways."""
 
     def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
         self.ticks = tuple(ticks)
@@ -178,11 +180,12 @@ class Recording:
         self._gate_word = gates[0].multiplier if gates else np.ones(len(self.ticks))
         self._gate_veto = gates[0].veto if gates else nobody
         self.heard = _any([voice.answered for voice in (*self._voices, *self._sides)], nobody)
+        # in shadow the recorded rules are those of a tick with nobody asked: no spread is in them
         self._apart = np.where(self._shadow, 0.0, _spread(self._voices, len(self.ticks)))
         self._skipped = any(tick.source_type == SourceType.AGENT_SKIPPED for tick in ticks)
 
     def moves(self, changes: Changes) -> DeskMoves:
-        """Return what the changed desk does to the scores."""
+        """Return the effect of the changed desk on the scores."""
         voices, sides = self._kept(changes), self._sides if changes.researchers else []
         nobody = np.zeros(len(self.ticks), dtype=bool)
         answered = _any([voice.answered for voice in (*voices, *sides)], nobody)
@@ -197,13 +200,14 @@ class Recording:
         if not changes.counted:
             scores = np.where(self._shadow[:, None], self.l1, scores)
         counts = ~self._shadow | changes.counted
+        # in shadow a veto of the model stopped nothing
         word = self._gate_veto & ~lost & (changes.gate == "recorded") & counts
         veto = np.where(self.heard, self._rule_veto | word, self._veto)
         rule = np.where(self.heard, rule, self._rule)
         return DeskMoves(debate, moved, scores, multiplier, rule, veto, lost)
 
     def doubts(self, changes: Changes, lost: Flags) -> list[str]:
-        """Return why the changes are recomposed to the first order only; empty when exactly."""
+        """Return why the result is first-order under these changes; empty if it is exact."""
         dropped = _any(
             [voice.answered for voice in self._voices if not _keeps(changes, voice.name)],
             np.zeros(len(self.ticks), dtype=bool),
@@ -234,6 +238,7 @@ class Recording:
         """Return the multiplier: that of the rules, or the lower one of the gate's model."""
         if changes.gate == "off":
             return np.ones(len(self.ticks))
+        # where no agent is left the model would not have been asked
         asked = self._gate_answered & ~lost & (changes.gate == "recorded")
         merged = np.where(asked, np.minimum(rule, self._gate_word), rule)
         return np.where(self.heard, merged, self._multiplier)
@@ -246,6 +251,7 @@ class Recording:
         settings = self._brain.gate
         before, after = agreement(self._apart, settings), agreement(apart, settings)
         found = np.full(len(self.ticks), np.nan)
+        # only the product is recorded: each way of having come to it is tried
         for factors in product(
             (1.0, settings.volatility_multiplier),
             (1.0, settings.losing_streak_multiplier),
@@ -255,6 +261,8 @@ class Recording:
             fits = np.isnan(found) & (rounded(one * before) == self._rule)
             found = np.where(fits, one, found)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # where no product fits, what disagreement leaves over stands for the other factors: a
+            # guess
             ratio = np.where(before > 0.0, np.minimum(1.0, self._rule / before), 1.0)
         guessed = np.isnan(found) | (before <= 0.0)
         changed = apart != self._apart
@@ -266,10 +274,10 @@ class Recording:
 
 
 class Chains:
-    """The way from scores to a consensus: which composites are fresh at each tick, worked out once.
+    """The way from scores to a consensus: which composites are fresh at each tick, computed once.
 
-    The ticks are in the order in which they ran; one sees the latest composite of each timeframe of
-    its instance up to itself (torra.verdict.sentiment_rules).
+    The ticks are in the order in which they ran. A tick sees the latest composite of each timeframe
+    of its instance up to itself (torra.verdict.sentiment_rules).
     """
 
     def __init__(self, ticks: Sequence[TickSeen], brain: BrainNumbers) -> None:
@@ -296,6 +304,7 @@ class Chains:
         """Return the consensus of composites; `own` replaces each tick's own, for itself alone."""
         if not self._names:
             return np.zeros(len(composites))
+        # -1 picks the last row, whose composite the 0.0 replaces at once
         seen = np.where(self._seen >= 0, composites[self._seen], 0.0)
         if own is not None:
             itself = self._seen == np.arange(len(composites))[:, None]
@@ -314,11 +323,12 @@ def verdicts_of(consensus: Floats, thresholds: Thresholds) -> Whole:
 def blend(l1: Floats, adjustments: Floats, weight: float = BLEND_WEIGHT) -> Floats:
     """Return the blended scores: L1 + weight x (clamp(L1 + adjustment, -1, +1) - L1)."""
     moved = np.where(adjustments != 0.0, rounded(np.clip(l1 + adjustments, -1.0, 1.0)), l1)
+    # an unmoved score stays L1 bit for bit: rounding it could change its last digits
     return np.where(moved == l1, l1, rounded(l1 + weight * (moved - l1)))
 
 
 def agreement(apart: Floats, settings: GateSettings) -> Floats:
-    """Return what the analysts' disagreement leaves of the multiplier (docs/debate.md)."""
+    """Return the factor that disagreement leaves of the multiplier (docs/debate.md)."""
     left = np.maximum(settings.disagreement_floor, 1.0 - apart / settings.disagreement_scale)
     return np.minimum(1.0, left)
 
@@ -333,6 +343,7 @@ def rounded(values: Floats) -> Floats:
     unit = 10.0**SCORE_DECIMALS
     scaled = values * unit
     found = np.rint(scaled) / unit
+    # rint and round differ near a tie only, where the scaling may cross it
     ties = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < TIE
     if ties.any():
         found[ties] = [round(float(value), SCORE_DECIMALS) for value in values[ties]]
@@ -396,7 +407,7 @@ def _average(voices: Sequence[_Voice], changes: Changes) -> Floats | float:
 
 
 def _spread(voices: Sequence[_Voice], ticks: int) -> Floats:
-    """Return the widest range over the vectors of what these voices said, per tick."""
+    """Return the widest range of these voices' adjustments over the vectors, per tick."""
     if not voices:
         return np.zeros(ticks)
     said = np.stack([voice.said for voice in voices])
@@ -411,6 +422,7 @@ def _focus(voice: _Voice, changes: Changes) -> Floats:
     found = voice.focus
     for name, weight in FOCUS_WEIGHT.items():
         if changes.focus[name] != weight:
+            # against the recorded weights: one that was replaced must not be replaced again
             found = np.where(voice.focus == weight, changes.focus[name], found)
     return found
 
@@ -447,6 +459,7 @@ def _sums(rows: Floats) -> list[float]:
         return [0.0] * len(rows)
     if rows.shape[-1] == 1:
         return [float(value) for value in rows.reshape(-1)]
+    # fsum, as the desk itself adds: a plain sum differs in the last bit
     columns = rows.reshape(-1, rows.shape[-1]).T.tolist()  # few lists: rows of them are slow
     return list(map(fsum, zip(*columns, strict=True)))
 

@@ -1,12 +1,12 @@
 """Consistency: the same tick asked k times, and whether an agent then says the same.
 
-Judged on the adjustment before the blend, because the final score moves by 0.06 at most and would
-look consistent whatever the agents said. Within is the spread of the runs of one tick, between that
-of the ticks; from the one-way analysis of variance comes ICC(1) (Shrout and Fleiss 1979), the share
-of all variance that belongs to the tick. An agent whose within is not below its between says more
-about itself than about the market: a noise source, which should count for nothing or be averaged.
-The criterion is that every run lies within CRITERION of the mean of its tick. Total: fewer than two
-runs of a tick say nothing.
+It is judged on the adjustment before the blend, because the final score moves by 0.06 at most and
+would look consistent whatever the agents said. Within is the spread of the runs of one tick,
+between that of the ticks. From the one-way analysis of variance comes ICC(1) (Shrout and Fleiss
+1979), the share of all variance that belongs to the tick. An agent whose within is not below its
+between says more about itself than about the market: a noise source, which should count for nothing
+or be averaged. The criterion is that every run lies within CRITERION of the mean of its tick. Fewer
+than two runs of a tick give None; nothing raises.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ CRITERION: Final = 0.05
 """How far a run may lie from the mean of its tick (document 001, criterion 3)."""
 
 ENOUGH: Final = 20
-"""Ticks that a comparison of within and between takes; five runs of each are the habit."""
+"""Least ticks for a comparison of within and between; five runs of each are usual."""
 
 DRAWS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How one agent repeats itself on one vector.
+    """The repeatability of one agent on one vector.
 
     `ticks` were scored twice or more, in `runs` runs together. `within` and `between` are standard
-    deviations, `icc` with its bootstrap interval over ticks; `furthest` is the largest distance of
+    deviations, `icc` has its bootstrap interval over ticks; `furthest` is the largest distance of
     a run from the mean of its tick, `kept` the share of ticks on which none exceeds CRITERION.
     """
 
@@ -61,7 +61,7 @@ class Spread:
 
     @property
     def noise(self) -> bool | None:
-        """Return whether within is not below between; None where it cannot be told."""
+        """Return whether within is not below between; None if it is not known."""
         if self.within is None or self.between is None or self.ticks < 2:
             return None
         return self.within > 0.0 and self.within >= self.between
@@ -83,7 +83,7 @@ class Flips:
 
 
 def spreads(runs: Runs, rng: Generator | None = None, draws: int = DRAWS) -> tuple[Spread, ...]:
-    """Return how the desk and every agent repeat themselves, vector by vector."""
+    """Return the repeatability of the desk and of every agent, vector by vector."""
     flat = [tick for own in runs for tick in own]
     group = np.repeat(np.arange(len(runs)), [len(own) for own in runs])
     found = []
@@ -108,6 +108,7 @@ def spread_of(
     if not own:
         return Spread(agent, vector, 0, 0)
     table = np.array([[len(runs), runs.mean(), runs.var() * len(runs)] for runs in own])
+    # rounded: a distance of exactly CRITERION must not fail by the last bit of a float
     far = [round(float(np.abs(runs - runs.mean()).max()), SCORE_DECIMALS) for runs in own]
     within, between, icc = variance_parts(table)
     return Spread(
@@ -153,7 +154,7 @@ def flips(runs: Runs) -> Flips:
 
 
 def furthest(found: Sequence[Spread]) -> float | None:
-    """Return how far a run of the desk lay from the mean of its tick at most, on any vector."""
+    """Return the largest distance of a run of the desk from the mean of its tick, on any vector."""
     far = [one.furthest for one in found if one.agent == DESK and one.furthest is not None]
     return max(far, default=None)
 

@@ -1,8 +1,8 @@
 """The Sharpe ratio with its standard error, and what is left of it after N trials.
 
-From returns of trading days (torra.evaluation.account_curve), flat days included; a year has 252 of
-them, or 365 where the market has no weekend. The riskless rate is taken as 0. Under a year no
-ratio is claimed, whatever it is: its standard error is at least 1.
+It is computed from returns of trading days (torra.evaluation.account_curve), flat days included. A
+year has 252 of them, or 365 if the market has no weekend. The riskless rate is taken as 0. Below a
+year of days no ratio is claimed, whatever it is: its standard error is at least 1.
 
     standard error      sqrt((1 + S^2/2 - g3 S + (g4 - 3) S^2/4) / n)             Mertens 2002
     with g3 = 0, g4 = 3: sqrt((1 + S^2/2) / n)                                    Lo 2002
@@ -12,8 +12,8 @@ ratio is claimed, whatever it is: its standard error is at least 1.
     minimum record      1 + (1 - g3 S + (g4 - 1) S^2/4) (z(0.95) / (S - S0))^2
 
 S is the ratio of one day, g3 and g4 its skewness and kurtosis, n the days; the last four by Bailey
-and Lopez de Prado (2012, 2014). All of them take days for independent of each other. Total: too few
-days, or days that are all alike, have no ratio.
+and Lopez de Prado (2012, 2014). All of them treat days as independent of each other. Too few days,
+or days that are all alike, have no ratio; nothing raises.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from torra.evaluation.power import YEAR, sharpe_years
 from torra.evaluation.wording import count, rounded, span
 
 LEAST_DAYS: Final = 20
-"""Days below which skewness and kurtosis mean nothing, and no ratio is given."""
+"""Least days for a ratio: skewness and kurtosis of fewer mean nothing."""
 
 EULER: Final = 0.5772156649015329
 ONE_SIDED: Final = 0.95
@@ -93,12 +93,14 @@ def arm_sharpe(arm: ArmSeen) -> Sharpe:
     """Return the Sharpe ratio of an arm; without a ratio where its account was used up."""
     whole, found = period(arm), returns(arm)
     years = (whole[1] - whole[0]) / timedelta(days=YEAR) if whole else 0.0
+    # returns() is None once the account is used up: then there is no ratio
     return sharpe_of(found or (), daily(arm).year, years)
 
 
 def standard_error(ratio: float, days: int, skew: float = 0.0, kurtosis: float = 3.0) -> float:
     """Return the standard error of a daily ratio: Mertens 2002, Lo 2002 without the moments."""
     inner = 1 + ratio**2 / 2 - skew * ratio + (kurtosis - 3) / 4 * ratio**2
+    # a strong skew can turn this approximation negative
     return math.sqrt(max(inner, 0.0) / days)
 
 
@@ -128,7 +130,7 @@ def deflated(one: Sharpe, trials: int, spread: float) -> float | None:
 
 
 def minimum_record(one: Sharpe, against: float = 0.0) -> float | None:
-    """Return how many days of such returns make the ratio credible; None where none would."""
+    """Return how many days of such returns make the ratio credible; None if no number would."""
     spread = _spread(one)
     if one.daily is None or spread is None or one.daily <= against:
         return None
@@ -143,9 +145,9 @@ def _spread(one: Sharpe) -> float | None:
 
 
 def spread_of_trials(found: Sequence[Sharpe]) -> float:
-    """Return the spread of daily ratios to deflate with.
+    """Return the standard deviation of daily ratios to deflate with.
 
-    The standard deviation among the arms at hand, and never below what chance gives a ratio of 0,
+    It is that among the arms at hand, but at least what chance gives to a ratio of 0,
     1 / sqrt(n - 1): arms on the same ticks resemble each other more than the trials before them.
     """
     ratios = [one.daily for one in found if one.daily is not None]
@@ -164,6 +166,7 @@ def sharpe_exhibit(
     `trials` counts everything that was tried on these bars, the arms at hand included; `spread` is
     the standard deviation of the logged trials' daily ratios where it is known.
     """
+    # the arms in the table are trials too, logged or not
     tried = max(trials, len(arms), 1)
     found = [(arm.name, arm_sharpe(arm)) for arm in arms]
     wide = spread_of_trials([one for _, one in found]) if spread is None else spread

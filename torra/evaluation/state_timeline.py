@@ -1,4 +1,4 @@
-"""How the market looked to an arm over time: the Markov states of its consensus.
+"""The Markov states of an arm's consensus over time: how long each stood, and a timeline.
 
 A state is that of the stream's consensus before the tick (torra.verdict.sentiment_rules). The
 timeline shows, for each stretch of ticks, the state that stood most often in it.
@@ -17,7 +17,7 @@ from torra.evaluation.wording import count, percent, rounded
 from torra.verdict.sentiment_rules import STATES
 
 STRETCHES: Final = 160
-"""Stretches of a timeline: more could not be told apart on paper."""
+"""Most stretches of a timeline: more would be too narrow on paper."""
 
 
 def states_exhibit(arm: ArmSeen) -> Exhibit:
@@ -55,6 +55,7 @@ def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> ExhibitPlot:
         state = Counter(tick.state for tick in part).most_common(1)[0][0]
         if not points or points[-1][1] != state:
             points.append((part[0].close_time, state))
+    # None ends the last band at the last tick
     points.append((ticks[-1].close_time, None))
     title = f"State of the consensus, {timeframe}"
     return ExhibitPlot(title, "bands", (ExhibitLine(timeframe, tuple(points)),), x="time")

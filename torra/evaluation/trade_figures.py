@@ -1,14 +1,14 @@
-"""What an arm's trades came to, net of every cost, with intervals: the table of arms.
+"""The results of an arm's trades, net of every cost, with intervals: the table of arms.
 
-A trade's result is its R after spread and slippage, less commission, less an even share of what the
-arm's models were paid over the whole period: an arm that asks and does not trade has paid too.
-Money becomes R by the trade's own risk (profit over R); account currency is taken to be US dollars.
+A trade's result is its R after spread and slippage, less commission, less an even share of the cost
+of the arm's models over the whole period: an arm that asks and does not trade has paid too. Money
+becomes R by the trade's own risk (profit over R); account currency counts as US dollars.
 
 A false signal, by the first success criterion, is a signal that lost more than 1 R before
-commission. A stop that fills exactly at its price loses exactly 1 R and is not one, so where
-slippage is zero only gaps make false signals; `at_stop` counts those that lost 1 R exactly, and
-`lost_one` both, which is the share to compare between arms with other costs. Total: an arm without
-trades has None for what it cannot have.
+commission. A stop that fills exactly at its price loses exactly 1 R and is not one. So without
+slippage only gaps make false signals. `at_stop` counts the trades that lost 1 R exactly, and
+`lost_one` both, which is the share to compare between arms with other costs. An arm without trades
+has None for figures that need one; nothing raises.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ R_ROUNDING: Final = 1e-6
 """Results this close to -1 R are at the stop: prices and profits are rounded."""
 
 CLEAR_R: Final = 0.05
-"""A trade this near to 0 R does not tell what 1 R was in money: rounding would."""
+"""A result this near to 0 R does not show what 1 R was in money: rounding would decide."""
 
 TRUSTED: Final = 100
-"""Trades from which on the arm's own spread of results stands in for the measured one."""
+"""Trades from which on the arm's own standard deviation replaces TRADE_SD."""
 
 MONTH: Final = 365.25 / 12
 
@@ -120,7 +120,7 @@ class ArmFigures:
 
     @property
     def lost_one(self) -> int:
-        """How many lost 1 R or more."""
+        """The number of trades that lost 1 R or more."""
         return self.beyond_one + self.at_stop
 
 
@@ -132,6 +132,7 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
     return ArmFigures(
         arm=arm.name,
         trades=len(arm.trades),
+        # trades that were open together are no independent results
         net=mean_of(results, rng, horizon=overlap(arm.trades)),
         results=results,
         hits=sum(1 for result in results if result > 0),
@@ -153,7 +154,7 @@ def arm_figures(arm: ArmSeen, rng: Generator) -> ArmFigures:
 
 
 def _size_factor(ticks: Sequence[TickSeen]) -> float | None:
-    """Return the mean of what gate and conviction leave of an opening; None without ticks."""
+    """Return the mean size that gate and conviction leave of an opening; None without ticks."""
     if not ticks:
         return None
     return math.fsum(tick.multiplier * tick.conviction for tick in ticks) / len(ticks)
@@ -174,13 +175,14 @@ def net_results(arm: ArmSeen) -> tuple[float, ...]:
     share = arm.cost_usd / len(trades) if trades else 0.0
     risks = _risks(trades)
     return tuple(
+        # without a known risk the costs cannot be told in R
         trade.r - (arm.commission * trade.lots + share) / risk if risk else trade.r
         for trade, risk in zip(trades, risks, strict=True)
     )
 
 
 def _risks(trades: Sequence[TradeSeen]) -> list[float | None]:
-    """Return what 1 R of each trade was in account currency; None where no trade tells."""
+    """Return the account currency of 1 R of each trade; None if no trade shows it."""
     by_size: dict[str, list[float]] = defaultdict(list)
     for trade in trades:
         own, size = _own_risk(trade), _size(trade)
@@ -189,6 +191,7 @@ def _risks(trades: Sequence[TradeSeen]) -> list[float | None]:
     worth = {symbol: median(found) for symbol, found in by_size.items()}
     known = [own for own in map(_own_risk, trades) if own is not None]
     usual = median(known) if known else None
+    # a trade near 0 R shows no risk of its own: then by its size, else what is usual
     return [_own_risk(trade) or _by_size(trade, worth) or usual for trade in trades]
 
 
@@ -221,7 +224,7 @@ def overlap(trades: Sequence[TradeSeen]) -> int:
 
 
 def profit_factor(money: Sequence[float]) -> float | None:
-    """Return what was won over what was lost, commission taken off; None without a loss."""
+    """Return gains over losses, after commission; None without a loss."""
     lost = -math.fsum(amount for amount in money if amount < 0)
     return math.fsum(amount for amount in money if amount > 0) / lost if lost > 0 else None
 
@@ -243,6 +246,7 @@ def _held(arm: ArmSeen, instance: str, trades: Sequence[TradeSeen]) -> int:
     bars = [tick.bar_time.timestamp() for tick in arm.ticks if tick.instance == instance]
     opened = np.sort([trade.opened.timestamp() for trade in trades])
     closed = np.sort([trade.closed.timestamp() for trade in trades])
+    # right: a trade that was filled in this bar is held at its close, one that ended in it is not
     before = np.searchsorted(opened, bars, side="right")
     after = np.searchsorted(closed, bars, side="right")
     return int(np.count_nonzero(before > after))
@@ -348,7 +352,7 @@ def _named(one: ArmFigures) -> dict[str, float | None]:
 
 
 def own_sd(one: ArmFigures) -> float:
-    """Return the spread of a trade to count with: the arm's own from TRUSTED trades on."""
+    """Return the standard deviation of a trade in R: the arm's own from TRUSTED trades on."""
     return one.net.sd if one.net.sd and one.trades >= TRUSTED else TRADE_SD
 
 

@@ -1,8 +1,8 @@
-"""Walk-forward: choose on the past, judge on what follows, and never look back.
+"""Walk-forward: choose a configuration on the past, judge it on what follows, and never look back.
 
 The bars are cut into one part more than there are folds. Fold k chooses among the configurations on
-everything before its border and is judged on the part after it; what was chosen is frozen there.
-Two gaps keep the two apart (Lopez de Prado, Advances in Financial Machine Learning, 2018, ch. 7):
+everything before its border, and the choice is judged, unchanged, on the part after it. Two gaps
+keep the two apart (Lopez de Prado, Advances in Financial Machine Learning, 2018, ch. 7):
 
     purge     the last bars before the border: a trade that was still open in them is not known yet
               and chooses nothing
@@ -10,8 +10,8 @@ Two gaps keep the two apart (Lopez de Prado, Advances in Financial Machine Learn
               move them too
 
 The figure of merit is the Sharpe ratio of daily results in R, days without a trade included, so
-that a rule which rarely trades is not chosen for one lucky trade; fewer than LEAST_TRADES trades
-choose nothing. Pure and total: a fold without a choice, or without a trade after it, says so.
+that a rule which rarely trades is not chosen for one lucky trade. A configuration with fewer than
+LEAST_TRADES trades is not chosen. A fold without a choice, or without a trade after it, says so.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from torra.evaluation.power import trades_take
 from torra.evaluation.wording import count, rounded, signed, span
 
 LEAST_TRADES: Final = 20
-"""Trades before the border without which a configuration is not chosen."""
+"""Least trades before the border of a configuration that may be chosen."""
 
 LEAST_BARS: Final = 50
-"""Bars that a part keeps after purge and embargo at least."""
+"""Least bars of a part after purge and embargo."""
 
 DAY: Final = 86_400_000_000
 """In microseconds."""
@@ -64,7 +64,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One fold: what was chosen, with its merit and results before, and its results after.
+    """One fold: its choice, with merit and results before the border, and the results after it.
 
     `best_after` is the highest mean after the border of any configuration with a trade there: what
     only hindsight could have chosen.
@@ -79,7 +79,7 @@ class Judged:
 
 
 def folds(closes: Times, number: int, purge: int, embargo: int) -> tuple[Fold, ...]:
-    """Return the folds of bars by their close times; raises ValueError where they are too few."""
+    """Return the folds of bars, given by close times; raises ValueError if there are too few."""
     if number < 1 or purge < 0 or embargo < 0:
         raise ValueError("at least one fold; purge and embargo are not negative")
     edges = [len(closes) * part // (number + 1) for part in range(1, number + 2)]
@@ -92,6 +92,7 @@ def folds(closes: Times, number: int, purge: int, embargo: int) -> tuple[Fold, .
         Fold(
             int(closes[edge - purge - 1]),
             int(closes[edge + embargo - 1]),
+            # test_end is exclusive: a trade decided at the very last close belongs to the last fold
             int(closes[following - 1]) + (1 if following == len(closes) else 0),
         )
         for edge, following in pairwise(edges)
@@ -122,10 +123,11 @@ def _after(one: Results, fold: Fold) -> Floats:
 
 
 def merit(one: Results, upto: int, days: Times) -> float | None:
-    """Return the daily Sharpe ratio of what was known at a moment; None for too few trades."""
+    """Return the daily Sharpe ratio of the results known at a moment; None for too few trades."""
     known = one.known <= upto
     if int(known.sum()) < LEAST_TRADES:
         return None
+    # days after the border are not known yet, empty ones neither
     daily = by_day(one.known[known], one.r[known], days[days <= upto // DAY])
     spread = float(daily.std(ddof=1)) if len(daily) > 1 else 0.0
     return float(daily.mean()) / spread if spread > 0 else None
@@ -143,7 +145,7 @@ def pooled(judged: Sequence[Judged], rng: Generator) -> Mean:
 
 
 def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
-    """Return a row for each fold and what they come to together."""
+    """Return a row for each fold, and the result of all together."""
     together = pooled(judged, rng)
     figures = {
         "folds": float(len(judged)),

@@ -1,6 +1,6 @@
-"""Figures as a trader reads them: +0.10 R, 1,600 trades, 0.21 to 0.48.
+"""Figures in words, as a trader reads them: +0.10 R, 1,600 trades, 0.21 to 0.48.
 
-Pure. A minus is the true one (U+2212), as on every page. None is "not known" everywhere,
+Pure functions. A minus is the true one (U+2212), as on every page. None is "not known" everywhere,
 never a NaN and never an empty cell.
 """
 

@@ -1,8 +1,8 @@
-"""Where the marks of an axis stand and what is written at them: round numbers, round times.
+"""The marks of an axis: where they stand and what is written at them, at round numbers or times.
 
-A scale maps its values to 0 (left or below) to 1. Times are seconds since 1970 and are marked at
-full minutes, hours, days, months or years of UTC. Pure functions; every finite range has a scale,
-one without length too.
+A scale maps its values to 0 (left or below) to 1. Times are seconds since 1970, with marks at full
+minutes, hours, days, months or years of UTC. Pure functions; every finite range has a scale, one of
+length 0 too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The range of times that can be written."""
 
 MARGIN: Final = 0.04
-"""Share of the range that is left free above and below a line."""
+"""Free space above and below a line, as a share of the range."""
 
 Tick = tuple[float, str]
 """Value and word."""
@@ -53,20 +53,23 @@ class Scale:
 
 
 def of_numbers(values: Sequence[float], *, zero: bool = False, margin: float = MARGIN) -> Scale:
-    """Return a scale for numbers; zero belongs to it when asked for, or when it is near."""
+    """Return a scale for numbers; it includes zero if asked to, or if zero is near."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     room = high - low
     if zero or (low > 0 and low < room / 3):
         low = min(low, 0.0)
     if zero or (high < 0 and -high < room / 3):
         high = max(high, 0.0)
+    # a range as narrow as a float's rounding has no distinct marks
     if high <= low or (high - low) < 1e-9 * max(abs(low), abs(high)):
         pad = abs(low) * 0.1 or 1.0
         low, high = low - pad, high + pad
     pad = (high - low) * margin
+    # a zero at the edge stays the edge: bars and areas stand on it
     low = low - pad if low else low
     high = high + pad if high else high
     step = _round_step((high - low) / TICKS)
+    # 1e-9: rounding must not lose the mark at either edge
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     ticks = ((count * step, numbers.tick(count * step, step)) for count in range(first, last + 1))
     return Scale(low, high, tuple(ticks))
@@ -88,7 +91,7 @@ def of_times(begin: float, end: float) -> Scale:
 
 
 def moment(seconds: float) -> datetime:
-    """Return seconds since 1970 as a time, UTC; the first or last one there is beyond them."""
+    """Return seconds since 1970 as a UTC time; beyond years 1 to 9999 the first or the last one."""
     known = min(LATEST, max(EARLIEST, seconds))
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=known)
 
@@ -110,6 +113,7 @@ def _months(begin: float, end: float, step: int) -> Iterator[float]:
     start, stop = moment(begin), moment(end)
     count = (start.year * 12 + start.month - 1) // step * step
     while count <= stop.year * 12 + stop.month - 1:
+        # there is no year 0
         if count >= 12:
             yield datetime(count // 12, count % 12 + 1, 1, tzinfo=UTC).timestamp()
         count += step

@@ -1,9 +1,9 @@
 """A chart with two axes: lines, steps, dots and upright bars over time, numbers or categories.
 
-The y axis stands left, with its words above; names stand at the right ends of the lines, moved
-apart where they would touch. An interval is a pale area behind a line and a whisker at a dot or a
-bar. Where a diagonal is asked for both axes have one range. Pure functions over a checked plot that
-has at least one number.
+The y axis stands left, with its words above. Names stand at the right ends of the lines, moved
+apart if they would touch. An interval is a pale area behind a line, or a whisker at a dot or a bar.
+With a diagonal both axes have one range. Pure functions over a checked plot that has at least one
+number.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ LINE_HEIGHT: Final = 14.0
 """Pixels between the names at the right."""
 
 DRAWN: Final = 800
-"""Points of a line that are drawn: more would fall on the same pixel."""
+"""Most points of a line that are drawn: more would fall on the same pixel."""
 
 WORDS_AT_X: Final = 8
 """Categories of the x axis that get their word."""
 
 WIDTH: Final = 0.8
-"""Share of its place that a group of upright bars fills."""
+"""Width of a group of upright bars, as a share of its place."""
 
 VALUED: Final = 12
-"""Upright bars that get their number above them, at most."""
+"""Most upright bars with a number above each."""
 
 MARKS: Final = 7
 """Marks along a line among others."""
 
 NAMED: Final = 12
-"""Lines that get their name at their end, at most."""
+"""Most lines with a name at the end of each."""
 
 LETTERS: Final = 200
 
@@ -100,7 +100,7 @@ def _categories(plot: Plot) -> list[str]:
 
 
 def _course(line: Line, names: Sequence[str], style: int) -> LineNumbers:
-    """Return a line's points as numbers, thinned to what can be seen."""
+    """Return a line's points as numbers, thinned to those that can be seen."""
     place = {name: float(at) for at, name in enumerate(names)}
     kept = thinning.kept(line.points, DRAWN)
     bare = [None] * len(line.points)
@@ -139,6 +139,7 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
         both = ticks.of_numbers([*xs, *ys])
         return both, both
     up = ticks.of_numbers(ys, zero=bars)
+    # half a place at either end, so that the outer bars are whole
     half = _spacing(courses) / 2 if bars else 0.0
     if plot.axis == "time":
         return ticks.of_times(min(xs) - half, max(xs) + half), up
@@ -146,6 +147,7 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
         step = -(-len(names) // WORDS_AT_X)
         marks = [(float(at), _short(names[at])) for at in range(0, len(names), step)]
         return Scale(-0.5, len(names) - 0.5, tuple(marks)), up
+    # a line may begin at the axis; a dot there would be cut in half
     margin = 0.0 if plot.kind in ("line", "step") else ticks.MARGIN
     return _numbers(xs, half, margin), up
 
@@ -222,7 +224,9 @@ def _inked(
             pins += _pins(_lonely(course, all_of=plot.axis == "category"), across, up)
             pins += _along(course, len(courses), across, up)
     if plot.kind == "bars" and sum(len(course.known) for course in courses) > VALUED:
+        # so many numbers would run into each other
         front = [shape for shape in front if shape.tag != "text"]
+    # areas first: what is drawn later lies above, and a line must not be hidden
     paths.sort(key=lambda path: not path[0].startswith("area"))
     return paths, pins, front
 
@@ -238,6 +242,7 @@ def _columns(
             right = across.place(x + shift + width / 2)
             top = _down(up, y)
             cls = f"box s{drawing.style(course.place)}"
+            # 1 pixel at least: a value of 0 is a bar too
             yield drawing.box(cls, left, right, min(top, zero), max(1.0, abs(top - zero)))
             above = top - 5 if y >= 0 else top + 13
             yield drawing.words("value-x", (left + right) / 2, above, said)
@@ -300,6 +305,7 @@ def _path(course: LineNumbers, across: Scale, up: Scale, stepped: bool) -> str:
 def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
     """Yield the interval's outlines, one for each stretch without a gap."""
     stretch: list[tuple[float, float, float]] = []
+    # the None at the end closes the last stretch
     for x, low, high in zip((*course.x, 0.0), (*course.low, None), (*course.high, None),
                             strict=True):  # fmt: skip
         if low is not None and high is not None:
@@ -314,7 +320,7 @@ def _areas(course: LineNumbers, across: Scale, up: Scale) -> Iterator[str]:
 def _ends(
     plot: Plot, courses: Sequence[LineNumbers], up: Scale
 ) -> tuple[tuple[Shape, ...], tuple[Pin, ...]]:
-    """Return the lines' names at their right ends, and what leads from the ends to them."""
+    """Return the names of the lines at their right ends, and the leaders from the ends to them."""
     named = [course for course in courses if course.known]
     if plot.kind not in ("line", "step") or not 1 < len(named) <= NAMED:
         return (), ()
@@ -349,7 +355,7 @@ def _keys(plot: Plot, courses: Sequence[LineNumbers]) -> tuple[Key, ...]:
 
 
 def _summary(plot: Plot, course: LineNumbers) -> str:
-    """Say where a line ends and between what it runs."""
+    """Return the words on where a line ends and between which values it runs."""
     known = course.known
     if not known:
         return "no value"

@@ -1,14 +1,15 @@
-"""Replays and scorecards as files: what `TORRA_HOME/replays/NAME.json` holds, and how it is read.
+"""Replays and scorecards as files: the content of `TORRA_HOME/replays/NAME.json`, and its reading.
 
 A replay or a scorecard is one JSON document (docs/replays.md): `kind` ("replay" or "scorecard"),
 `name` (as the file's), `created_at`, `title`, `summary` (one sentence), `period` ({"from", "to"}),
 `arms` (names of what was compared), `tables` (each with the sentence under it), `plots`, `series`
-and `warnings`. Whoever makes one checks it with `Document`; torra.exhibits.report makes them from
-exhibits.
+and `warnings`. A program that makes one checks it with `Document`; torra.exhibits.report makes them
+from exhibits.
 
-A file is checked at the door and its words are a stranger's: what is not such a document is listed
-with the reason and never shown in part. Symbolic links, files over LARGEST bytes and names that no
-profile could have are not read. Nothing here writes, and nothing raises for a bad file.
+Every file is checked before it is shown, and its words are a stranger's. A file that is no such
+document is listed with the reason and never shown in part. Symbolic links, files over LARGEST bytes
+and names that no profile could have are not read. Nothing here writes, and nothing raises for a bad
+file.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ from torra.config import NAME
 FOLDER: Final = "replays"
 SUFFIX: Final = ".json"
 LARGEST: Final = 5_000_000
-"""Bytes of a file that is read."""
+"""Most bytes of a file that is read."""
 
 MOST: Final = 200
-"""Files that are listed, the newest ones."""
+"""Most files in the list; the newest are in it."""
 
 DEVICES: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices, whatever follows their first dot."""
 
 MOST_POINTS: Final = 2000
-"""Points of a plot's line."""
+"""Most points of a plot's line."""
 
 FURTHEST: Final = 1e15
-"""A number of a plot lies between minus this and this: beyond it a float has no fractions left."""
+"""Largest size of a number in a plot: beyond it a float has no fractions left."""
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
-"""How a time is written where a category could stand as well: ISO 8601; its zone must be there."""
+"""A time, in a place where a category may stand as well: ISO 8601, and its zone is required."""
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
@@ -78,6 +79,7 @@ def _number(value: float) -> float:
 
 def _place(value: Any) -> Any:
     """Return x of a point: a time from ISO text, a number, or a category as it stands."""
+    # bool is a kind of int: true would pass as the number 1
     if isinstance(value, bool):
         raise ValueError("a point lies at a time, a number or a category")  # noqa: TRY004
     if isinstance(value, str):
@@ -270,11 +272,11 @@ class Listed:
 
 
 class Broken(Exception):
-    """Why a file is no document."""
+    """A file is no document; the message is the reason."""
 
 
 class ReplayShelf:
-    """The replays of one home; heads of files that did not change are read once."""
+    """The replays of one home; the heads of unchanged files are read only once."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / FOLDER
@@ -285,15 +287,17 @@ class ReplayShelf:
         """Return the newest files, newest first, and how many older ones are left out."""
         found = sorted(self._files(), key=lambda item: (-item[1].st_mtime_ns, item[0]))
         with self._lock:
+            # only heads of files that are still there are kept
             known, self._heads = self._heads, {}
             heads = [self._head(name, status, known) for name, status in found[:MOST]]
         return heads, max(0, len(found) - MOST)
 
     def document(self, name: str) -> Document | Listed | None:
-        """Return a document, the reason why it is none, or None where there is no such file."""
+        """Return a document, or why it cannot be shown, or None if there is no such file."""
         if not allowed(name):
             return None
         try:
+            # lstat: a link is judged as a link, wherever it leads
             status = (self.folder / f"{name}{SUFFIX}").lstat()
             return read(self.folder / f"{name}{SUFFIX}", name, status)
         except OSError:
@@ -345,7 +349,7 @@ class ReplayShelf:
 
 
 def allowed(name: str) -> bool:
-    """Return whether a file may be called so: as a profile, and no device of Windows."""
+    """Return whether a file may have this name: as a profile, and no device of Windows."""
     plain = NAME.fullmatch(name) and not name.endswith(".")
     return bool(plain) and not DEVICES.fullmatch(name)
 
@@ -357,10 +361,12 @@ def read(path: Path, name: str, status: os.stat_result) -> Document:
     if status.st_size > LARGEST:
         raise Broken(f"it has {status.st_size:,} bytes, more than the {LARGEST:,} that are read")
     with path.open("rb") as file:
+        # the size was looked up before: the file may have grown since
         raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise Broken(f"it has more than the {LARGEST:,} bytes that are read")
     try:
+        # NaN and Infinity are refused: Python reads them, but they are no JSON
         told = json.loads(raw, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise Broken(f"it is not JSON: {error}") from None

@@ -1,7 +1,7 @@
-"""What a drawn plot is made of: shapes with their attributes, and how they are placed.
+"""The parts of a drawn plot: shapes with their attributes, and their placement.
 
-A drawing is as wide as its place: across everything is told in shares of the width (percent), so
-that letters and marks keep their size on a phone and on paper; down it is told in pixels. Lines and
+A drawing is as wide as its place. Positions across are shares of the width (percent), so that
+letters and marks keep their size on a phone and on paper; positions down are pixels. Lines and
 areas lie in a field of FIELD units that is stretched to the width. Templates write the shapes out
 and escape every word; classes carry colours, dashes and marks. Values only.
 """
@@ -39,7 +39,7 @@ Place = dict[str, str | float]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An element of SVG; `text` is what stands in it, or its own title."""
+    """An element of SVG; `text` is its content, or its title."""
 
     tag: str
     cls: str
@@ -71,9 +71,9 @@ class Key:
 class Drawing:
     """A plot, ready to be written out.
 
-    `height` is that of the plot itself; `left` and `right` (s, m, l) tell how much room the words
-    beside it need. Drawn in this order: `back`, the field's `paths` (class and path), `front`,
-    `pins`. `swatch` is how the legend shows a line: line, box or pin.
+    `height` is that of the plot itself; `left` and `right` (s, m, l) are the sizes of the margins
+    for the words beside it. Drawn in this order: `back`, the field's `paths` (class and path),
+    `front`, `pins`. `swatch` is the form of a line in the legend: line, box or pin.
     """
 
     height: float
@@ -86,7 +86,7 @@ class Drawing:
     keys: tuple[Key, ...] = ()
     swatch: str = "line"
     told: str = ""
-    """What a reader who does not see it is told."""
+    """The plot in words, for a reader who does not see it."""
 
     diagonal: bool = False
 
@@ -137,7 +137,7 @@ def cut(text: str, most: int = LETTERS) -> str:
 
 
 def room(texts: list[str]) -> str:
-    """Return which margin words need: s, m or l."""
+    """Return the margin that these words need: s, m or l."""
     longest = max(map(len, texts), default=0)
     return "s" if longest <= 5 else "m" if longest <= 9 else "l"
 
@@ -150,6 +150,7 @@ def apart(places: list[float], least: float, low: float, high: float) -> list[fl
     for at in order:
         moved[at] = max(moved[at], floor)
         floor = moved[at] + least
+    # and back: what the first pass pushed beyond the lower edge moves up again
     ceiling = high
     for at in reversed(order):
         moved[at] = min(moved[at], ceiling)

@@ -1,8 +1,8 @@
-"""Numbers of a report as they are read: few digits, the same decimals down a column, a true minus.
+"""Numbers of a report as text: few digits, the same decimals down a column, a true minus.
 
-What a reader compares stands in one column and gets one number of decimals; what spans many
-magnitudes gets three significant digits each. The full figures are in the document. A number that
-is not known is a dash. Pure functions; nothing raises.
+Numbers to compare stand in one column and get the same number of decimals. A column that spans many
+magnitudes gets three significant digits each. The full figures are in the document. An unknown
+number is a dash. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def short(value: Any) -> str:
 
 def column(values: Sequence[Any]) -> list[str]:
     """Write the cells of a column: numbers alike, words as they are, truth as yes and no."""
+    # floats only: counts have no decimals to agree on
     measures = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     sizes = [abs(value) for value in measures if value]
     apart = bool(sizes) and max(sizes) / min(sizes) > SPREAD
@@ -69,6 +70,7 @@ def _cell(value: Any, decimals: int, apart: bool) -> str:
     if isinstance(value, int):
         return figures.plain(value, 0)  # a count among measures stays one
     text = figures.plain(known, decimals)
+    # a small number among large ones must not read as a zero
     vanished = known and not float(text.replace(",", "").replace(figures.MINUS, "-"))
     if vanished:
         return _first_digit(known)
@@ -82,7 +84,7 @@ def _first_digit(value: float) -> str:
 
 
 def _cap(size: float) -> int:
-    """Return the decimals with which a number of this size has its significant digits."""
+    """Return the decimals that show DIGITS significant digits of a number of this size."""
     if size >= 1000:
         return 0 if size >= 100_000 else 2
     places = DIGITS - 1 - (math.floor(math.log10(size)) if size else 0)
@@ -90,10 +92,11 @@ def _cap(size: float) -> int:
 
 
 def _needed(values: Iterable[float], cap: int) -> int:
-    """Return how many of `cap` decimals say something."""
+    """Return how many of `cap` decimals are not zeros at the end of every value."""
     written = [f"{value:.{cap}f}".rstrip("0") for value in values] if cap else []
     return max((len(text.partition(".")[2]) for text in written), default=0)
 
 
 def _decimals(step: float) -> int:
+    # 1e-9: log10 of a power of ten may fall a hair below the whole number
     return min(MOST_DECIMALS, max(0, -math.floor(math.log10(step) + 1e-9)))

@@ -1,9 +1,9 @@
-"""A document as a page: what the dashboard and the report on paper show, in the same order.
+"""A document arranged for a page of the dashboard and for the report on paper, in the same order.
 
 `arranged` turns a checked document into words and drawings: every table with its sentence and its
-plots, then the plots and lines that belong to no table. `html` is the report as one file: it asks
-nobody for anything, has no script, and its own policy lets nothing in but its own sheet. Every word
-of a document is a stranger's: it is cleaned here and escaped by the templates.
+plots, then the plots and lines that belong to no table. `html` is the report as one file: it loads
+nothing, has no script, and its own policy allows its own style sheet only. Every word of a document
+is a stranger's: it is cleaned here and escaped by the templates.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from torra.exhibits.documents import Document, Line, Plot, Series, Table
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
 ROWS_SHOWN: Final = 500
-"""What a table on a page shows at most; the file and the API hold all."""
+"""Most rows of a table on a page; the file and the API hold all."""
 
 WIDEST: Final = 9
-"""Columns beyond which a table is turned, if it has no more rows than this."""
+"""A table with more columns than this, and no more rows, is turned."""
 
 BRIEF: Final = 24
-"""Characters of a cell that is not broken into lines."""
+"""Most characters of a cell that is not broken into lines."""
 
 SERIES_KEPT: Final = 2000
 SHEETS: Final = ("torra.css", "plots.css", "report.css")
-"""What the report's looks are made of, from general to its own."""
+"""Style sheets of the report, from the general one to its own."""
 
 TOO_FEW: Final = "◌ too few to tell"
 
@@ -75,7 +75,7 @@ def html(document: Document) -> str:
 
 
 def policy() -> str:
-    """Return the Content-Security-Policy with which a report is served: its own sheet, no more."""
+    """Return the Content-Security-Policy of a served report: its own style sheet, nothing else."""
     return f"{inner_policy()}; frame-ancestors 'none'"
 
 
@@ -94,7 +94,7 @@ def sheet() -> str:
 
 @cache
 def _templates() -> Environment:
-    """Return what renders the templates, escaping every word as on the pages."""
+    """Return the environment of the templates, which escapes every word as on the pages."""
     folder = str(ROOT / "templates")
     return Flask("torra.replay", static_folder=None, template_folder=folder).jinja_env
 
@@ -109,6 +109,7 @@ def moment(when: datetime | None) -> str:
 
 def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
     for table in found.tables:
+        # a table without a name owns no plot
         own = [plot for plot in found.plots if plot.of and plot.of == table.name]
         yield {
             "title": figures.clean(table.title, 200),
@@ -129,7 +130,7 @@ def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
 
 
 def _numbered(exhibits: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give every exhibit and every plot the name that links and labels use."""
+    """Give every exhibit and every plot the id that links and labels use."""
     found = []
     for number, exhibit in enumerate(exhibits, 1):
         shown = [
@@ -141,9 +142,9 @@ def _numbered(exhibits: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def table_of(table: Table) -> dict[str, Any]:
-    """Return a table as words, with how each column is set: num, brief, or "" where words wrap.
+    """Return a table as words, with the kind of each column: num, brief, or "" if words wrap.
 
-    One with many columns and few rows is turned, so that it fits on paper and on a phone.
+    A table with many columns and few rows is turned, so that it fits on paper and on a phone.
     """
     shown = table.rows[:ROWS_SHOWN]
     columns = list(zip(*shown, strict=True)) if shown else [()] * len(table.columns)
@@ -191,5 +192,6 @@ def _as_plot(series: Series) -> Plot:
     """Return a line of the older form as a plot."""
     kept = thinning.kept(series.points, SERIES_KEPT)
     points = tuple(series.points[place] for place in kept)
+    # without a second check: the points were checked as a series
     line = Line.model_construct(name=series.title, points=points, low=(), high=())
     return Plot.model_construct(title=series.title, kind="line", lines=(line,))

@@ -2,10 +2,10 @@
 
 `drawn(plot)` chooses the layout: a chart with two axes (lines, steps, dots and bars over time or
 numbers, and lines over categories), rows (bars and dots by category, which then have room for their
-names), or lanes (bands: every state has a row of its own, so that no colour is needed to tell
-them). Zero is on every bar's axis and drawn where it is in sight; an interval is a whisker or a
-pale area; a gap is a gap. Words are cleaned here; the template escapes them. Nothing raises for a
-plot that the document's door let in; one without a number is None.
+names), or lanes (bands: every state has a row of its own, so that no colour is needed to tell them
+apart). Zero is on every bar's axis, and is drawn if it is in sight. An interval is a whisker or a
+pale area; a gap is a gap. Words are cleaned here; the template escapes them. A plot of a checked
+document never raises; one without a number gives None.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import STYLES, Drawing, style
 
 ROWS_TOLD: Final = 60
-"""Rows of the table behind a plot."""
+"""Most rows of the table behind a plot."""
 
 LETTERS: Final = 200
 
 
 def drawn(plot: Plot, arms: Sequence[str] = ()) -> Drawing | None:
-    """Return the drawing of a plot, None where it has no point with a value.
+    """Return the drawing of a plot, None if it has no point with a value.
 
     Lines that are named as arms look the same in every plot: by their place among the arms.
     """
@@ -58,6 +58,7 @@ def table(plot: Plot) -> dict[str, Any]:
             seen[x] += 1  # an x that comes again has a row of its own
             row = found.setdefault((x, seen[x]), [None] * (len(columns) - 1))
             row[first : first + len(values)] = values
+    # categories stay in the order in which they came
     places = list(found) if plot.axis == "category" else sorted(found)
     chosen = [places[at] for at in _spread(len(places))]
     cells = [numbers.column(column) for column in zip(*(found[x] for x in chosen), strict=True)]
@@ -66,7 +67,7 @@ def table(plot: Plot) -> dict[str, Any]:
 
 
 def _styles(plot: Plot, arms: Sequence[str]) -> list[int]:
-    """Return the style of each line: that of its arm, or its own place where that tells less."""
+    """Return the style of each line: that of its arm, or its own place if arms would look alike."""
     names = [line.name for line in plot.lines]
     own = list(range(len(names)))
     if not set(names) <= set(arms):

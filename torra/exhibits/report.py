@@ -1,10 +1,10 @@
-"""The report of a replay or a scorecard: from exhibits to a document, and the document shown.
+"""The report of a replay or a scorecard: exhibits become a document, in all its forms.
 
-`document` makes the one form that everything else reads: the dashboard's page, `html` (one file,
-complete in itself, to be read on paper too), `text` for a terminal, `as_json` for programs. `write`
-moves it into the home's folder of replays, whole or not at all. Lines longer than a plot can show
-are thinned, their peaks kept. A figure that is NaN or infinite is refused with the exhibit's name:
-what computes exhibits says None for what it does not know.
+`document` makes the one form that everything else reads: the dashboard's page, `html` (one complete
+file, for paper too), `text` for a terminal, `as_json` for programs. `write` moves it into the
+home's folder of replays, whole or not at all. Lines longer than a plot can show are thinned, with
+their peaks kept. A figure that is NaN or infinite is refused with the exhibit's name: an exhibit
+has None for what is not known.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from torra.exhibits.documents import (
 from torra.whole_files import sync_folder
 
 WIDTH: Final = 100
-"""Characters of a terminal's line."""
+"""Characters of a line in a terminal."""
 
 MOST_SUMMARY: Final = 600
 MOST_TITLE: Final = 200
-"""Characters of a summary and of a title: what the page takes."""
+"""Most characters of a summary and of a title on a page."""
 
 html = pages.html
 
@@ -56,8 +56,8 @@ def document(
 ) -> Document:
     """Return the document of these exhibits.
 
-    Raises ConfigError for a name that no file may have, ValueError, with the place, for figures
-    that are not finite and for whatever else the document's door refuses.
+    Raises ConfigError for a name that no file may have. Raises ValueError, with the place, for
+    figures that are not finite and for everything else that `Document` refuses.
     """
     _check_name(name)
     found = list(exhibits)
@@ -83,9 +83,9 @@ def document(
 def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
     """Move a document into the home's folder of replays and return its path.
 
-    Raises ConfigError for a name that no file may have, for one that is taken unless it may be
-    overwritten and is of the same kind, for a document that is too large to be read again, and
-    where the folder cannot be written. The file is there whole or not at all.
+    Raises ConfigError for a name that no file may have, for a name that is taken (unless it may be
+    overwritten and the file is of the same kind), for a document that is too large to be read
+    again, and if the folder cannot be written. The file is written whole or not at all.
     """
     _check_name(found.name)
     text = as_json(found)
@@ -103,13 +103,14 @@ def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
 
 
 def put(path: Path, text: str, *, overwrite: bool = True) -> None:
-    """Write a file whole or not at all; raises ConfigError where it cannot be or is there."""
+    """Write a file whole or not at all; raises ConfigError if it exists or cannot be written."""
     partial = path.with_name(f".{path.name}.{token(6)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
+            # before the move: else a power cut could leave the name on an empty file
             os.fsync(file.fileno())
         _move(partial, path, overwrite=overwrite)
     except FileExistsError:
@@ -117,23 +118,24 @@ def put(path: Path, text: str, *, overwrite: bool = True) -> None:
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
     finally:
+        # also after success: a link leaves the partial name behind
         partial.unlink(missing_ok=True)
 
 
 def as_json(found: Document) -> str:
-    """Return a document as its file holds it."""
+    """Return the text of a document's file."""
     return found.model_dump_json(by_alias=True) + "\n"
 
 
 def on_the_page(found: Document) -> str:
-    """Return where every table of a document stands that is written into a home."""
+    """Return the sentence that says where to find every table of a written document."""
     return f"Every table: the page /replays/{found.name}, or --report FILE."
 
 
 def text(found: Document, *, tables: int = 1, width: int = WIDTH, where: str = "") -> str:
     """Return a document for a terminal: warnings, the first tables, the sentence of each.
 
-    `where` says at the end where the other tables are, when there are others.
+    `where` is a last sentence on where to find the other tables, if there are any.
     """
     one = pages.arranged(found)
     lines = [one["title"], f"{one['start']} to {one['end']}", "", *_filled(one["summary"], width)]
@@ -163,7 +165,7 @@ def _check_name(name: str) -> None:
 
 
 def _kind(path: Path) -> str:
-    """Return what kind of document a file says it holds."""
+    """Return the kind of document that a file claims to hold."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -230,11 +232,13 @@ def _move(partial: Path, path: Path, *, overwrite: bool) -> None:
         partial.replace(path)
     else:
         _move_if_free(partial, path)
+    # the new name must survive a power cut as well
     sync_folder(path.parent)
 
 
 def _move_if_free(partial: Path, path: Path) -> None:
-    """Give a file its name; raises FileExistsError where it is taken, by whomever."""
+    """Give a file its name; raises FileExistsError if any other file has it."""
+    # exists() is False for a dangling link, which replace() below would overwrite
     if path.exists() or path.is_symlink():
         raise FileExistsError(path)
     try:
@@ -255,7 +259,7 @@ def _filled(said: str, width: int, then: str = "", first: str = "") -> list[str]
 
 
 def _columns(table: dict[str, Any], width: int) -> list[str]:
-    """Return a table in columns; one that is too wide is turned, or told in parts."""
+    """Return a table in columns; one that is too wide is turned, or split into parts."""
     rows = [table["columns"], *table["rows"]]
     numbers = [kind == "num" for kind in table["kinds"]]
     if _wide(rows) > width and len(table["rows"]) < len(table["columns"]):

@@ -1,9 +1,9 @@
-"""Plots in rows: bars and dots by category, which have room for names, and lanes of states in time.
+"""Plots in rows: bars and dots by category, with room for names, and lanes of states in time.
 
-Rows: one for each category, in it one bar or dot for each line, with its interval as a whisker and
-its number at its end. Lanes: for each line a row for each state that it was in, so that where a
-block stands tells the state and colour only repeats it. Pure functions over a checked plot that has
-at least one value.
+Rows: one for each category, with one bar or dot for each line, its interval as a whisker and its
+number at its end. Lanes: one row for each state of each line, so that the position of a block tells
+the state and its colour only repeats it. Pure functions over a checked plot that has at least one
+value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
 from torra.exhibits.text import STATES, VERDICTS
 
 ROWS: Final = 40
-"""Categories that are drawn; the table below the plot and the file have all."""
+"""Most categories that are drawn; the table below the plot and the file have all."""
 
 BAR, GAP = 14.0, 8.0
 """Pixels of a bar, and between two categories."""
@@ -33,7 +33,7 @@ LANE, HEAD = 13.0, 18.0
 """Pixels of a state's row, and of a line's name above its rows."""
 
 LANES: Final = 12
-"""States of a line that get a row; the rest share the last one."""
+"""Most rows for the states of a line; the rest share the last one."""
 
 REST: Final = "others"
 RUNS: Final = 800
@@ -42,7 +42,7 @@ ORDER: Final = (*STATES, *(name for name in VERDICTS if name not in STATES))
 
 LETTERS: Final = 200
 LONG: Final = 36
-"""Characters of a row's name where there is room."""
+"""Most characters of a row's name on a wide page."""
 
 
 def rows(plot: Plot, styles: Sequence[int]) -> Drawing:
@@ -241,9 +241,11 @@ def _blocks(
 ) -> Iterator[str]:
     ends = [_x(x) for x, _ in found[1:]] + [end]
     for (x, value), stop in zip(found, ends, strict=True):
+        # the last row gathers the states that have none of their own
         belongs = value == state or (state == REST and value is not None and value not in inside)
         if belongs:
             left, right = scale.place(_x(x)) * FIELD, scale.place(stop) * FIELD
+            # the shortest run is still seen
             width = max(0.6, right - left)
             yield f"M{left:.1f} {top + 1.5:.1f}h{width:.1f}v{LANE - 3:.1f}h-{width:.1f}z"
 

@@ -1,9 +1,9 @@
-"""How numbers, states and lines become text and geometry on a page.
+"""Text and geometry of a page: numbers, states and small lines, written one way everywhere.
 
-A number that is missing is an em dash, never a zero; a negative one carries U+2212; every state has
-a glyph and a word, so that colour only repeats what is already said. Text that a model wrote is
+A missing number is an em dash, never a zero. A negative number has U+2212 as its minus. Every state
+has a glyph and a word, so that colour only repeats what is already said. Text that a model wrote is
 cleaned of control characters and of marks that turn the reading direction. Pure functions: a value
-that cannot be shown yields the dash, nothing raises.
+that cannot be shown gives the dash, and nothing raises.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FULL_DECIMALS: Final = 5
 """Decimals of the arithmetic that a reader recomputes."""
 
 MAX_TEXT: Final = 4000
-"""Characters of a model's text shown on a page."""
+"""Most characters of a model's text on a page."""
 
 BAR_WIDTH: Final = 100.0
 """Width of a signed bar's coordinate system; zero lies in the middle."""
@@ -109,6 +109,7 @@ SOURCES: Final = {
 
 def number(value: Any) -> float | None:
     """Return a finite number, or None for anything else."""
+    # bool is a kind of int: True would be written as 1
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None
@@ -120,6 +121,7 @@ def signed(value: Any, decimals: int = SCORE_DECIMALS) -> str:
     if known is None:
         return DASH
     text = f"{abs(known):,.{decimals}f}"
+    # the written number decides: -0.0004 is 0.000, which has no sign
     if not float(text.replace(",", "")):
         return text
     return (MINUS if known < 0 else "+") + text
@@ -170,6 +172,7 @@ def countdown(seconds: Any) -> str:
     known = number(seconds)
     if known is None:
         return DASH
+    # up: half a second left is not due yet
     whole = math.ceil(known)
     if whole <= 0:
         return "due"
@@ -196,7 +199,7 @@ def mark(name: Any) -> Mark:
 
 
 def tone(value: Any, decimals: int = SCORE_DECIMALS) -> str:
-    """Return up or down as the written number has a sign, flat for a zero, empty for a dash."""
+    """Return the tone of a written number: up or down by its sign, flat for 0, "" for a dash."""
     text = signed(value, decimals)
     if text == DASH:
         return ""
@@ -218,13 +221,14 @@ def clean(text: Any, limit: int = MAX_TEXT) -> str:
 
 
 FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a cell of a file may not begin with, for a spreadsheet takes it for a formula."""
+"""Characters with which a spreadsheet begins a formula; no cell of a file may begin with one."""
 
 CONTROL: Final = ("\t", "\r", "\n")
 
 
 def guarded(text: str) -> str:
     """Return text as a cell that no spreadsheet takes for a formula, otherwise as it is."""
+    # spreadsheets skip blanks before a formula
     risky = text.startswith(CONTROL) or text.lstrip().startswith(FORMULA)
     return f"'{text}" if risky else text
 
@@ -275,6 +279,7 @@ def line(values: Sequence[Any], width: float, height: float) -> str:
     if not known:
         return ""
     low, high = min(known), max(known)
+    # a flat line has no range to be scaled to
     room = (high - low) or 1.0
     step = width / max(1, len(values) - 1)
     heights = [

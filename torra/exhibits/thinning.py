@@ -1,10 +1,10 @@
-"""Lines of a plot with fewer points: what the eye would see on paper stays, the rest goes.
+"""Thinning of a plot's lines: fewer points, and the same picture to the eye.
 
 A line over time or numbers keeps, of every stretch of its points, the first, the last, the lowest
-and the highest, so that no peak and no trough is lost; a gap stays a gap; bounds stay with their
-points. Bands are merged where the category does not change, and if that is not enough the category
-that fills most of a stretch stands for it. Pure functions; a line that is short enough is returned
-as it is.
+and the highest, so that no peak and no trough is lost. A gap stays a gap, and bounds stay with
+their points. Bands are merged where the category does not change; if that is not enough, each
+stretch gets the category that fills most of it. Pure functions; a line that is short enough is
+returned as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 KEPT: Final = 4
-"""Points that a stretch keeps at most: first, lowest, highest, last."""
+"""Most points that a stretch keeps: first, lowest, highest, last."""
 
 Points = Sequence[tuple[Any, Any]]
 
@@ -24,6 +24,7 @@ def kept(points: Points, most: int) -> list[int]:
     if len(points) <= most:
         return list(range(len(points)))
     found: set[int] = {0, len(points) - 1}
+    # KEPT + 1: a stretch may keep a gap as well
     for stretch in _stretches(len(points), max(1, (most - 2) // (KEPT + 1))):
         known = [place for place in stretch if points[place][1] is not None]
         gap = next((place for place in stretch if points[place][1] is None), None)
@@ -61,6 +62,7 @@ def _stretches(count: int, parts: int) -> Iterator[range]:
 def _runs(points: Points) -> Iterator[tuple[Any, Any]]:
     last: Any = object()
     for place, (x, category) in enumerate(points):
+        # the last point too: without it the last run would have no end
         if category != last or place == len(points) - 1:
             yield x, category
         last = category

@@ -1,1 +1,1 @@
-"""Small parts that pages are put together from: cells, chart data, timelines."""
+"""Parts of pages: cells, chart data, timelines."""

@@ -1,7 +1,7 @@
-"""What the chart of a symbol page draws: candles, scores, markers and levels as plain data.
+"""The data of a symbol page's chart: candles, scores, markers and levels as plain dicts and lists.
 
-Times are UTC seconds of a bar's open, tones are names of colours, a missing score is None. What a
-bar's tick decided goes with it in words, so that the legend and the keyboard's cursor can tell it.
+Times are UTC seconds of a bar's open. Tones are names of colours. A missing score is None. Each bar
+also carries the decision of its tick in words, for the legend and for the keyboard's cursor.
 Pure functions over what a DeskView returns.
 """
 
@@ -26,7 +26,7 @@ LINES: Final = (*VECTORS, "ath")
 
 
 def chart(data: Mapping[str, Any]) -> Row:
-    """Return what the chart draws; times are UTC seconds, tones are names of colours."""
+    """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.get("ticks", ()), key=lambda tick: str(tick["bar_time"]))
     return {
         "digits": data.get("digits") if data.get("digits") is not None else 5,
@@ -47,7 +47,7 @@ def _score(tick: Mapping[str, Any], name: str) -> float | None:
 
 
 def _told(tick: Mapping[str, Any]) -> str:
-    """Say what a bar's tick decided."""
+    """Return the decision of a bar's tick in words."""
     verdict = figures.mark(tick.get("verdict"))
     return f"verdict {verdict.text.strip()}, action {action_cell(tick)['text']}"
 
@@ -73,6 +73,7 @@ def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
             shown = figures.mark(action)
             text = shown.word.removeprefix("OPEN_").lower()
             markers.append(_marker(tick["bar_time"], shown.tone, text, action))
+        # a verdict stands for many bars: only its first one is marked
         elif verdict in ("BUY", "SELL") and verdict != before:
             markers.append(_marker(tick["bar_time"], "flat", "", str(verdict)))
         before = verdict
@@ -80,7 +81,7 @@ def _tick_markers(ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return a marker for each fill that no tick of this chart tells, as of an approved proposal.
+    """Return a marker for each fill that no tick of this chart shows, as of an approved proposal.
 
     A tick's own action is drawn at its bar; its fill follows within the two bars after the close.
     """
@@ -99,8 +100,9 @@ def _fills(data: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _openings(data: Mapping[str, Any]) -> Iterator[tuple[str, datetime]]:
-    """Yield side and time of each fill: of the trades that have ended, and of what is held."""
+    """Yield side and time of each fill: of ended trades and of the position that is held."""
     held = data.get("position") or {}
+    # a position that is only ordered has no fill to mark yet
     rows = [*data.get("trades", ()), *([held] if held.get("state") in HELD else [])]
     for row in rows:
         side = {"LONG": "BUY", "SHORT": "SELL"}.get(side_of(row.get("side")))
@@ -114,6 +116,7 @@ def _exits(data: Mapping[str, Any]) -> list[Row]:
         closed = trade.get("closed_at")
         if not closed:
             continue
+        # a chart marks bars: an exit within a bar stands at that bar
         bar_time = clock.iso(clock.floor(clock.parse(str(closed)), data["timeframe"]))
         gain = figures.number(trade.get("profit"))
         text = f"{figures.clean(trade.get('close_reason') or 'exit', 20)} {figures.signed(gain, 0)}"

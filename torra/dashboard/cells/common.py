@@ -1,8 +1,8 @@
-"""The cells that more than one screen has: a verdict, a position, an age, a warning, written out.
+"""Cells that several screens share: a verdict, a position, an age, a warning, as finished text.
 
-A cell is {"text", "tone", "title"} and may carry "set" (attributes of an SVG or a link) and
-"hidden". Pure functions over what a DeskView returns; a number that is missing is a dash with the
-reason.
+A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
+link) and "hidden". A missing number is a dash with the reason as its title. Pure functions over
+what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def verdict_cells(key: str, latest: Any, link: TickLink) -> Cells:
 
 
 def voice_cells(key: str, tick: Mapping[str, Any]) -> Cells:
-    """Return the regime of a tick, and whether its desk was short of voices; hidden when not."""
+    """Return a tick's regime and which voices it lacks; a cell with nothing to say is hidden."""
     name = mapping(tick.get("regime")).get("name")
     deliberation = mapping(tick.get("deliberation"))
     why, silent = agreement.degraded(deliberation), agreement.silence(deliberation)
@@ -98,7 +98,7 @@ def age_cells(key: str, stream: Mapping[str, Any]) -> Cells:
 
 
 def position_cells(key: str, instance: Mapping[str, Any]) -> Cells:
-    """Return what an instance holds, its levels, and what closing it now would bring."""
+    """Return an instance's position, its levels, and the result of closing it now."""
     position = instance.get("position")
     if not position:
         return {
@@ -145,17 +145,18 @@ def changes_cell(changes: Any) -> Row:
 
 
 def skip_cell(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> Row:
-    """Return what was skipped since the newest tick; hidden when nothing was."""
+    """Return the skips since the newest tick; hidden without any."""
     told, tone = skips.note(tick, skipped, stream)
     return words(told, tone) | showing(bool(told))
 
 
 def reason(latest: Mapping[str, Any]) -> str:
-    """Return the headline reason of a tick: where the consensus stands, what was done and why."""
+    """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."
     denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
+    # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:
         more += f" {figures.mark('VETO').text} of openings: {veto}."
@@ -177,6 +178,7 @@ def limits(thresholds: Any) -> Row:
     """Return the thresholds as numbers on the score axis and as places on a signed bar."""
     known = thresholds or {}
     buy, sell = figures.number(known.get("buy")), figures.number(known.get("sell"))
+    # the profile has the sell threshold as a size: a SELL lies at minus that
     low = None if sell is None else -sell
     return {
         "buy": buy,

@@ -1,9 +1,9 @@
-"""The overview as cells: the desk at a glance, then every instance, those that want a look first.
+"""The overview page as cells: the desk at a glance, then every instance, the urgent ones first.
 
-A desk of up to CARDS instances has a card for each, with every score of every stream; a larger one
-has a row for each, so that fifty fit, with the same figures in the same words and the scores one
-step away. Keys count instances as the desk file names them, so that a page whose rows are put in
-another order is still the same page. Pure functions over what a DeskView returns.
+A desk of up to CARDS instances shows one card for each, with every score of every stream. A larger
+desk shows one row for each, so that fifty fit on a page; figures and words are the same, and the
+scores are one click away. The keys of cells number the instances in the order of the desk file, so
+that sorting the page changes no key. Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CARDS: Final = 8
 """Instances that have a card each; more are rows of a table."""
 
 WATCHED: Final = 6
-"""Running debates that are named; the number of all is told."""
+"""Running debates that are shown by name; the count beside them is of all."""
 
 NEAR_CEILING: Final = 0.8
 """Share of the cost ceiling from which the cost is a warning."""
@@ -59,7 +59,7 @@ WatchLink = Callable[[str], str]
 """Returns the address where a stream can be watched, empty where nobody shows it."""
 
 PARTIAL: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
-"""Sources of a tick behind which agents are missing that were asked."""
+"""Source types of a tick for which some agent was asked and is missing."""
 
 VETO: Final = "GATE_VETO"
 
@@ -92,6 +92,7 @@ def overview(
     cells = strip(data["desk"]) | warning_cells(instances)
     cells |= glance_cells(data, watch)
     cells["legend.sources"] = _meanings(instances)
+    # newest first in the data: reversed, so that the newest debate of an instance wins
     debates = {one["instance"]: one["stream_id"] for one in reversed(debates_of(data))}
     rows = []
     for number, instance in enumerate(instances):
@@ -108,13 +109,17 @@ def overview(
             cells |= make(f"{key}.s{place}", instance, stream, link)
         row = _row(key, instance, min((item.rank for item in found), default=CALM))
         where = address(instance["instance"])
+        # its own cells only: ages and waits of streams always change and are no part of the piece
         rows.append({**row, "address": where, "shown": _shown(row["name"], where, own)})
+    # sorted after all keys are given: they follow the desk file, whatever the order on the page
     order = sorted(rows, key=_ordering(sort))
     return {
         "cells": cells,
         "instances": order,
         "order": [row["key"] for row in order],
         "compact": compact,
+        # what new cells must have in common with the page to fit it: else its script loads the page
+        # anew
         "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in rows),
     }
 
@@ -134,7 +139,7 @@ def _row(key: str, instance: Mapping[str, Any], rank: int) -> Row:
 
 
 def _shown(name: str, address: str, cells: Cells) -> tuple[Any, ...]:
-    """Return all that an instance's own cells show, to know them by."""
+    """Return all that an instance's own cells show: the key of its rendered piece (views.kept)."""
     told = (
         (key, *(str(cell.get(part)) for part in ("text", "tone", "title", "hidden", "set")))
         for key, cell in cells.items()
@@ -151,7 +156,7 @@ def _ordering(sort: Sort) -> Callable[[Row], tuple[Any, ...]]:
 
 
 def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
-    """Return what one asks first: approvals, alarms, stale feeds, debates, cost, next ticks."""
+    """Return the cells on top: approvals, alarms, stale feeds, debates, cost, next ticks."""
     desk, streams = data["desk"], [s for one in data["instances"] for s in one["streams"]]
     waiting, alarms = desk.get("waiting") or 0, len(sequence(desk.get("alarms")))
     cells: Cells = {
@@ -165,6 +170,7 @@ def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
     }  # fmt: skip
     soonest: dict[str, Any] = {}
     for stream in streams:
+        # all streams of a timeframe close at the same moment
         soonest.setdefault(stream["timeframe"], stream.get("next_in_seconds"))
     for timeframe, left in soonest.items():
         cells[f"glance.next.{timeframe}"] = _countdown(left)
@@ -183,7 +189,7 @@ def debates_of(data: Mapping[str, Any]) -> list[Row]:
 
 
 def _feeds(streams: Sequence[Mapping[str, Any]]) -> Row:
-    """Say how many streams are stale, closed or without a tick; all fresh otherwise."""
+    """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
     bad = counts["stale"]
@@ -226,6 +232,7 @@ def _countdown(left: Any) -> Row:
 def _debate_cells(debates: Sequence[Row], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
+    # empty places too: the page's script fills cells and makes none
     for place in range(WATCHED):
         key = f"glance.debate.{place}"
         one = debates[place] if place < number else None
@@ -307,7 +314,7 @@ def _instance(
 
 
 def _shorten(key: str, cells: Cells, instance: Mapping[str, Any]) -> None:
-    """Leave out of a row what its symbol's page tells, and what says that there is nothing."""
+    """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
     cells[f"{key}.levels"] |= showing(instance.get("position"))
     cells[f"{key}.when"] |= showing(instance.get("latest"))
@@ -323,7 +330,7 @@ FEEDS: Final = {
 def first_tick(
     streams: Sequence[Mapping[str, Any]], desk: Mapping[str, Any], feed: Any = None
 ) -> str:
-    """Say why no tick has run yet, and what it takes."""
+    """Return why no tick has run yet, and what the first one needs."""
     if desk.get("role") == "STANDBY":
         return (
             "No tick has run yet: this desk stands by. The one that holds the lease runs them, "
@@ -336,7 +343,7 @@ def first_tick(
 
 
 def _meanings(instances: Sequence[Mapping[str, Any]]) -> Row:
-    """Return what the sources mean that the overview shows now."""
+    """Return the meanings of the source types that the overview shows now."""
     ticks = [mapping(stream.get("tick")) for one in instances for stream in one["streams"]]
     names = sorted({str(tick.get("source_type")) for tick in ticks} & set(figures.SOURCES))
     told = "; ".join(f"{name}: {figures.SOURCES[name]}" for name in names)
@@ -372,9 +379,10 @@ def _stream(
 def _line(
     key: str, instance: Mapping[str, Any], stream: Mapping[str, Any], link: TickLink
 ) -> Cells:
-    """Return what a row has room for: composite, source, age, wait."""
+    """Return the cells for which a row has room: composite, source, age, wait."""
     tick = stream.get("tick") or {}
     told = source_cell(tick.get("source_type"))
+    # a row is narrow, and the rest of the word still tells the sources apart
     told["text"] = told["text"].replace("AGENT_", "")
     if tick:
         address = link(instance["instance"], stream["timeframe"], tick["bar_time"])

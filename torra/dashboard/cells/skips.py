@@ -1,7 +1,8 @@
-"""Closes for which no tick ran, in words: one alone, a run of them, a market that is closed.
+"""Skipped closes in words: a single one, a run of them, a market that is closed.
 
-A closed market leaves a skip for every close, hundreds over a weekend: in a list a run of one
-reason is one row, and a stream in such a run is quiet rather than broken. Pure functions.
+A closed market leaves one skip for every close, hundreds over a weekend. A list therefore shows a
+run of skips of one reason as one row, and a stream in such a run is called quiet, not broken. Pure
+functions.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ def fold(events: Sequence[Row]) -> list[Row]:
 
 
 def note(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what happened to a stream after its newest tick and its tone; empty for nothing."""
+    """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
     quiet = stream.get("quiet")
     if quiet:
         run = _run_text(NO_BAR, quiet["count"], quiet["from"], quiet["to"])
         return f"{stream['timeframe']}: {NO_BARS} ({run})", "flat"
+    # a tick has run since an older skip: that is over
     if not skipped or (tick and str(skipped["bar_time"]) <= str(tick["bar_time"])):
         return "", ""
     return f"newest bar: {_one_text(skipped)}", tone(skipped)
@@ -58,6 +60,7 @@ def _runs(events: Sequence[Row]) -> Iterator[tuple[bool, Iterator[Row]]]:
     def alike(numbered: tuple[int, Row]) -> tuple[bool, Any]:
         place, event = numbered
         skip = bool(event.get("was_skipped"))
+        # the place is different for every tick, so groupby never joins two ticks
         return skip, event.get("reason") if skip else place
 
     for (skip, _), run in groupby(enumerate(events), alike):

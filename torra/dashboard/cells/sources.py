@@ -1,8 +1,8 @@
-"""What the newest ticks say of their calendar and headlines: warnings, and the event that is near.
+"""Warnings about the calendar and the headlines of the newest ticks, and the event that is near.
 
-A calendar that cannot be read, or headlines that do not come, change what every later tick decides,
-so they are told on the pages that one looks at first. Pure functions over what a DeskView returns;
-names of events are strangers' words and are cleaned.
+A calendar that cannot be read, or headlines that do not come, change every later decision.
+So the overview and the symbol pages show these warnings. Names of events are strangers' words and
+are cleaned. Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ NEWS: Final = {
 """Warnings of the news, by the status of the tick's news."""
 
 JUST_NOW: Final = 60.0
-"""Minutes after an event in which the overview still tells it."""
+"""Minutes for which the overview still shows an event that has passed."""
 
 
 def calendar_warning(instances: Iterable[Mapping[str, Any]]) -> str:
-    """Return what is the matter with the calendar, and on which streams; empty for nothing."""
+    """Return what is wrong with the calendar, and on which streams; empty for nothing."""
     return _warning(instances, CALENDAR, _calendar)
 
 
 def news_warning(instances: Iterable[Mapping[str, Any]]) -> str:
-    """Return what is the matter with the headlines, and on which streams; empty for nothing."""
+    """Return what is wrong with the headlines, and on which streams; empty for nothing."""
     return _warning(instances, NEWS, lambda tick: str(mapping(tick.get("news")).get("status")))
 
 
@@ -62,6 +62,7 @@ def _first(name: str, rows: Sequence[Row]) -> list[str]:
     """Return the events of the first row's moment in one phrase; nothing without rows."""
     if not rows:
         return []
+    # several streams of an instance list the same event
     names = dict.fromkeys(row["title"] for row in rows if row["when"] == rows[0]["when"])
     return [f"{name}: {', '.join(names)} {rows[0]['far']} ({rows[0]['when'][11:]})"]
 

@@ -1,8 +1,8 @@
-"""How often a stream's consensus went from its present state to each of the five: counts, not fate.
+"""The Markov table of a symbol page: how often each state has followed the present one.
 
-The brain counts moves between neighbouring ticks (torra.verdict.sentiment_rules.markov); here its
-counts and probabilities are written out, with what the smoothing adds and how little is known while
-few moves were counted. Pure functions over what a DeskView returns.
+`torra.verdict.sentiment_rules.markov` counts the moves between neighbouring ticks. This module
+writes out its counts and probabilities, what the smoothing adds to them, and a warning while fewer
+than FEW moves were counted. Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torra.exhibits.text import STATES
 from torra.verdict.sentiment_rules import STATES as COUNTED
 
 FEW: Final = 20
-"""Below this number of moves the smoothing weighs as much as what happened."""
+"""Below this number of moves the smoothing weighs as much as the counts."""
 
 
 def odds_cells(markov: Any, timeframe: str) -> Cells:
@@ -50,8 +50,10 @@ def rows() -> list[Row]:
 
 
 def _counts(known: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    # no table is a stream without ticks; a table of another size is a fault, and zip() raises
     table = [sequence(row) for row in sequence(known.get("counts"))]
     return {
+        # the counts are in the brain's order of states, which is not the page's
         name: dict(zip(COUNTED, row, strict=True))
         for name, row in zip(COUNTED, table, strict=bool(table))
     }

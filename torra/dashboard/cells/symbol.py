@@ -1,9 +1,9 @@
-"""The state strip and the symbol page as cells: every changing figure by name, already written out.
+"""The state strip and the symbol page as cells: every changing figure, by name, as finished text.
 
-A page is rendered from these cells and the live module of the browser asks for the same cells
-again as JSON, so a figure is formatted in one place and looks the same with and without scripts.
-A cell is {"text", "tone", "title"} and may carry "set" (attributes of an SVG or a link) and
-"hidden". Pure functions over what a DeskView returns.
+The server renders the page from these cells. The page's script fetches the same cells as JSON. So
+each figure is formatted in one place and looks the same with and without scripts.
+A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
+link) and "hidden". Pure functions over what a DeskView returns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from torra.exhibits import text as figures
 from torra.exhibits.text import cell
 
 ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
-"""What the desk's role means: its word alone would read like the trading state beside it."""
+"""What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
 
 SHORT: Final = {
     "price_action": "Price action",
@@ -87,7 +87,7 @@ def _waiting(number: Any) -> Row:
 
 
 def _alarms(alarms: Sequence[Mapping[str, Any]]) -> str:
-    """Say what the alarms that stand are about."""
+    """Return the subjects of the standing alarms."""
     return "; ".join(
         f"{figures.clean(item.get('kind'), 40)}: {figures.clean(item.get('detail'), 300)}"
         for item in alarms
@@ -95,7 +95,7 @@ def _alarms(alarms: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _blocks(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Say which providers are left alone, why, and until when (real time, UTC)."""
+    """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
     return "; ".join(
         f"{figures.clean(item.get('provider'), 40)}: {figures.clean(item.get('reason'), 200)} "
         f"(until {str(item.get('until'))[11:16]} UTC, real time)"
@@ -130,6 +130,7 @@ def symbol(data: Mapping[str, Any], link: TickLink, first_tick: str = "") -> Row
     drawn = lanes(data)
     for line in drawn.values():
         cells |= line["cells"]
+    # new cells fit a page of the same shape only: else its script loads the page anew
     shape = f"{data['instance']}/{data['timeframe']}/{'chart' if data['bars'] else 'empty'}"
     return {"cells": cells, "rows": len(events), "shape": shape, "lanes": drawn}
 
@@ -148,6 +149,7 @@ def tick_events(data: Mapping[str, Any]) -> list[Row]:
     """Return ticks and skipped ticks together, newest first; a run of like skips is one event."""
     done = [dict(tick) for tick in data.get("ticks", ())]
     seen = {tick["bar_time"] for tick in done}
+    # a close that was skipped first and then run late is a tick, not both
     late = [s for s in data.get("skipped", ()) if s["bar_time"] not in seen]
     left = [{**skip, "was_skipped": True} for skip in late]
     events = sorted(done + left, key=lambda event: str(event["bar_time"]), reverse=True)
@@ -193,7 +195,7 @@ def bar_rows(data: Mapping[str, Any], limit: int = TICKS_SHOWN) -> list[Row]:
 
 
 def _filled(trade: Mapping[str, Any]) -> Any:
-    """Return what an opening was filled at, which its profit counts from; the plan without it."""
+    """Return the price of a fill, from which profit counts; the planned price without one."""
     return trade.get("entry") if trade.get("price") is None else trade["price"]
 
 
@@ -223,13 +225,14 @@ def _listed(key: str, data: Mapping[str, Any], event: Mapping[str, Any], link: T
         }
     close = event.get("close_time") or event.get("as_of")
     if not close:
+        # a skipped close has no record with its time
         close = skips.close_of(bar_time, data["timeframe"])
     cells["when"] = words(figures.moment(close)) | {"set": {"href": address}}
     return {f"{key}.{name}": value for name, value in cells.items()}
 
 
 def _why(event: Mapping[str, Any]) -> str:
-    """Say why a listed tick did what it did, by its own thresholds: today's may be others."""
+    """Return why a listed tick did what it did, by its own thresholds: today's may differ."""
     if event.get("reason") == "THRESHOLD" and not event.get("thresholds"):
         return "between the thresholds of its time"
     return why(event) or standing(event).removeprefix("is ") or figures.DASH

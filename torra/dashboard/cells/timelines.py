@@ -1,9 +1,9 @@
-"""States over time as lanes: one lane for each value, equal neighbours merged, gaps where none is.
+"""Timelines of states: one lane for each value, equal neighbours merged, a gap where no tick ran.
 
-A value has its own lane, glyph and colour whatever else is shown, so that a picture can be read
-without its colours and looks the same tomorrow. A gap (closes without a tick) is a narrow mark,
-however long it was; the table beside the picture tells how long. The picture is made of paths whose
-`d` the page's live module can replace. Pure functions.
+Each value always has the same lane, glyph and colour, so that a picture can be read without its
+colours and compared with an older one. A gap (closes without a tick) is a narrow mark, however
+long it lasted; the table beside the picture gives its length. The picture consists of SVG paths,
+whose `d` the page's script can replace. Pure functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LANE: Final = 10
 """Height of a lane; its block leaves one unit free above and below."""
 
 GAP: Final = 3
-"""Ticks that a gap is as wide as at most."""
+"""Width of the widest gap, in ticks: a weekend would push the ticks together."""
 
 ROWS: Final = 60
 """Newest merged runs that the table lists."""
@@ -70,6 +70,7 @@ def timeline(
     for run, (x, width) in zip(merged, _places(merged), strict=True):
         if run.value is None:
             drawn.setdefault("gap", []).append(_block(x, width, 0, height))
+        # a value without a lane of its own stands in the table only
         elif run.value in lanes:
             top = lanes.index(run.value) * LANE + 1
             drawn.setdefault(run.value, []).append(_block(x, width, top, LANE - 2))
@@ -95,10 +96,11 @@ def state_events(markov: Any) -> list[tuple[datetime, str]]:
 
 
 def verdict_events(data: Mapping[str, Any]) -> list[tuple[datetime, str]]:
-    """Return what became of every close of a symbol page, oldest first."""
+    """Return verdict, veto or skip of every close of a symbol page, oldest first."""
     step = clock.duration(data["timeframe"])
     ticks = {str(tick["bar_time"]): _decided(tick) for tick in data.get("ticks", ())}
     skips = {str(skip["bar_time"]): "skipped" for skip in data.get("skipped", ())}
+    # ticks last: a close that was skipped first and then run late counts as its tick
     return [(clock.parse(time) + step, value) for time, value in sorted({**skips, **ticks}.items())]
 
 

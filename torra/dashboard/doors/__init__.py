@@ -1,1 +1,1 @@
-"""Who may come in and what an address allows: routes, scopes, limits."""
+"""Access to the pages: the table of routes, sessions, scopes and limits."""

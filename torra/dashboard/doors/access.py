@@ -1,11 +1,12 @@
-"""Who may see and do what: sessions, scopes, and the checks before every request.
+"""Access control of the pages: sessions, scopes, and the checks before every request.
 
-A person logs in with a token, by the fragment of a link or by hand, and gets a signed session
-cookie; a program sends a token as a bearer; a token in an address is never taken. A request that
-changes something must come from a page of ours: same origin, with the session's own token in the
-form or in a header, small, a form or JSON. What is refused is a 400, 401, 403, 413, 415 or 429 and
-nothing has happened; when the file of the tokens cannot be used, nobody is let in. Tokens on disk
-are `access_file`'s part, counting is `limits`'.
+A person logs in with a token, from the fragment of a link or typed in, and gets a signed session
+cookie. A program sends a token as a bearer. A token in the address itself is never accepted.
+A request that changes something must come from a page of ours: same origin, with the session's own
+CSRF token in the form or in a header, small, and a form or JSON.
+A refused request gets 400, 401, 403, 413, 415 or 429, and nothing has happened. While the token
+file cannot be used, every token and every session is refused.
+`access_file` keeps the tokens on disk; `limits` counts requests.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ LOG: Final = logging.getLogger("torra.dashboard")
 SCOPES: Final = access_file.SCOPES
 
 IDLE_SECONDS: Final = 12 * 3600
-"""A session ends when no page was opened with it, and nothing done, for this long. What a page
-fetches by itself does not count."""
+"""A session ends this long after the last page that was opened or command that was sent with it.
+What a page fetches by itself does not count."""
 
 LONGEST_SECONDS: Final = 30 * 24 * 3600
 """A session ends this long after the login, however much it was used."""
@@ -62,7 +63,7 @@ RENEW_SECONDS: Final = 300
 """A session that is used gets a new cookie this often."""
 
 MOST_ENDED: Final = 10_000
-"""Sessions that were ended before their time and are remembered as such."""
+"""Logged-out sessions that are remembered, so that a copy of their cookie stays refused."""
 
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 CSRF_FIELD: Final = "csrf"
@@ -71,7 +72,7 @@ LARGEST_BODY: Final = 256 * 1024
 """Bytes of a request's body."""
 
 KINDS: Final = ("application/x-www-form-urlencoded", "application/json")
-"""What a body may be."""
+"""Accepted media types of a body."""
 
 LONGEST_PATH: Final = 2000
 CHALLENGE: Final = 'Bearer realm="torra"'
@@ -79,7 +80,7 @@ CHALLENGE: Final = 'Bearer realm="torra"'
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks: `actor` goes on record, `session` is "" for a program with a bearer token."""
+    """The author of a request: `actor` goes on record; `session` is "" for a bearer token."""
 
     scope: str
     actor: str
@@ -92,7 +93,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a cookie says: scope, id, seconds since 1970 of the login and of the last use."""
+    """The content of a cookie: scope, id, and the Unix seconds of the login and of the last use."""
 
     scope: str
     id: str
@@ -108,8 +109,8 @@ class Session:
 class Access:
     """The tokens of a desk and its sessions.
 
-    One that belongs to a home follows the file there: new tokens hold at once and end every
-    session, and without a file that can be used nobody is let in.
+    An Access of a home follows the file there: new tokens count at once and end every session.
+    While that file cannot be used, nobody is let in.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Access:
 
     @classmethod
     def made(cls) -> Access:
-        """Return new tokens that are kept nowhere."""
+        """Return an Access with new tokens that no file holds."""
         made = access_file.make()
         return cls(made.by_scope, made.key)
 
@@ -151,18 +152,18 @@ class Access:
         return "torra_session_" + hashlib.sha256(self._known().key.encode()).hexdigest()[:8]
 
     def scope_of(self, token: str) -> str | None:
-        """Return the scope that a token gives, None for a token that is none of ours."""
+        """Return the scope of a token, None for an unknown token."""
         return self._known().scope_of(token)
 
     def visitor(self, asked: Request) -> Visitor | None:
-        """Return who asks, None for nobody that is known."""
+        """Return the visitor of a request, None without a valid token or session."""
         return self._who(*self._brought(asked))
 
     def still_in(self, asked: Request) -> Callable[[], bool]:
-        """Return what tells, at any later time, whether who asks now would still be let in.
+        """Return a function that says, at any later time, whether this visitor would still get in.
 
-        It holds nothing of the request, so that a stream may ask it long after. It says no after a
-        logout, at the session's end as its cookie was, and when the tokens are new.
+        The function keeps nothing of the request, so a stream may call it long after. It returns
+        False after a logout, at the end that the session's cookie had, and after new tokens.
         """
         brought = self._brought(asked)
         first = self._who(*brought)
@@ -173,7 +174,7 @@ class Access:
         return self._session_of(asked.cookies.get(self.cookie, ""))
 
     def _brought(self, asked: Request) -> tuple[str, str]:
-        """Return what a request was let in with: its header and its cookie."""
+        """Return the credentials of a request: its Authorization header and its cookie."""
         return asked.headers.get("Authorization", ""), asked.cookies.get(self.cookie, "")
 
     def _who(self, authorization: str, cookie: str) -> Visitor | None:
@@ -187,6 +188,7 @@ class Access:
     def _session_of(self, cookie: str) -> Session | None:
         try:
             told = Session(**self._signer().loads(cookie))
+        # TypeError: a cookie that is signed, but does not hold the fields of a Session
         except (BadData, TypeError):
             return None
         now = self.clock.real_now().timestamp()
@@ -201,26 +203,27 @@ class Access:
         return session.visitor
 
     def keep_session(self, response: Response, session: Session, path: str) -> None:
-        """Put the end of a session off, if that was not done a moment ago and it was not ended."""
+        """Renew the cookie of a session, unless it is new enough or the session was ended."""
         now = int(self.clock.real_now().timestamp())
         if now - session.at >= RENEW_SECONDS and session.id not in self._ended:
             self._write(response, Session(session.scope, session.id, session.since, now), path)
 
     def close_session(self, response: Response, path: str, session: str = "") -> None:
         """Take the session from a browser; a copy of its cookie is worth nothing from now on."""
+        # a browser drops a cookie only for the path that it was set with
         response.delete_cookie(self.cookie, path=path, httponly=True, samesite="Strict")
         if session:
             self.end_session(session)
 
     def end_session(self, session: str) -> None:
-        """Let nobody in with a session any more, by its id; whoever still has its cookie."""
+        """Refuse a session from now on, by its id, wherever copies of its cookie are."""
         with self._lock:
             self._ended[session] = None
             while len(self._ended) > MOST_ENDED:
                 self._ended.popitem(last=False)
 
     def csrf(self, visitor: Visitor) -> str:
-        """Return the token that a session's own pages send with what changes something."""
+        """Return the CSRF token of a session, which its pages send with every change."""
         told = f"csrf {visitor.session}".encode()
         return hmac.new(self._known().key.encode(), told, "sha256").hexdigest()
 
@@ -230,6 +233,7 @@ class Access:
             return self._held
         try:
             found = self._path.stat()
+            # the mode too: a chmod that opens the file to others leaves its mtime as it was
             seen = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode)
             if seen != self._seen:
                 self._held, self._seen, self._trouble = access_file.read(self._path), seen, ""
@@ -238,8 +242,10 @@ class Access:
         return self._held
 
     def _let_nobody_in(self, why: str) -> None:
+        # once per trouble: this runs several times in every request, and each time would be a line
         if not self._trouble:
             LOG.error("nobody is let in: %s", why)
+            # a key that nobody knows: the cookies that the old key signed are worth nothing either
             self._held, self._seen, self._trouble = Tokens({}, new_token(32)), (), why
 
     def _signer(self) -> URLSafeSerializer:
@@ -252,6 +258,7 @@ class Access:
             path=path,
             httponly=True,
             samesite="Strict",
+            # a secure cookie does not come back in the clear, and on 127.0.0.1 nothing is encrypted
             secure=request.is_secure,
             max_age=IDLE_SECONDS,
         )
@@ -262,22 +269,24 @@ class Access:
 
 @dataclass(frozen=True)
 class Counted:
-    """How often the visitors of one app asked, and who failed to log in."""
+    """The counts of one app: requests by visitor, and failed logins by address."""
 
     rates: RateLimits
     failures: BackOff
 
 
 _COUNTED: Final[WeakKeyDictionary[Flask, Counted]] = WeakKeyDictionary()
-"""By app: what one app was asked is nothing to another that has the same tokens."""
+"""By app: requests to one app do not count in another that has the same tokens."""
 
 
 def counted(access: Access) -> Counted:
-    """Return what the app that answers this request has counted."""
+    """Return the counts of the app that answers this request."""
+    # the app itself: a proxy is another object in every request
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
     found = _COUNTED.get(app)
     if found is None:
         monotonic = access.clock.monotonic
+        # setdefault: two first requests at once must count in the same place
         found = _COUNTED.setdefault(app, Counted(RateLimits(monotonic), BackOff(monotonic)))
     return found
 
@@ -301,6 +310,7 @@ def guard(access: Access, scope: str | None, login: str) -> ResponseReturnValue 
         check_origin(program=found is not None and not found.session)
         if scope is not None and found is not None and found.session:
             check_csrf(access, found)
+    # after the checks: a refused request costs no try, so that another site cannot use up ours
     _check_rate(access, found)
     _keep_session(access)
     return None
@@ -309,17 +319,20 @@ def guard(access: Access, scope: str | None, login: str) -> ResponseReturnValue 
 def check_origin(*, program: bool = False) -> None:
     """Refuse a change that a page of another origin asked for.
 
-    Browsers tell where a request comes from. A `program`, which has a bearer token, need not; nor
-    can a browser that talks to another machine in the clear, which then has to name the origin.
+    Browsers say in Sec-Fetch-Site where a request comes from, but only to an encrypted address or
+    to this machine; a browser elsewhere must name our origin. A `program`, which has a bearer
+    token, may name no origin at all.
     """
     site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
     ours = f"{request.scheme}://{request.host}"
     if site is not None:
+        # our pages send no referrer: under that policy a browser gives a form's origin as "null"
         passes = site == "same-origin" and origin in (ours, "null")
     elif program:
         passes = origin in (None, ours)
     else:
+        # to a trustworthy address a browser would have sent Sec-Fetch-Site: this is none
         passes = origin == ours and not trustworthy()
     if not passes:
         abort(403)
@@ -338,12 +351,13 @@ def trustworthy() -> bool:
 def check_csrf(access: Access, visitor: Visitor) -> None:
     """Refuse a change that does not carry the session's own token."""
     given = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD) or ""
+    # bytes: compare_digest raises for a text that is not ASCII
     if not hmac.compare_digest(given.encode("utf-8", "replace"), access.csrf(visitor).encode()):
         abort(403)
 
 
 def visitor() -> Visitor:
-    """Return who asks; for routes with a scope."""
+    """Return the visitor of this request; for routes with a scope, else 401."""
     found: Visitor | None = g.get("torra_visitor")
     if found is None:
         abort(401)
@@ -351,8 +365,9 @@ def visitor() -> Visitor:
 
 
 def own_path(text: str, root: str) -> str:
-    """Return a path below our own root, or the root for anything else."""
+    """Return a path that stays below our own root, or the root for anything else."""
     plain = unquote(text)
+    # browsers read a backslash as a slash, and //name as another host
     odd = not plain.isprintable() or "\\" in plain or text.startswith("//")
     try:
         split = urlsplit("" if odd or len(text) > LONGEST_PATH else text)
@@ -364,13 +379,14 @@ def own_path(text: str, root: str) -> str:
 
 
 def too_often(seconds: float) -> NoReturn:
-    """Answer 429, and when to come again."""
+    """Answer 429, with the seconds to wait in Retry-After."""
     _refuse(429, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
 def asks_api() -> bool:
     """Return whether the request is for the API, so that a refusal is JSON and not a page."""
     route = _route()
+    # an unknown address of the API is caught by the route for all the rest
     missing = str((request.view_args or {}).get("missing", ""))
     return missing.startswith("api/") or bool(route and route.rule.startswith("/api/"))
 
@@ -399,12 +415,13 @@ def _refuse(code: int, headers: Mapping[str, str]) -> NoReturn:
         response.headers.update(headers)
         return response
 
+    # abort() leads to an error handler that makes the response: no headers can be given to it here
     after_this_request(add)
     abort(code)
 
 
 def _check_size() -> None:
-    """Refuse a body that is too large, or does not say how large, before any of it is read."""
+    """Refuse a body that is too large, or states no length, before any of it is read."""
     request.max_content_length = LARGEST_BODY
     if (request.content_length or 0) > LARGEST_BODY or "Transfer-Encoding" in request.headers:
         abort(413)
@@ -427,9 +444,9 @@ def _check_rate(access: Access, found: Visitor | None) -> None:
 
 
 def _keep_session(access: Access) -> None:
-    """Let a page that is opened, or something that is done, put the end of its session off.
+    """Renew the session of a visitor who opened a page or sent a command.
 
-    What anybody may ask does not: a login writes a cookie of its own, which must be the last.
+    A route without a scope renews nothing: a login writes its own cookie, which must be the last.
     """
     route = _route()
     if route is None or route.scope is None:

@@ -1,9 +1,9 @@
-"""The tokens of a home on disk: `access.json`, made once and readable by its owner alone.
+"""The token file of a home: `access.json`, made once and readable by its owner alone.
 
-Of several processes that start at the same moment one makes the file and the others take what it
-made. Whoever finds the file readable by others does not start: those tokens may be known. Nothing
-here says or logs a token; a file that cannot be used is a ConfigError with the remedy. Who may do
-what with a token is `access`'s part.
+When several processes start at the same moment, one makes the file and the others read it. A file
+that others can read is refused, for its tokens may be known. Every file that cannot be used is a
+ConfigError with the remedy. No message and no log line holds a token.
+`access` decides what a token allows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from torra.errors import MALFORMED, ConfigError
 from torra.home import ACCESS
 
 SCOPES: Final = ("read", "approve", "admin")
-"""In this order: each may what the ones before it may."""
+"""From the smallest: each scope includes the ones before it."""
 
 TOKEN_BYTES: Final = 32
 SHORTEST: Final = 32
-"""Characters that a token and the key have at least: nobody replaces them by a word."""
+"""Least characters of a token and of the key, so that nobody puts a word in their place."""
 
 OWNER_ONLY: Final = 0o600
 OTHERS: Final = 0o077
-"""Rights of group and world."""
+"""The permission bits of group and world."""
 
 RENEW: Final = "run: torra token --new"
 
@@ -43,8 +43,9 @@ class Tokens:
     key: str
 
     def scope_of(self, token: str) -> str | None:
-        """Return the scope that a token gives, None for one that is none of ours."""
+        """Return the scope of a token, None for an unknown token."""
         found = None
+        # every token is compared, also after a match: the time of the answer must tell nothing
         for scope, known in self.by_scope.items():
             if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):
                 found = scope
@@ -52,7 +53,7 @@ class Tokens:
 
 
 def make() -> Tokens:
-    """Return new tokens and a new key that are kept nowhere."""
+    """Return new tokens and a new key; nothing is written."""
     return Tokens({scope: new_token(TOKEN_BYTES) for scope in SCOPES}, new_token(TOKEN_BYTES))
 
 
@@ -73,6 +74,7 @@ def replace(home: Path) -> Tokens:
     path = home / ACCESS
     made = make()
     try:
+        # a whole file takes the place of the old one: a reader sees either, never a part
         partial = _written(path, made)
         partial.replace(path)
     except OSError as error:
@@ -84,6 +86,7 @@ def read(path: Path) -> Tokens:
     """Return the tokens of a file; raises FileNotFoundError and ConfigError."""
     try:
         with path.open(encoding="utf-8") as file:
+            # of the open file: the path may name another file by now
             mode = os.fstat(file.fileno()).st_mode
             text = file.read()
     except FileNotFoundError:
@@ -115,7 +118,7 @@ def _understood(path: Path, text: str) -> Tokens:
 
 
 def _put(path: Path, tokens: Tokens) -> bool:
-    """Write the file where there is none; False when there is one by now."""
+    """Write the file if there is none; return False if another process wrote it first."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = _written(path, tokens)
@@ -135,13 +138,15 @@ def _put(path: Path, tokens: Tokens) -> bool:
 
 
 def _written(path: Path, tokens: Tokens) -> Path:
-    """Return a file beside its place that nobody else can be writing."""
+    """Write a partial file under a name that no other process uses, and return it."""
     partial = path.with_name(f"{path.name}.{new_token(6)}.partial")
     _write(partial, tokens)
     return partial
 
 
 def _write(path: Path, tokens: Tokens) -> None:
+    # O_EXCL and the rights at once: the file is never open to others, whatever the umask is, and
+    # nothing that lies there is written into
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     with os.fdopen(number, "w", encoding="utf-8") as file:
         json.dump({"tokens": dict(tokens.by_scope), "key": tokens.key}, file)

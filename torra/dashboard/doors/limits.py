@@ -1,8 +1,8 @@
-"""How often somebody may ask: a bucket for each visitor, and a growing wait after failures.
+"""Rate limits: a token bucket for each visitor, and a growing wait after failed logins.
 
-Both keep what they know in memory, of a bounded number of visitors, the least recent forgotten
-first: a restart forgets all, which does no harm with one process. Time comes in as a function.
-Nothing here refuses a request; `wait` says for how many seconds to.
+Both classes keep their counts in memory, for a bounded number of visitors, and drop the least
+recent first. A restart forgets everything, which does no harm with one process. The clock is passed
+in as a function. Nothing here refuses a request; `wait` returns the seconds to wait.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MOST_VISITORS: Final = 10_000
 ROUNDING: Final = 1e-9
 FREE_FAILURES: Final = 2
 LONGEST_WAIT: Final = 300.0
-"""Seconds after which anybody may try again, however often it failed."""
+"""Seconds of the longest wait, however many failures there were."""
 
 FORGOTTEN: Final = 3600.0
-"""Seconds after its last failure that somebody is as good as new."""
+"""Seconds after the last failure until a visitor's failures are forgotten."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Failures:
 
 
 class RateLimits:
-    """A bucket for each key: full at first, emptied one by one, refilled evenly in a minute."""
+    """A bucket for each key: full at first, one taken per request, refilled evenly in a minute."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = MOST_VISITORS) -> None:
         self._monotonic = monotonic
@@ -48,7 +48,7 @@ class RateLimits:
         self._buckets: OrderedDict[Hashable, _Bucket] = OrderedDict()
 
     def wait(self, key: Hashable, per_minute: int) -> float:
-        """Return 0.0 and count this one, or the seconds until there is room for one."""
+        """Take one and return 0.0, or take none and return the seconds until there is one."""
         now = self._monotonic()
         with self._lock:
             bucket = self._buckets.setdefault(key, _Bucket(per_minute, now))
@@ -58,6 +58,7 @@ class RateLimits:
             bucket.at = now
             while len(self._buckets) > self._most:
                 self._buckets.popitem(last=False)
+            # a bucket that was refilled in parts comes to a little less than one
             if bucket.left < 1.0 - ROUNDING:
                 return (1.0 - bucket.left) * MINUTE / per_minute
             bucket.left = max(0.0, bucket.left - 1.0)
@@ -65,7 +66,7 @@ class RateLimits:
 
 
 class BackOff:
-    """Who failed lately waits: 1 second after the third failure, twice as long after each more."""
+    """A growing wait: 1 second after the third failure, doubled by each further one."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = MOST_VISITORS) -> None:
         self._monotonic = monotonic
@@ -74,11 +75,12 @@ class BackOff:
         self._failed: OrderedDict[str, _Failures] = OrderedDict()
 
     def wait(self, who: str) -> float:
-        """Return the seconds until this one may try again, 0.0 for now."""
+        """Return the seconds until this visitor may try again, 0.0 for now."""
         with self._lock:
             known = self._failed.get(who)
             if known is None or known.count <= FREE_FAILURES:
                 return 0.0
+            # 30: a power of a large count would overflow before min() sees it
             pause = min(LONGEST_WAIT, 2.0 ** min(known.count - FREE_FAILURES - 1, 30))
             return max(0.0, known.at + pause - self._monotonic())
 

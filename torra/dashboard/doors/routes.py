@@ -1,8 +1,8 @@
-"""The one table of routes: what each address answers, who may ask it and how often.
+"""The table of routes: what each address answers, who may ask it and how often.
 
-Every screen module has its own part of the table, `ROUTES`; `every_route` joins them. The
-blueprint, the access checks, the OpenAPI description and the tests are all made from it, so an
-address cannot be served without a scope. Nothing here answers a request.
+Every screen module has its part of the table, `ROUTES`; `every_route` joins the parts. The
+blueprint, the access checks, the OpenAPI description and the tests are all made from this table,
+so every address states its scope. Nothing here answers a request.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SCREENS: Final = (
     "trade.approvals", "trade.signals", "screens.costs", "settings.profiles", "screens.replays",
     "screens.health", "screens.audit_log", "screens.streaming", "description",
 )  # fmt: skip
-"""The modules of torra.dashboard with routes. `views` ends with the one that catches the rest."""
+"""The modules of torra.dashboard that have routes. `views` has the catch-all route, at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One address. `scope` is who may ask: read, approve, admin, None for anybody.
+    """One address with its view; `scope` is the least scope of a visitor, None for anybody.
 
-    `reply` tells the kind of answer; `per_minute` is how often one visitor may ask, None without a
-    limit; `query` and `body` describe parameters and JSON body for the API's description
+    `reply` is the kind of answer. `per_minute` is how often one visitor may ask, None for any
+    number. `query` and `body` describe parameters and JSON body for the API's description
     (name -> JSON schema).
     """
 
@@ -42,7 +42,7 @@ class Route:
 
     @property
     def summary(self) -> str:
-        """What it does: the first line of the view's docstring."""
+        """The first line of the view's docstring, which says what the route does."""
         return (self.view.__doc__ or "").strip().partition("\n")[0]
 
 

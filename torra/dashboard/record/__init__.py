@@ -1,1 +1,1 @@
-"""One tick's record, read for a page: reasons, arithmetic, citations, differences."""
+"""The record of one tick, arranged for a page: reasons, arithmetic, citations, differences."""

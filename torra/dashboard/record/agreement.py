@@ -1,8 +1,8 @@
-"""How far the desk agreed on one tick, and what is odd about its sitting, in words for a page.
+"""The agreement of the desk on one tick, and the oddities of its sitting, in words for a page.
 
-The panel's numbers are shown as they are stored (agents.debate.panel made them); what they do to
-the size of an opening is multiplied out here. Flags of the sitting become plain sentences, and one
-that is not known stays a word. A record without a panel, as older versions wrote them, has none.
+The panel's numbers are shown as stored (agents.debate.panel made them); their effect on the size of
+an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
+stays a word. A record of an older version may have no panel, and then there is no such section.
 Pure functions over plain dicts.
 """
 
@@ -20,7 +20,7 @@ from torra.exhibits import text as figures
 from torra.exhibits.text import cell
 
 SMALL_DESK: Final = 4
-"""Seats of the budget desk; a larger one gets a count of who answered and who did not."""
+"""Seats of the budget desk; only a larger desk gets a count of answers and silences."""
 
 UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
@@ -34,7 +34,7 @@ LOOKS: Final = {
     "second_look": "second look: this is its second answer, as the first was unsure",
     "first_look_stands": "first look stands: a second one was tried and brought no good answer",
 }
-"""What became of a second look (agents.debate.asking), by flag."""
+"""Results of a second look (agents.debate.asking), by flag."""
 
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
@@ -49,13 +49,14 @@ def degraded(deliberation: Mapping[str, Any]) -> str:
                 f"Only {heard} of {seats} analysts reported (an abstention counts as a report), "
                 "fewer than the profile's quorum: bull and bear were not asked."
             )
+        # a record of another version may have the flag without these numbers
         if str(flag).partition(":")[0] == "degraded":
             return "Too few analysts reported: bull and bear were not asked."
     return ""
 
 
 def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return who answered, abstained, failed and was not asked, for desks that are not small."""
+    """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
     told = {
@@ -75,7 +76,7 @@ def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def silence(deliberation: Mapping[str, Any]) -> str:
-    """Say how many of a desk abstained or failed, for a page without room; empty when none did."""
+    """Return how many agents abstained or failed, in few words; empty if none did."""
     quiet = sum(
         bool(mapping(report).get("abstained")) for report in sequence(deliberation.get("reports"))
     )
@@ -91,7 +92,7 @@ def unasked(deliberation: Mapping[str, Any], name: str) -> str:
 
 
 def looks(deliberation: Mapping[str, Any], name: str) -> list[str]:
-    """Return what became of an agent's second look; empty when it took none."""
+    """Return the result of an agent's second look; empty if it took none."""
     flags = set(map(str, sequence(deliberation.get("flags"))))
     return [told for flag, told in LOOKS.items() if f"{flag}:{name}" in flags]
 
@@ -111,7 +112,7 @@ def ordinals(report: Mapping[str, Any]) -> list[Row]:
 
 
 def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | None:
-    """Return how far the desk agreed, `heard` False without any opinion; None without a panel."""
+    """Return how far the desk agreed (`heard` False without opinions); None without a panel."""
     told = mapping(deliberation.get("panel"))
     opinions = [
         report
@@ -145,7 +146,7 @@ def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | N
 
 
 def sizes(record: Mapping[str, Any], told: Mapping[str, Any], *, counted: bool = True) -> list[Row]:
-    """Return what gate and conviction leave of the size of an opening: the verdict's, else both.
+    """Return the size that gate and conviction leave of an opening: by the verdict, else of both.
 
     A conviction that is not `counted` (shadow) leaves all of it.
     """
@@ -191,14 +192,14 @@ def stance(name: str, value: Any, side: int = 0) -> Row:
 
 
 def falsifiers(report: Mapping[str, Any]) -> list[str]:
-    """Return what a researcher says would prove its case wrong."""
+    """Return the findings that, by a researcher's own words, would prove its case wrong."""
     return [figures.clean(text, 400) for text in sequence(report.get("falsifiers"))]
 
 
 def checks(
     deliberation: Mapping[str, Any], expected: Panel
 ) -> Iterable[tuple[str, float | None, Any]]:
-    """Yield each number of the panel with what it should be and what is stored."""
+    """Yield each number of the panel: its name, as recomputed, as stored."""
     told = mapping(deliberation.get("panel"))
     yield "side of the desk", expected.side, told.get("side")
     for name, stance in expected.stances.items():

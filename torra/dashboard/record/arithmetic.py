@@ -1,8 +1,8 @@
-"""The sums of one tick: every step from the four L1 scores to the verdict, open to recomputing.
+"""The arithmetic of one tick: every step from the four L1 scores to the verdict.
 
-The same steps are recomputed here from the numbers of the record, the debate with the overlay's own
-synthesis; `failed_checks` names each one that does not come out as stored. A number that the record
-lacks is a dash with the reason, and a check that lacks a number is left out. Pure functions.
+This module also recomputes each step from the numbers of the record, the debate with the overlay's
+own synthesis. `failed_checks` names the steps that do not come out as stored. A number that the
+record lacks is a dash with the reason; a check that lacks a number is left out. Pure functions.
 """
 
 from __future__ import annotations
@@ -161,11 +161,12 @@ def trust(told: Mapping[str, Any]) -> float | None:
 def _checks(
     record: Mapping[str, Any], deliberation: Mapping[str, Any]
 ) -> Iterable[tuple[str, float | None, Any]]:
-    """Yield every step with what it should be and what is stored."""
+    """Yield every step: its name, as recomputed, as stored."""
     answers = _answers(deliberation)
     debate = synthesis.synthesise(answers) if answers else None
     scores = l1_scores(record)
     if debate is not None and scores and deliberation.get("panel"):
+        # the gate is no voice of the panel: conviction does not fall with its failure
         failed = [name for name in sequence(deliberation.get("failures")) if name != GATE]
         agreed = panel.measure(answers, debate.debate, scores, failed)
         yield from agreement.checks(deliberation, agreed)
@@ -189,6 +190,7 @@ def _vector_checks(
     shift = figures.number(_part(record, "adjustments", vector))
     debate = figures.number(_part(deliberation, "debate", vector))
     multiplier = figures.number(said_multiplier(record, deliberation))
+    # in shadow L1 alone was blended, whatever the agents said
     blend = l1 if in_shadow(deliberation) else agent
     if (
         str(record.get("source_type")).startswith("AGENT")
@@ -215,13 +217,14 @@ def _answers(deliberation: Mapping[str, Any]) -> list[synthesis.Answer]:
     for told in reports(deliberation):
         report, seat = as_report(told), AGENTS.get(str(told.get("agent_id")))
         if report is None or seat is None:
+            # the agent of a host has no role here: a sum without it would look like a fault
             return []
         answers.append(synthesis.Answer(seat.role, report))
     return answers
 
 
 def _voices(deliberation: Mapping[str, Any]) -> list[Row]:
-    """Return what each agent brought into the debate, already times its trust."""
+    """Return each agent's contribution to the debate, already times its trust."""
     rows = []
     for told in reports(deliberation):
         weight = trust(told)
@@ -285,7 +288,7 @@ def _finals(record: Mapping[str, Any]) -> Row:
 
 
 def contributions(record: Mapping[str, Any]) -> Row:
-    """Return what each vector and ATH bring to the composite; empty without weights."""
+    """Return the contribution of each vector and of ATH to the composite; {} without weights."""
     weights = mapping(record.get("weights"))
     total = _total(weights)
     if not total:
@@ -300,12 +303,12 @@ def _composites(record: Mapping[str, Any]) -> dict[str, Row]:
 
 
 def shares(record: Mapping[str, Any]) -> Row:
-    """Return what each fresh timeframe brings to the consensus."""
+    """Return the contribution of each fresh timeframe to the consensus."""
     return _shares(_composites(record))
 
 
 def _shares(entries: Mapping[str, Mapping[str, Any]]) -> Row:
-    """Return what each fresh timeframe brings to the consensus."""
+    """Return the contribution of each fresh timeframe to the consensus."""
     fresh = {name: entry for name, entry in entries.items() if entry.get("fresh")}
     total = _total({name: entry.get("weight") for name, entry in fresh.items()})
     if not total:
@@ -323,6 +326,7 @@ def _product(value: Any, weight: Any, total: float) -> float | None:
 
 def _total(values: Mapping[str, Any]) -> float | None:
     known = [figures.number(value) for value in values.values()]
+    # a sum that lacks a part would fail its check for no reason
     return sum(value for value in known if value) if known and None not in known else None
 
 

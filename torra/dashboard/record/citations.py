@@ -1,9 +1,9 @@
-"""The evidence of one tick beside what was cited of it: who was shown a feature, and who cites it.
+"""The evidence of one tick beside its citations: who was shown each feature, and who cites it.
 
-A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, or not, or of
-something that is not there. The evidence is the record's, with what a sitting adds to it: the four
-scores, and for the gate the ruling of its rules. Every feature has an anchor that a citation leads
-to, so that a page needs no script for it. Pure functions over plain dicts; nothing raises.
+A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, off, or absent
+from the evidence. The evidence is the record's, plus what a sitting adds to it: the four scores,
+and for the gate the ruling of its rules. Every feature has an anchor on the page to which its
+citations link, so no script is needed. Pure functions over plain dicts; nothing raises.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
 
 EQUAL, OFF, ABSENT = "equal", "off", "absent"
-"""How a citation stands to the evidence."""
+"""The three judgements of a citation."""
 
 JUDGED: Final = {
     EQUAL: ("✓", "as in the evidence"),
     OFF: ("≠", f"off by more than {TOLERANCE}: ungrounded"),
     ABSENT: ("✕", "not in the evidence: ungrounded"),
 }
-"""Glyph and words of each way to stand."""
+"""Glyph and words of each judgement."""
 
 NONCE: Final = "0123456789abcdef"
-"""Stands for the random word of a prompt: whether there was one decides what an agent was shown."""
+"""Stand-in for the random word of a prompt: without such a word an agent is shown less."""
 
 CODE_LETTERS: Final = 2
 
@@ -59,7 +59,7 @@ def evidence(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> dict
 
 
 def judge(name: str, value: Any, features: Mapping[str, Feature]) -> str:
-    """Return how a citation stands to the evidence: equal, off or absent."""
+    """Return the judgement of a citation against the evidence: equal, off or absent."""
     feature = features.get(name)
     if feature is None or feature.value is None:
         return ABSENT
@@ -79,6 +79,7 @@ class Anchors:
         if name not in self._known:
             base = "feature-" + re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:60]
             free = base
+            # two ids may differ only in characters that an anchor cannot have
             while free in self._used:
                 free = f"{base}-{len(self._used)}"
             self._used.add(free)
@@ -87,20 +88,21 @@ class Anchors:
 
 
 def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anchors) -> list[Row]:
-    """Return what a report cites, each with its anchor and how it stands to the evidence."""
+    """Return the citations of a report, each with its anchor and its judgement."""
     return [_chip(item, features, anchors) for item in sequence(told.get("evidence"))]
 
 
 def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
-    """Return the features that somebody cites, by id, each with who does and how that stands.
+    """Return the cited features by id, each with the agents that cite it and how each is judged.
 
-    What is cited and not there has its row too; one that cites the same in several rounds is told
-    once, with the last. `entries` are those of the transcript.
+    A cited id that does not exist has its row too. An agent that cites the same in several rounds
+    is listed once, with its last one. `entries` are those of the transcript.
     """
     found: dict[str, Row] = {}
     for entry in entries:
         for chip in entry["evidence"]:
             row = found.setdefault(chip["key"], _row(chip, features))
+            # a value that is equal stands in the row itself
             value = chip["value"] if chip["state"] != EQUAL else ""
             who = entry["who"].removesuffix(" researcher")
             row["by"][who, value] = {
@@ -119,7 +121,7 @@ def uncited(
     rows: Sequence[Row],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Row]:
-    """Return the features that nobody cites, each with the codes of those who were shown it."""
+    """Return the features that no agent cites, with the codes of those that were shown each."""
     told = {row["key"] for row in rows}
     short = codes(list(shown))
     return [
@@ -144,6 +146,7 @@ def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
         return {}
     context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
     shown = shown_features(context, None if role is SCORER else role)
+    # these are among the features for the page; in the sitting only the gate was given them
     return shown if name == GATE else {k: v for k, v in shown.items() if v.block != "gate"}
 
 
@@ -156,7 +159,7 @@ def role_of(name: str) -> Role | None:
 
 
 def codes(names: Sequence[str]) -> dict[str, str]:
-    """Return a short code for each agent, as short as tells them apart."""
+    """Return a code for each agent, the shortest that keeps them different."""
     found: dict[str, str] = {}
     for name in names:
         title, letters = figures.title(name), CODE_LETTERS
@@ -167,7 +170,7 @@ def codes(names: Sequence[str]) -> dict[str, str]:
 
 
 def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
-    """Return what the gate's agent is told of its rules, from what they ruled."""
+    """Return the features by which the gate's agent is told the ruling of its rules."""
     told = mapping(deliberation.get("rule_ruling"))
     multiplier = figures.number(told.get("multiplier"))
     if multiplier is None:
@@ -178,6 +181,7 @@ def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
     ruling = GateRuling(multiplier, bool(told.get("veto")), reasons)
     found = risk_gate.as_features(ruling, max(known, default=0.0), "")
     if not known:
+        # the 0.0 above was never measured
         del found["gate.analyst_spread"]
     return found
 

@@ -1,7 +1,8 @@
-"""What changed from the tick before to this one: verdict, scores, the gate, what agents said.
+"""The difference between a tick and the one before: verdict, scores, the gate, what agents said.
 
-Only what moved is told: words that differ, and numbers by more than `SMALL`. A tick before that was
-skipped, or is not there, makes no comparison, and says so. Pure functions over two records.
+It lists only what moved: words that differ, and numbers that moved by more than `SMALL`. If the
+tick before was skipped or does not exist, there is no comparison, and the result says why. Pure
+functions over two records.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NUMBERS: Final = (
 
 
 def changes(record: Mapping[str, Any], before: Mapping[str, Any] | None) -> Row:
-    """Return what changed since the tick before; `why` says why there is nothing to compare."""
+    """Return the changes since the tick before; `why` is the reason if there is no comparison."""
     if not before:
         return {"there": False, "why": "there is no tick before this one", "rows": []}
     if before.get("skipped"):
@@ -82,7 +83,7 @@ def _agents(record: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Ro
 
 
 def _told(record: Mapping[str, Any]) -> dict[str, Row]:
-    """Return the adjustments of everybody who spoke."""
+    """Return the adjustments of every agent that did not abstain."""
     deliberation = mapping(record.get("deliberation"))
     return {
         str(told.get("agent_id")): mapping(told.get("adjustments"))

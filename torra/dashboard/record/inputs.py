@@ -1,10 +1,10 @@
-"""What each agent of one sitting was given to read, and the calls by which it was asked.
+"""The inputs of each agent in one sitting, and the calls by which it was asked.
 
-By agent: the features that its prompt listed, what it was shown of other agents (numbers always,
-prose only fenced and cut, never a word of the news agent's), whether it saw headlines, memory or a
-picture, and every request with what it brought and cost. What is shown is reckoned by the overlay's
-own rules of what may enter a prompt (scoring_rubric); the prompt as it was sent stands beside it as
-long as it is kept. Pure functions over plain dicts; nothing raises.
+For each agent: the features that its prompt listed; what it saw of other agents (always their
+numbers, their prose only fenced and cut, and never a word of the news agent's); whether it saw
+headlines, memory or a picture; and every request with its reply and its cost. The overlay's own
+rules of what may enter a prompt (scoring_rubric) decide what is listed. The prompt as it was sent
+stands beside it for as long as it is kept. Pure functions over plain dicts; nothing raises.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ together keep to `PAGE_CHARS`. The record as JSON has the rest.
 PAGE_CHARS: Final = 34_000
 USUAL_CALLS: Final = 8
 CALL_CHARS: Final = 1_500
-"""Each call beyond the usual leaves so much less for texts: the page tells of it elsewhere too."""
+"""Room that each call beyond the usual number takes from texts: it has rows of its own."""
 
 TEXTS: Final = ("system", "user", "added", "reply")
 LEAST_COMMON: Final = 200
-"""Characters from which it is worth saying once what all instructions begin with."""
+"""Least characters that all instructions must share at their start to be shown once for all."""
 
 LONGEST: Final = 70_000
 """Characters of a text that are looked at."""
@@ -50,7 +50,7 @@ def by_agent(
     calls: Sequence[Row],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Row]:
-    """Return what each agent of the transcript was given, in the order in which they were asked.
+    """Return the inputs of each agent of the transcript, in the order in which they were asked.
 
     `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
     each agent's prompt lists.
@@ -60,15 +60,16 @@ def by_agent(
 
 
 def call_rows(calls: Any) -> tuple[list[Row], str]:
-    """Return every call with what was asked, answered and used, and how all instructions begin.
+    """Return every call with its texts, status and use, and the lines that all instructions share.
 
-    A text that repeats one of the same agent's earlier calls, or only adds to its end, is told as
-    that: `added` is what came new, and `user` is then empty; `as` names the earlier call.
+    A text that repeats one of the same agent's earlier calls, or only adds to its end, is not
+    repeated: `added` holds the new part, `user` is then empty, and `as` names the earlier call.
     """
     rows: list[Row] = []
     before: dict[str, Row] = {}
     for told in map(mapping, sequence(calls)):
         row = _call(told)
+        # a copy: the row itself loses below what it repeats
         earlier = before.setdefault(row["name"], dict(row))
         if earlier["try"] != row["try"]:
             _told_once(row, earlier)
@@ -81,7 +82,7 @@ def call_rows(calls: Any) -> tuple[list[Row], str]:
 
 
 def _told_once(row: Row, earlier: Row) -> None:
-    """Leave out of a call what an earlier one of the same agent says already."""
+    """Remove from a call the texts that repeat an earlier one of the same agent."""
     if earlier["user"] and row["user"].startswith(earlier["user"]):
         row["added"] = row["user"][len(earlier["user"]) :].strip()
         row["user"], row["as"] = "", earlier["try"]
@@ -136,7 +137,7 @@ def quotations(
 
 
 def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> list[str]:
-    """Return who was shown the report that counts of an agent."""
+    """Return the agents that were shown an agent's final report."""
     own = spoke.get(author, "")
     return [name for name, stage in spoke.items() if name in asked and own in READS.get(stage, ())]
 

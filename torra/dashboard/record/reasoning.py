@@ -1,10 +1,11 @@
-"""One tick's record turned into the sections of its page.
+"""The sections of a tick's page, made from the record of that tick.
 
 A record may lack anything (a skipped tick, an agent that never answered, a deliberation of an older
-version): what is missing shows as a dash with the reason. Pure functions over plain dicts; text of
-models passes through `figures.clean`. Here are the decision, the gate, L1 and where the tick comes
-from; the conversation is left to `transcript`, what it rests on to `citations` and `inputs`, the
-sums to `arithmetic`, the drawings to `waterfall`, the tick before to `difference`.
+version); a missing part shows as a dash with the reason. Text of models passes through
+`figures.clean`. Pure functions over plain dicts.
+This module has the decision, the gate, L1 and the provenance. `transcript` has the conversation,
+`citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
+`difference` the tick before.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ REASONS: Final = {
     "OPPOSITE_VERDICT": "the verdict is against the open position",
     **{reason.value: denial.meaning for reason, denial in risk_engine.DENIALS.items()},
 }
-"""What the one word of an action means (torra.verdict.risk_engine)."""
+"""Meanings of the reason word of an action (torra.verdict.risk_engine)."""
 
 NEAR: Final = 0.005
-"""A gap to the threshold below this is told with more decimals."""
+"""A gap to the threshold below this is written with more decimals."""
 
 
 def story(
@@ -107,11 +108,12 @@ def story(
 
 
 def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
+    # texts of calls are pruned after a while; the deliberation keeps their figures
     return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
 
 
 def headline(record: Mapping[str, Any]) -> str:
-    """Say in one sentence where the consensus stands against its thresholds."""
+    """Return one sentence on where the consensus stands against its thresholds."""
     told = standing(record)
     if not told:
         return "No consensus is stored for this tick."
@@ -119,7 +121,7 @@ def headline(record: Mapping[str, Any]) -> str:
 
 
 def standing(record: Mapping[str, Any]) -> str:
-    """Say how far a consensus is from the nearer threshold; empty when that is not known."""
+    """Return how far a consensus is from the nearer threshold; empty if that is not known."""
     consensus, (sell, buy) = figures.number(record.get("consensus")), _limits(record)
     if consensus is None or buy is None or sell is None:
         return ""
@@ -132,7 +134,7 @@ def standing(record: Mapping[str, Any]) -> str:
 
 
 def why(record: Mapping[str, Any]) -> str:
-    """Return the word why an action was taken with its meaning; text of a host stays as it is."""
+    """Return the reason word of an action with its meaning; a host's own text stays as it is."""
     word = figures.clean(record.get("reason"), 300)
     if word == "THRESHOLD":
         return ""  # the standing of the consensus says it
@@ -143,7 +145,7 @@ def why(record: Mapping[str, Any]) -> str:
 
 
 def _decimals(record: Mapping[str, Any]) -> int:
-    """Return more decimals where three would hide on which side of a threshold a number lies."""
+    """Return more decimals if three would hide on which side of a threshold the number is."""
     consensus = figures.number(record.get("consensus")) or 0.0
     gaps = [abs(consensus - limit) for limit in _limits(record) if limit is not None]
     near = any(gap < NEAR for gap in gaps)
@@ -171,6 +173,7 @@ def people(deliberation: Mapping[str, Any], calls: Any, stages: Sequence[Row] = 
         for stage in map(mapping, sequence(deliberation.get("stages")))
         for name in sequence(stage.get("agents"))
     ]
+    # seats are in the order of speaking; an agent outside of them must not be lost
     names = dict.fromkeys([*seated, *called, *told])
     return [
         transcript.voice(name, told.get(name, {}), called.get(name, []), deliberation)
@@ -180,9 +183,10 @@ def people(deliberation: Mapping[str, Any], calls: Any, stages: Sequence[Row] = 
 
 
 def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
-    """Return the gate's arithmetic, the model's ruling and what became of both."""
+    """Return the ruling of the gate's rules, that of its agent, and the one in force."""
     gate = mapping(record.get("gate"))
     model = mapping(transcript.heard_gate(deliberation).get("ruling"))
+    # the record's own gate wins: it is what was in force
     merged = mapping(deliberation.get("ruling")) | gate
     return [
         transcript.rules(record, deliberation),
@@ -223,7 +227,7 @@ def memory_rows(memory: Any) -> list[Row]:
 
 
 def provenance(record: Mapping[str, Any]) -> list[Row]:
-    """Return what somebody needs to repeat this tick."""
+    """Return the inputs by which this tick can be repeated."""
     bars = mapping(record.get("bars"))
     pairs = [
         (
@@ -268,7 +272,7 @@ def _signals(record: Mapping[str, Any]) -> list[Row]:
 
 
 def _outcomes(record: Mapping[str, Any]) -> list[Row]:
-    """Return what has become of each signal; a close tells of the position that it ended."""
+    """Return the result of each signal; for a close, that of the position that it ended."""
     digits = record.get("digits")
     found = mapping(record.get("outcomes"))
     rows = [mapping(found.get(str(signal.get("sid")))) for signal in _signals(record)]

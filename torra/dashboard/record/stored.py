@@ -1,4 +1,4 @@
-"""Reading stored records without trusting their shape: a part that is missing is an empty one.
+"""Safe access to stored records: a part that is missing, or of another type, reads as an empty one.
 
 Records of skipped ticks, of older versions and of hosts lack parts; the pages show what there is.
 Nothing here raises.
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 GATE: Final = "risk_gate"
 
 NOT_COUNTED: Final = "shadow: recorded, not counted"
-"""What stands beside every figure of agents that only looked on."""
+"""The note beside every figure of agents in shadow mode."""
 
 
 def mapping(value: Any) -> Row:

@@ -1,9 +1,9 @@
-"""The first strip of a tick's page: who ran and who did not, what was odd, what it cost.
+"""The first strip of a tick's page: which agents answered, what was odd, what it cost.
 
-Money and time stand against what they might have been, and everything leads to where the page tells
-more. `note` says what the state of a tick means and what a person may do about it. Limits (the
-deadline of a tick, the ceiling of an hour) are those of the profile with which the tick ran;
-without them the figures stand alone. Pure functions.
+Cost and time stand against their limits, and each seat links to its words further down. `note` says
+what the state of a tick means and what a person can do about it. The limits (the deadline of a
+tick, the ceiling of an hour) are those of the profile with which the tick ran; without them the
+figures stand alone. Pure functions.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ FLAGS: Final = {
     "picture": "the chart could not be shown to the agents",
     "events": "the calendar may miss what comes",
 }
-"""What each flag of a sitting says, by the word before its colon."""
+"""Meanings of the flags of a sitting, by the word before the colon."""
 
 ROUND: Final = "answered in an earlier round, which counts"
-"""What a flag round_N_without says."""
+"""Meaning of a flag round_N_without."""
 
 NOTES: Final = {
     "AGENT_PARTIAL": (
@@ -66,7 +66,7 @@ NOTES: Final = {
         "A sample of such ticks is asked all the same; agents.call_policy in the profile decides.",
     ),
 }
-"""What a source type means for the reader, and what may be done about it."""
+"""Meaning of a source type, and what the reader may do about it."""
 
 BUDGET_NOTE: Final = (
     "Nobody was asked: the hour's ceiling left nothing to spend. The scores are those of L1.",
@@ -95,6 +95,7 @@ def summary(
         "seats": [{name: a[name] for name in ("title", "mark", "anchor")} for a in agents],
         "requests": figures.plain(len(calls), 0),
         "most": MAX_REQUESTS,
+        # a second look is a repeated request too, but not because the first one failed
         "retries": figures.plain(max(0, repeated - looks), 0),
         "looks": figures.plain(looks, 0),
         "late": figures.plain(sum(call.get("status") == "late" for call in calls), 0),
@@ -108,12 +109,12 @@ def summary(
 
 
 def proposed(record: Mapping[str, Any]) -> bool:
-    """Return whether a tick held because what it would do was proposed to a person."""
+    """Return whether a tick held because its trade was proposed to a person."""
     return record.get("reason") == PROPOSED
 
 
 def told(flag: str) -> Row:
-    """Return a flag of a sitting as a word, whom or what it concerns, and what it says."""
+    """Return a flag of a sitting: its word, what it is about, and its meaning."""
     word, _, rest = flag.partition(":")
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
     return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}
@@ -134,6 +135,7 @@ def note(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | No
 
 
 def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
+    # texts of calls are pruned after a while; the deliberation keeps their figures
     return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
 
 

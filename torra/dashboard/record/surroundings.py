@@ -1,9 +1,9 @@
-"""What surrounded a tick: the market's regime, scheduled events near it, and the news it read.
+"""The surroundings of a tick: the market's regime, scheduled events near it, and the news it read.
 
-A record of an older version has none of the three and makes no section. Why there is no news, or no
-calendar, is told in plain words with what to do about it. Headlines, event names and addresses are
-strangers' words: cleaned, shown as text, and linked only where `link` finds nothing wrong. Nothing
-is fetched. Pure functions over plain dicts.
+A record of an older version has none of the three and gets no section. Missing news or a missing
+calendar is explained in plain words, with what to do about it. Headlines, event names and addresses
+are strangers' words: they are cleaned, shown as text, and linked only if `link` accepts the
+address. Nothing is fetched. Pure functions over plain dicts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MAX_ADDRESS: Final = 2000
 
 EVENTS_SHOWN: Final = 40
 NEAR: Final = 60.0
-"""Minutes within which a second event is told besides the nearest."""
+"""A second event is shown beside the nearest if it is within this many minutes."""
 
 CLOSE: Final = "at the close"
 AT_ONCE: Final = 1 / 60
-"""Minutes within which an event is at the close itself."""
+"""An event less than this many minutes away is at the close itself."""
 
 HTTPS_PORTS: Final = (None, 443)
 HOST: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]")
@@ -60,7 +60,7 @@ CALENDAR: Final = {
     "broken": "the calendar cannot be read; the last good one is used",
     "broken_ended": "the calendar cannot be read, and the last good one lists nothing any more",
 }
-"""What is the matter with the calendar, by torra.evidence.scheduled_events.EventView.status."""
+"""What is wrong with the calendar, by torra.evidence.scheduled_events.EventView.status."""
 
 TRIAGE: Final = {
     "range_spike": f"high less low is {market_regime.RANGE_SPIKE_ATR:g} ATR or more",
@@ -79,7 +79,7 @@ REGIMES: Final = {
     "quiet": "no trend, and ATR/close is at or below the "
     f"{market_regime.QUIET_UPTO:g}th percentile of its own past",
 }
-"""From what each regime is read (torra.market.regime)."""
+"""The definition of each regime (torra.market.regime)."""
 
 FUNDAMENTALS: Final = {
     "pe": "P/E",
@@ -180,7 +180,7 @@ def news(record: Mapping[str, Any]) -> Row:
 
 
 def plain_reason(reason: Any) -> str:
-    """Return why an agent abstained, the status word of its source at the end told in words."""
+    """Return why an agent abstained, with the status word of its source put into plain words."""
     text = figures.clean(reason, 400)
     head, colon, words = text.rpartition(": ")
     known = [NEWS.get(word) for word in words.split(", ")]
@@ -199,8 +199,10 @@ def link(address: Any) -> Row | None:
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
+    # a bracket or a port that cannot be one
     except ValueError:
         return None
+    # a browser reads a backslash as a slash, and a text before an @ as a name: both hide the host
     if re.search(r"[@\\]", parts.netloc + parts.path[:1]) or port not in HTTPS_PORTS:
         return None
     if not HOST.fullmatch(host) or host.endswith(HOME):
@@ -249,7 +251,7 @@ def _far(minutes: float, at_once: str) -> str:
 
 
 def _nearest(minutes: Any, rows: list[Row], form: str) -> str:
-    """Say how far the nearest event is, and which one it is when it stands among `rows`."""
+    """Return how far the nearest event is, with its name if it is among `rows`."""
     known = figures.number(minutes)
     if known is None:
         return "none within a day"

@@ -1,10 +1,10 @@
-"""The debate of one tick as a conversation: who spoke when, what each said, and on what grounds.
+"""The debate of one tick as a conversation: who spoke when, what each said, and on what evidence.
 
-Stages stand in the order in which the desk held them, and in each everybody who was asked, who
-abstained, failed or was left out. A case that a later round replaced stands in its own round. What
-an agent said is told as it was stored, its citations judged against the evidence (citations), a
-number that was clamped with the one that was meant where the reply is still there. A record may
-lack anything: nothing raises. Pure functions over plain dicts.
+Stages come in the order in which the desk held them. Each lists everyone who was asked, including
+those who abstained, failed or were left out. A case that a later round replaced stays in its own
+round. An agent's words are shown as stored, with its citations judged against the evidence
+(citations). A clamped number stands beside the intended one while the reply is still stored.
+A record may lack anything; nothing raises. Pure functions over plain dicts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PHASES: Final = {
     "fallback": ("Fallback", "nobody answered: one model scores the chart instead"),
     "": ("Agents", "no stage is recorded"),
 }
-"""Title and what happens in each stage of a debate (agents.debate.sitting)."""
+"""Title and description of each stage of a debate (agents.debate.sitting)."""
 
 AGAIN: Final = "bull and bear again, each with the other's case of the round before"
 STAGES: Final = {
@@ -38,11 +38,11 @@ STAGES: Final = {
     "failed": "nobody gave an answer",
     "skipped": "left out",
 }
-"""What each status of a stage says."""
+"""Meanings of the status of a stage."""
 
 SPOKE: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000
-"""Characters of the longest reply that is read again for what was clamped."""
+"""Most characters of a reply that is parsed again to find the numbers before clamping."""
 
 
 def conversation(
@@ -76,7 +76,7 @@ def voice(
 ) -> Row:
     """Return what one agent said, or why it said nothing.
 
-    `word` is how its stage ended for it: answered, abstained or why not; "" where that is not told.
+    `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
     weight = arithmetic.trust(said)
     votes = mapping(said.get("adjustments"))
@@ -149,7 +149,7 @@ def _of_its_round(
     features: Mapping[str, Feature],
     anchors: citations.Anchors,
 ) -> Row:
-    """Return what an entry has besides the voice: citations, stance, and what was clamped."""
+    """Return the parts of an entry besides the voice: citations, stance, votes before clamping."""
     more: Row = {
         "evidence": citations.chips(said, features, anchors),
         "stance": _stance(name, said, record),
@@ -161,7 +161,7 @@ def _of_its_round(
 
 
 def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
-    """Return the adjustments that an agent gave, each with what it was clamped from."""
+    """Return the adjustments that an agent gave, each with its value before clamping."""
     votes = mapping(said.get("adjustments"))
     meant = raw_votes(calls) if "clamped" in sequence(said.get("flags")) else {}
     rows = []
@@ -169,6 +169,7 @@ def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
         value = figures.number(votes.get(vector))
         if value is None:
             continue
+        # the flag says that the report was clamped, not which of its numbers
         cut = vector in meant and abs(meant[vector] - value) > 1e-9
         rows.append(
             {
@@ -187,6 +188,7 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
     if report is None or seat is None or report.abstained or not l1:
         return None
     if seat.role.kind == "analyst":
+        # alone: an analyst's stance depends on its own numbers only
         alone = measure([Answer(seat.role, report)], dict.fromkeys(VECTORS, 0.0), l1)
         mean = alone.stances.get(seat.role.id)
     else:
@@ -196,7 +198,8 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
 
 
 def _scored(calls: Sequence[Row]) -> Row:
-    """Return what the single-model scorer said, from its reply."""
+    """Return the scores of the single-model scorer, from its reply."""
+    # the scorer makes no report: its reply is all that is stored of it
     good = [call for call in calls if call.get("status") == "ok"]
     told = _reply(good[-1]) if good else {}
     scores = {v: figures.number(mapping(told.get(v)).get("score")) for v in VECTORS}
@@ -214,6 +217,7 @@ def _reply(call: Mapping[str, Any]) -> Row:
         return {}
     try:
         return mapping(json.loads(text))
+    # a model may nest its JSON deeper than Python reads
     except (ValueError, RecursionError):
         return {}
 
@@ -234,7 +238,7 @@ def _called(
 def _stages(
     deliberation: Mapping[str, Any], calls: Mapping[tuple[str, int, str], Sequence[Row]]
 ) -> list[Row]:
-    """Return every stage with the word of each agent; who fits in none gets one at the end."""
+    """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages: list[Row] = [
         {
             "name": str(told.get("name") or ""),
@@ -277,6 +281,7 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     spoken: dict[str, bool] = {}
     for stage in map(mapping, sequence(deliberation.get("stages"))):
         for name, word in _words(stage.get("agents")).items():
+            # who abstains after an answer keeps that answer, so the report is of the round before
             quiet = word == "abstained" and spoken.get(name, False)
             if name in places and word in (*SPOKE, "") and not quiet:
                 places[name].append((str(stage.get("name") or ""), _round(stage), name))
@@ -284,6 +289,7 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     found: dict[tuple[str, int, str], Row] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
+        # from the end: the newest report is of the newest round, and odd records lack old ones
         found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
     return found
 
@@ -345,7 +351,7 @@ def entries_of(stages: Iterable[Row]) -> list[Row]:
 
 
 def rules(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row:
-    """Return what the rules of the gate ruled, before its agent was asked."""
+    """Return the ruling of the gate's rules, before its agent was asked."""
     gate = mapping(record.get("gate"))
     told = mapping(gate.get("rule")) or mapping(deliberation.get("rule_ruling"))
     return ruling("Rules", told, "no rule was recorded")

@@ -1,7 +1,7 @@
-"""Which rule vetoed an opening, and for which event: the words behind GATE_VETO.
+"""The cause of a veto in words: which rule vetoed an opening, and for which event.
 
-The record of a tick names the rules that applied, not their limits, so where an event is at fault
-the nearest is told, and a second one that is near as well. Pure functions over plain dicts.
+The record of a tick names the rules that applied but not their limits. So for a rule about events
+the nearest event is named, and a second one that is near as well. Pure functions over plain dicts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MEASURED: Final = {
     GateReason.THIN_DATA: ("market.valid_bars", "{} valid bars"),
     GateReason.STALE_DATA: ("market.bar_age", "the newest bar closed {} bars ago"),
 }
-"""The feature that a rule measures, and how its value is told."""
+"""The feature that each rule measures, and the sentence with its value."""
 
 RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
 
 
 def cause(record: Mapping[str, Any]) -> str:
-    """Return which rule vetoes openings on a tick and for what; empty when none does."""
+    """Return the rule that vetoes openings on a tick, and its reason; empty without a veto."""
     gate = mapping(record.get("gate"))
     if gate.get("veto"):
         rule = mapping(gate.get("rule"))
@@ -44,7 +44,7 @@ def _ruled(record: Mapping[str, Any], rule: Row) -> str:
 
 
 def _judged(gate: Row, rule: Row) -> str:
-    """Return that the gate's agent added the veto, with the reasons that are its own."""
+    """Return that the gate's agent added the veto, with the reasons that only it gave."""
     told = [*sequence(rule.get("reasons")), "NONE"]
     own = [figures.clean(code, 40) for code in sequence(gate.get("reasons")) if code not in told]
     return ", ".join(["the gate agent's own veto", *own])
@@ -52,6 +52,7 @@ def _judged(gate: Row, rule: Row) -> str:
 
 def _rule(record: Mapping[str, Any], code: str) -> str:
     if code == GateReason.SCHEDULED_EVENT:
+        # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])
     name, form = MEASURED[GateReason(code)]
     for item in map(mapping, sequence(record.get("features"))):

@@ -1,11 +1,12 @@
-"""Two waterfalls of one tick, as numbers and as geometry: of its time, and of its scores.
+"""Two waterfall charts of one tick, as numbers and as geometry: its time, and its scores.
 
-Of time: every call on the axis of the tick, with the end of its stage and the deadline. A record
-tells how long stages and calls took, not when they began; they are laid one after the other from
-the end of what was done before the debate, a second request of an agent after its first. Of score:
-what each agent, the gate and the blend move a vector by, and what the contributions make of it
-against the thresholds. The numbers are those of `arithmetic`, whose checks hold them to the record.
-Pure functions; what lacks a number is left out and said.
+Time: every call on the axis of the tick, with the end of its stage and the deadline. A record says
+how long stages and calls took, not when they began. So they are laid one after the other, from the
+end of the work before the debate, and a second request of an agent comes after its first.
+Scores: how far each agent, the gate and the blend move a vector, and what the contributions add up
+to against the thresholds. The numbers are those of `arithmetic`, which checks them against the
+record.
+Pure functions; what lacks a number is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
 
 LEAST: Final = 6.0
-"""Width of the shortest bar: what took no time can still be seen."""
+"""Width of the shortest bar, so that a call that took no time is still seen."""
 
 ROOM: Final = 1.25
 SHOWS_DEADLINE: Final = 0.25
@@ -40,7 +41,7 @@ LABEL_WIDTH: Final = 112.0
 NUMBER_WIDTH: Final = 52.0
 ROW_HEIGHT: Final = 16.0
 NARROWEST: Final = 0.02
-"""The least range of scores that a chart shows, so that a hair is not drawn as a wall."""
+"""The least range of scores on a chart, so that a tiny change is not drawn as a large one."""
 
 
 # --- time ---
@@ -65,6 +66,7 @@ def timeline(
     last = max([took or 0.0, *(row["end"] for row in rows), *(row["until"] or 0 for row in rows)])
     used = max([took or 0.0, *(row["end"] for row in rows)])
     span = end_ms if end_ms and used >= SHOWS_DEADLINE * end_ms else _nice(used * ROOM)
+    # 1 ms at least: an axis of no length places nothing
     span = max(span, used, 1.0)
     return {
         "rows": [_drawn(row, span) for row in rows],
@@ -104,6 +106,7 @@ def _spans(
             if (call.get("stage"), call.get("round")) != (stage.get("name"), stage.get("round")):
                 continue
             role = str(call.get("role_id"))
+            # all agents of a stage are asked at once, but a repeated request waits for the first
             start = ends.get(role, at)
             ends[role] = start + (figures.number(call.get("elapsed_ms")) or 0.0)
             yield _span(call, start, ends[role], until)
@@ -142,6 +145,7 @@ def _until(
         return None
     if share is None:
         return deadline
+    # while nobody has answered, the sitting keeps this share for the fallback
     kept = 0.0 if heard else FALLBACK_SHARE * max(0.0, deadline - began)
     return max(at, min(at + share * (deadline - at), deadline - kept))
 
@@ -163,6 +167,7 @@ def _drawn(row: Row, span: float) -> Row:
 def _bar(start: float, end: float, span: float) -> Row:
     x = _x(start, span)
     width = max(LEAST, _x(end, span) - x)
+    # a bar at the very end keeps its least width too
     return {"x": round(min(x, AXIS - LEAST), 1), "width": round(min(width, AXIS - x + LEAST), 1)}
 
 
@@ -241,6 +246,7 @@ def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], ve
     agent = figures.number(mapping(record.get("agents")).get(vector))
     final = figures.number(mapping(mapping(record.get("scores")).get(vector)).get("score"))
     if agent is not None:
+        # the voices add up to more than was applied: a bound has cut the rest
         if abs(agent - at) > arithmetic.TOLERANCE:
             steps.append(_step("Cut at a bound", at, agent, "voiced"))
         steps.append(_step("Agent score", l1, agent, "sum"))
@@ -255,7 +261,7 @@ def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], ve
 def _moves(
     record: Mapping[str, Any], deliberation: Mapping[str, Any], vector: str
 ) -> Iterable[tuple[str, float]]:
-    """Yield what each agent, and then the gate, moves a vector by."""
+    """Yield the shift of a vector by each agent, and then by the gate."""
     debate = figures.number(mapping(deliberation.get("debate")).get(vector))
     shift = figures.number(mapping(record.get("adjustments")).get(vector))
     shares = list(_shares(deliberation, vector))
@@ -266,6 +272,7 @@ def _moves(
             yield "Adjustment", shift - total
         return
     if abs(debate - total) > arithmetic.TOLERANCE:
+        # the part of the debate that no voice explains
         yield "Fallback" if not shares else "Side left out", debate - total
     multiplier = figures.number(said_multiplier(record, deliberation))
     if multiplier is not None and debate:
@@ -293,7 +300,7 @@ def _shares(deliberation: Mapping[str, Any], vector: str) -> Iterable[tuple[str,
 
 
 def _vote(told: Row, vector: str) -> tuple[str, float, float, bool] | None:
-    """Return who votes, its focus, k a, and whether it is a side; None for no vote."""
+    """Return agent, focus, k a, and whether it is a side; None without a vote."""
     name = str(told.get("agent_id"))
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
     value = figures.number(mapping(told.get("adjustments")).get(vector))

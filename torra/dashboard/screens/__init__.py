@@ -1,1 +1,1 @@
-"""The other pages, a file each."""
+"""The other pages, one file each."""

@@ -1,9 +1,9 @@
-"""The audit log as a page, as JSON and as a file: who did what to the desk, newest first.
+"""The audit log as a page, as JSON and as a CSV file: who did what to the desk, newest first.
 
-Whoever may read the pages may read all of it: it holds no secret, and people who share a desk
+Everyone with the scope `read` may read all of it: it holds no secret, and people who share a desk
 should see what the others did. The page checks the chain of the entries that it shows, which costs
-nothing; the whole chain is checked when a person asks for it. Cells of the exported file cannot
-start a formula in a spreadsheet. Without a database there is no log, and the page says so.
+nothing; the whole chain is checked on request. No cell of the CSV file can start a formula in a
+spreadsheet. Without a database there is no log, and the page says so.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from torra.store.audit import Break, first_break
 
 SHOWN: Final = 50
 MOST: Final = 500
-"""Entries that a page shows, and that the API gives at most."""
+"""Entries on a page, and the most that the API returns at once."""
 
 LONGEST: Final = 200
-"""Characters of a value of strangers in a row."""
+"""Characters of a value that strangers wrote, in a row."""
 
 COLUMNS: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
@@ -95,6 +95,7 @@ def _shown(chain: Mapping[str, Any] | None) -> str:
 
 def _entries(before: int | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
     """Return entries as the request filters them, and whether there are more."""
+    # one more than is shown, to know whether there are older ones
     found = backing().database.audit_entries(
         before=before, limit=limit + 1, action=_word("action"), actor=_word("actor")
     )
@@ -102,7 +103,8 @@ def _entries(before: int | None, limit: int) -> tuple[list[dict[str, Any]], bool
 
 
 def _told_of(rows: Sequence[Mapping[str, Any]], *, filtered: bool) -> dict[str, Any]:
-    """Return what a page's own entries say of the chain."""
+    """Return the state of the chain as far as this page's entries show it."""
+    # entries that the filter leaves out are links of the chain
     if filtered or not rows:
         return {"tone": "flat", "glyph": "○", "text": "not checked here"}
     return _chain(_break_in(rows), f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold")
@@ -127,6 +129,7 @@ def _break_in(rows: Sequence[Mapping[str, Any]]) -> Break | None:
     if not oldest_first or _word("action") or _word("actor"):
         return None
     oldest = oldest_first[0]
+    # the entry before the oldest is not at hand: the hash that the oldest claims stands for it
     return first_break(oldest_first, {"seq": oldest["seq"] - 1, "hash": oldest["previous"]})
 
 
@@ -161,7 +164,7 @@ def _value(told: Mapping[str, Any], name: str) -> str:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return what an entry was before or after; an entry that somebody broke has nothing."""
+    """Return the values of an entry before or after; a broken entry has none."""
     try:
         told = json.loads(text)
     except ValueError:
@@ -186,10 +189,11 @@ def _word(name: str) -> str:
 
 
 def _number(name: str, otherwise: int | None) -> int | None:
-    """Return a number of the address; 0 for what is none."""
+    """Return a number from the query; 0 for text that is none."""
     text = request.args.get(name)
     if not text:
         return otherwise
+    # 18 digits: more would not fit into an integer of SQLite
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 

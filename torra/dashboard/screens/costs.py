@@ -1,8 +1,8 @@
-"""The screen Cost: what models have cost, what is left of each hour, and what it bought.
+"""The screen Cost: what models have cost, what is left of each hour, and what the money bought.
 
 The figures are those of `torra cost` (torra.desk.costs), read from the ledger of the open
-database; times are real ones, also where the desk's clock runs faster. A desk whose providers cost
-nothing gets a page that says so. Nothing is changed here.
+database. Times are real, even if the desk's clock runs faster. If no provider costs money, the page
+says so. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ WIDTH, HEIGHT = 600.0, 100.0
 """Coordinates of the bars of the days."""
 
 GAP: Final = 0.25
-"""Share of a day's place that is left free between two bars."""
+"""Free space between two bars, as a share of a day's width."""
 
 LEAST: Final = 1.5
-"""Height of the bar of a day that cost anything at all."""
+"""Least height of the bar of a day that cost anything at all."""
 
 SUMS: Final = (
     ("last_hour", "Last 60 minutes"),
@@ -50,10 +50,11 @@ RUNGS: Final = {
     CUSTOM: "the agents that the profile names are asked",
     UNASKED: "nobody is asked: scores are L1 alone",
 }
-"""What is asked on each rung of the ladder."""
+"""Agents that are asked on each rung of the ladder."""
 
 Cells = dict[str, Row]
 
+# weak: what is remembered goes with its database
 _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary()
 
 
@@ -79,7 +80,7 @@ def api_costs() -> ResponseReturnValue:
 
 
 def document(behind: Backing) -> Row:
-    """Return the report of `torra cost`, and what it bought, from the open database."""
+    """Return the report of `torra cost` from the open database, and the verdicts changed."""
     instances = behind.settings.instances
     told = cost_report.report(
         behind.home,
@@ -103,6 +104,7 @@ def document(behind: Backing) -> Row:
 def _profile(behind: Backing, name: str) -> Profile | None:
     """Return a profile as the desk has it, or as its file says; None for one that is broken."""
     for item in behind.settings.instances:
+        # the profile that the desk runs with: its file may be newer
         if item.profile == name and item.id in behind.desk.setups:
             found: Profile = behind.desk.setups[item.id].profile
             return found
@@ -154,7 +156,7 @@ def shown(desk: Mapping[str, Any], told: Mapping[str, Any]) -> Row:
 
 
 def _shape(told: Mapping[str, Any]) -> str:
-    """Return what must be the same for the cells of a page to fit it."""
+    """Return the shape of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
         *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
@@ -194,6 +196,7 @@ def _group(cells: Cells, kind: str, number: int, row: Mapping[str, Any]) -> tupl
 def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
     ceiling, spent = row["ceiling_usd"], row["spent_usd"]
     share = min(1.0, spent / ceiling) if ceiling else 0.0
+    # the same shares as on the overview (cells.overview.NEAR_CEILING)
     tone = "alert" if share >= 1 else "warn" if share >= 0.8 else ""
     used = figures.DASH if ceiling is None else f"{share:.0%} used"
     held = figures.mark(row["rung"]).text if row["rung"] else figures.DASH
@@ -211,7 +214,7 @@ def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
 
 
 def _why(row: Mapping[str, Any]) -> str:
-    """Say why a profile stands on its rung."""
+    """Return why a profile is on its rung."""
     if row["rung"] is None:
         return "the profile is gone, or its file cannot be read"
     if not row["worst_tick_usd"]:
@@ -262,7 +265,7 @@ def _late(told: Mapping[str, Any]) -> str:
 
 
 def _changed(told: Mapping[str, Any]) -> str:
-    """Say soberly which part of the ticks ended otherwise than arithmetic alone would have."""
+    """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
         return "No tick is on record yet."
     same = told["all"] - told["changed"]
@@ -274,6 +277,7 @@ def _changed(told: Mapping[str, Any]) -> str:
 
 
 def _kept(row: Mapping[str, Any]) -> Row:
+    # padded: a key of another form gives three parts too
     instance, timeframe, bar_time = (*str(row["torra_key"]).split("|", 2), "", "")[:3]
     state = "under way" if row["under_way"] else "kept"
     return {

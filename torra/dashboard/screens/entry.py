@@ -1,10 +1,11 @@
-"""Login and logout: the only pages that anybody may ask.
+"""Login and logout: the pages by which a visitor without a session enters.
 
-A right token is let in at any time: behind a proxy, and for the programs of one machine, everybody
-has the same address, so what others got wrong there must not keep its owner out. Wrong ones wait:
-five a minute from an address, and after some of them a pause that doubles. A login ends the session
-that the browser had before. A login and a logout go on record where there is a database; one that
-cannot be written keeps nobody out, for the pages that then come say what is broken.
+A right token is accepted at any time. Behind a proxy, or for the programs of one machine, everybody
+has the same address, so the wrong tokens of others must not lock out the owner. Wrong tokens are
+limited: five a minute from an address, and after some of them a pause that doubles.
+A login ends the session that the browser had before. A login and a logout are written to the audit
+log if there is a database. A log that cannot be written locks nobody out, for the pages that follow
+say what is broken.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ WRONG_A_MINUTE: Final = 5
 """Wrong tokens from one address."""
 
 LOGINS_A_MINUTE: Final = 60
-"""With one token, from anywhere; only who has it can use them up."""
+"""Logins with one token, from anywhere: only its owner can use them up."""
 
 
 def login_page() -> str:
@@ -48,6 +49,7 @@ def login() -> ResponseReturnValue:
     if scope is None:
         _count_wrong(request.remote_addr or "")
         return _refused(given.get("next", ""))
+    # a right token is counted by its scope: the address may be everybody's
     _count_right(scope, request.remote_addr or "")
     return _entered(scope, own_path(given.get("next", ""), root()))
 
@@ -70,6 +72,7 @@ def _count_wrong(address: str) -> None:
     """Note a wrong token; 429 for one that came too soon."""
     known = counted(state().access)
     seconds = known.failures.wait(address)
+    # only after the pause: this one counts the try
     seconds = seconds or known.rates.wait(("wrong token", address), WRONG_A_MINUTE)
     if seconds > 0.0:
         too_often(seconds)

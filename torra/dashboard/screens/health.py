@@ -1,9 +1,9 @@
-"""The screen Health: what is well, what wants a look and what to do about it, the worst first.
+"""The screen Health: what is well, what needs attention and what to do about it, the worst first.
 
-The signs are torra.dashboard.screens.health_checks; what `torra doctor` finds without reading the
-whole database is looked for once a minute at most. The database is read through on demand, by a
-thread of its own, and its answer stays until the next. Nothing else is changed here; no key is
-shown.
+The signs come from torra.dashboard.screens.health_checks. The checks of `torra doctor`, apart from
+the reading of the whole database, run once a minute at most. The database is read through on
+request, in a thread of its own, and the result stays until the next one. Nothing else is changed
+here; no key is shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from instance_database import Database
 
 CHECKED_FOR: Final = timedelta(seconds=60)
-"""How long the findings of a look at machine and settings are shown before the next."""
+"""Age at which the findings about machine and settings are looked for again."""
 
 CHECKS_A_MINUTE: Final = 4
 LONGEST: Final = 600
@@ -68,7 +68,7 @@ Signs = dict[str, list[Sign]]
 
 
 class Checkup:
-    """What is remembered between two looks at one database."""
+    """The memory of one database's checks, kept between two requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,15 +77,16 @@ class Checkup:
         self._answer: tuple[datetime, str] | None = None
 
     def findings(self, behind: Backing, now: datetime) -> list[CheckResult]:
-        """Return what was found within CHECKED_FOR, or look again."""
+        """Return findings that are younger than CHECKED_FOR, or look again."""
         with self._lock:
             held = self._findings
+            # abs: a clock that was set back would keep the findings for as long
             if held is None or abs(now - held[0]) >= CHECKED_FOR:
                 held = self._findings = (now, glance(behind.home, behind.environment))
             return held[1]
 
     def start(self, behind: Backing) -> bool:
-        """Begin to read the database through; False while that is under way already."""
+        """Start to read the database through; return False while that already runs."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return False
@@ -96,14 +97,15 @@ class Checkup:
             return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a check that is under way; return whether none is any more."""
+        """Wait up to `seconds` for a running check; return whether none runs any more."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
         return thread is None or not thread.is_alive()
 
     def told(self) -> Row:
-        """Return how it stands with the check: state (never, running, done), answer, at."""
+        """Return the state of the check (never, running, done), its answer and its time."""
+        # each read once: the thread may end between two reads
         thread, answer = self._thread, self._answer
         if thread is not None and thread.is_alive():
             return {"state": "running", "answer": "", "at": None}
@@ -116,11 +118,12 @@ class Checkup:
         self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
 
 
+# weak: what is remembered goes with its database
 _CHECKUPS: WeakKeyDictionary[Database, Checkup] = WeakKeyDictionary()
 
 
 def checkup(behind: Backing) -> Checkup:
-    """Return what is remembered of a database."""
+    """Return the memory of a database's checks."""
     return _CHECKUPS.setdefault(behind.database, Checkup())
 
 
@@ -156,9 +159,9 @@ def check_database() -> ResponseReturnValue:
 
 
 def look() -> tuple[Row, Signs, Row]:
-    """Return the desk's strip, every sign by its group, and how the check of the database stands.
+    """Return the desk's strip, every sign by its group, and the state of the database check.
 
-    The findings of a look at machine and settings are up to CHECKED_FOR old.
+    The findings about machine and settings are up to CHECKED_FOR old.
     """
     behind, overview = backing(), desk_view().overview()
     desk, now = overview["desk"], behind.desk.clock.real_now()
@@ -199,7 +202,8 @@ def _sound(checked: Mapping[str, Any]) -> Sign:
 
 
 def worst(found: Signs) -> str:
-    """Return the worst level of all signs but what is only not known."""
+    """Return the worst level of all signs, "unknown" left aside."""
+    # a database that nobody has asked to read through yet is no fault
     levels = {sign.level for group in found.values() for sign in group} - {"unknown"}
     return next((level for level in LEVELS if level in levels), "ok")
 

@@ -1,9 +1,9 @@
-"""Signs of health: what is well, what wants a look, and what a person can do about it.
+"""The signs of the screen Health: one part of the desk each, its state and what a person can do.
 
-Each function looks at one part of the desk and returns its signs, from what the database, the files
-and the running desk tell; nothing is changed and no market or vendor is asked. What a desk does not
-tell is `unknown`, never well. No key is shown, only whether one is set. How signs look is left to
-the screen Health.
+Each function looks at one part of the desk and yields its signs, from the database, the files and
+the running desk. Nothing is changed, and no market or vendor is asked. What cannot be seen from
+this process is `unknown`, never well. No key is shown, only whether one is set. The screen Health
+decides how signs look.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from torra.providers.vendors.addresses import address
 from torra.store.migrations import STEPS, schema
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
-"""From what must be mended to what is well."""
+"""Levels of a sign, the worst first."""
 
 SKEW: Final = timedelta(seconds=30)
 """A lease renewed this far in the future was renewed by another clock than this one."""
 
 OLD_NOTE: Final = timedelta(minutes=3)
-"""A bridge is noted every minute (trading.courier); an older note is of a desk that is gone."""
+"""A bridge's state is stored every minute (trading.courier); an older one is of a dead desk."""
 
 LARGE_WAL: Final = 64_000_000
 LITTLE_ROOM: Final = 200_000_000
@@ -54,7 +54,7 @@ CALLS: Final = 200
 """Newest calls by which a provider is judged."""
 
 FAILING: Final = 0.5
-"""Share of failed calls from which a provider wants a look."""
+"""Share of failed calls from which a provider gets a warning."""
 
 FEEDS: Final = {
     "sample": "the shipped bars come by themselves while the desk runs: see Scheduler",
@@ -72,7 +72,7 @@ NEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """How it stands with one thing. `facts` are (name, text); all text may be of strangers."""
+    """The state of one thing. `facts` are (name, text); any text may be a stranger's."""
 
     name: str
     level: str
@@ -82,7 +82,7 @@ class Sign:
 
 
 def streams(overview: Mapping[str, Any], settings: DeskSettings) -> Iterator[Sign]:
-    """Tell each stream's newest tick, and whether bars still come."""
+    """Yield a sign for each stream: its newest tick, and whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview["instances"]:
         for row in one["streams"]:
@@ -108,7 +108,7 @@ def _stream(name: str, row: Mapping[str, Any], feed: str | None) -> Sign:
 
 
 def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
-    """Tell the trading state and the alarms that stand."""
+    """Yield the trading state and the standing alarms."""
     state, why = desk.get("trading_state"), desk.get("trading_reason") or "no reason was given"
     if state == "HALTED":
         remedy = "see Signals and positions, then resume there or with torra resume"
@@ -125,7 +125,7 @@ def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
 
 
 def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Sign]:
-    """Tell of the profiles whose agents do not simply count: in shadow, or with a say to earn."""
+    """Yield the profiles whose agents do not simply count: in shadow, or with influence to earn."""
     for subject in subjects:
         influence = subject.profile.agents.influence
         if influence == "shadow":
@@ -140,11 +140,13 @@ def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator
 
 
 def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
-    """Tell who holds the lease, whether the clocks agree and when each instance wakes."""
+    """Yield the lease and its holder, the state of the clocks, and each instance's next wake."""
     lease = behind.database.lease()
     yield _lease(behind, lease, now)
     ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
+    # a desk that only looks has no timers and cannot be settling
     jumped = bool(getattr(behind.desk, "settling", False))
+    # real clocks only move on: a renewal ahead of now means that one of the two was set
     if ahead > SKEW:
         told = f"the lease was renewed {figures.span(ahead.total_seconds())} in the future"
         yield Sign(
@@ -175,11 +177,12 @@ def _lease(behind: Backing, lease: Mapping[str, Any] | None, now: datetime) -> S
 
 
 def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
-    """Tell the timers of a desk that runs here; one that does not tell them has no sign."""
+    """Yield the timers of a desk that runs in this process; nothing for a desk without them."""
     tell = getattr(behind.desk, "timers", None)
     for name, (following, last) in (tell() if callable(tell) else {}).items():
         before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
         if following is None:
+            # a desk that stands by sets no timers: only an active one must have them
             stands = behind.desk.active
             yield Sign(
                 f"wakes {name}", "alert" if stands else "note", f"no timer is set; {before}",
@@ -191,7 +194,7 @@ def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
 
 
 def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
-    """Tell each bridge as it was noted last: what keeps it from sending, and its facts."""
+    """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
     rows = behind.database.bridges()
     noted = {row["name"] for row in rows}
     for row in rows:
@@ -239,12 +242,13 @@ def _worded(value: str | float) -> str:
 
 
 def providers(behind: Backing) -> Iterator[Sign]:
-    """Tell of each vendor whether a key is set, whether it is asked, and how it answered."""
+    """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     used = _vendors_of(behind)
     blocks = {row["provider"]: row for row in behind.database.provider_blocks()}
     calls: dict[str, list[Row]] = {}
     for row in behind.database.newest_calls(CALLS):
         calls.setdefault(str(row["provider"]), []).append(row)
+    # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted({*used, *calls} - {*VENDORS, "none", ""})):
         yield _provider(name, name in used, blocks.get(name), calls.get(name, []), behind)
 
@@ -267,6 +271,7 @@ def _provider(
         return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
     bad = [row for row in calls if row["status"] != "ok"]
     if used and calls and len(bad) >= FAILING * len(calls):
+        # calls come newest first, so bad[0] is the last one
         told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0]['status']}"
         return Sign(name, "warn", told, "open a tick of now: its calls say why", facts)
     return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
@@ -295,7 +300,7 @@ def _answers(calls: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
-    """Tell the collector's topics where this process has one, and what newest ticks say."""
+    """Yield the collector's topics if this process has one, and the state in the newest ticks."""
     collector = getattr(getattr(behind.desk, "outlook", None), "collector", None)
     states = collector.status() if collector is not None else ()
     for state in states:
@@ -326,7 +331,7 @@ def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
 
 
 def database(behind: Backing) -> Iterator[Sign]:
-    """Tell size, log, room, schema and backups of the database."""
+    """Yield disk room, write-ahead log, schema and backups of the database."""
     path = behind.database.path
     size, log = _size(path), _size(path.with_name(path.name + "-wal"))
     free = shutil.disk_usage(path.parent).free
@@ -365,7 +370,7 @@ def _bytes(number: int) -> str:
 
 
 def event_streams(behind: Backing) -> Iterator[Sign]:
-    """Tell whether pages hear of changes at once."""
+    """Yield whether pages learn of changes at once."""
     events = getattr(behind, "events", None)
     if events is None:
         yield Sign("streams", "note", "this process sends none: pages ask every few seconds")
@@ -380,7 +385,7 @@ def event_streams(behind: Backing) -> Iterator[Sign]:
 
 
 def access(behind: Backing, remote: bool) -> Iterator[Sign]:
-    """Tell who can reach the pages, and whether the tokens are the owner's alone."""
+    """Yield who can reach the pages, and whether only the owner can read the tokens."""
     if remote:
         remedy = "use a tunnel (SSH, WireGuard) instead where you can"
         yield Sign("reach", "warn", "the pages are served to other machines", remedy)
@@ -400,7 +405,7 @@ def access(behind: Backing, remote: bool) -> Iterator[Sign]:
 
 
 def versions(noted: Iterable[Row]) -> Iterator[Sign]:
-    """Tell what runs: Torra, Python, SQLite and the Expert Advisors."""
+    """Yield the versions of Torra, Python, SQLite and the Expert Advisors."""
     facts = [
         ("Torra", version() or "not installed as a package"),
         ("Python", platform.python_version()),
@@ -414,10 +419,11 @@ def versions(noted: Iterable[Row]) -> Iterator[Sign]:
 
 
 def checklist(findings: Iterable[CheckResult]) -> Iterator[Sign]:
-    """Tell what `torra doctor` finds, without what it reads the whole database for."""
+    """Yield the findings of `torra doctor`, apart from those that read the whole database."""
     levels = {"ok": "ok", "warning": "warn", "error": "alert"}
     there = []
     for item in findings:
+        # one sign for all packages that are well: there are many, and nothing to do about them
         if item.name == "package" and item.level == "ok":
             there.append(item.detail)
         else:

@@ -1,9 +1,9 @@
-"""The screens Replays and scorecards: what was run again or judged, as it arrives in the home.
+"""The screens Replays and scorecards: the result files in the home's folder, as pages.
 
-A file becomes a page with its tables, sentences and plots as they stand in it
-(torra.exhibits.documents says what it holds and what is refused, torra.exhibits.pages arranges
-it), and the same as a report on paper. Every word of a file is a stranger's and is cleaned. Files
-are read only; nothing is run from here.
+A file becomes a page with its tables, sentences and plots, and a report for paper.
+torra.exhibits.documents says what a file holds and which files are refused; torra.exhibits.pages
+arranges the page. Every word of a file is a stranger's and is cleaned. Files are only read; no
+replay is run from here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torra.exhibits import pages
 from torra.exhibits import text as figures
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
+# by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
 
 
@@ -85,6 +86,7 @@ def replay_report(name: str) -> Response:
     """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
     found = shelf().document(name) or abort(404)
     if isinstance(found, Listed):
+        # nothing of a broken file is shown, so there is nothing to print
         abort(404)
     answer = Response(pages.html(found), mimetype="text/html")
     answer.headers["Content-Security-Policy"] = pages.policy()
@@ -135,7 +137,7 @@ def _row(item: Listed) -> Row:
 
 
 def _over(item: Listed) -> str:
-    """Say which time a file is about and how many arms it compares."""
+    """Return the period of a file, and how many arms it compares."""
     if item.period is None:
         return ""
     begin, end = (figures.moment(iso(at))[:10] for at in (item.period.start, item.period.end))

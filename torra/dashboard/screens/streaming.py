@@ -1,15 +1,15 @@
-"""Streams of events to the browser: what ticks tell, as server-sent events from the database.
+"""Event streams to the browser: the events of ticks, as server-sent events from the database.
 
-Whoever follows reads the table, from the start of a tick's stream or after the event seen last
-(Last-Event-ID, or `after` in the address), so that a reload, a second tab and a replay are one
-path. In the desk's own process a reader is woken when something was written; elsewhere, and while
-that desk stands by, it looks twice a second. `/api/v1/events` is the one stream of a browser that
-tells what changed. A stream that is over answers 204, which ends an EventSource for good.
-Whoever is let in no more, after a logout or with new tokens, is told nothing more either.
+A reader starts at the beginning of a tick's stream, or after the event that it saw last
+(Last-Event-ID, or `after` in the address), and reads the table of events from there. So a reload,
+a second tab and a replay take one path. In the desk's own process each write wakes the readers;
+elsewhere, and while that desk stands by, they look twice a second. `/api/v1/events` is a browser's
+one stream of what changed. A stream that has ended answers 204, which ends an EventSource for good.
+After a logout or new tokens, a reader gets no further event.
 
-When something fails the stream just ends, and its reader comes again: a database that cannot be
-read, a server that ends, a reader that is gone. There are six streams at once, two to a session;
-more are told to come later. While it waits a stream holds no transaction and no request.
+If anything fails (the database cannot be read, the server ends, the reader is gone), the stream
+ends and its reader comes again. At most six streams are open, two to a session; a further one gets
+503 with Retry-After. While it waits, a stream holds no transaction and no request.
 """
 
 from __future__ import annotations
@@ -37,27 +37,26 @@ from torra.exhibits import text as figures
 from torra.store.envelopes import DESK_STREAM, PAYLOAD_BYTES, envelope
 
 BEAT_SECONDS: Final = 10.0
-"""A stream without events says this often that it lives; so a reader that is gone is found."""
+"""Seconds between heartbeats of a silent stream; a failed write shows that its reader is gone."""
 
 POLL_SECONDS: Final = 0.5
-"""How often a reader looks where nobody wakes it."""
+"""Seconds between two looks of a reader that nothing wakes."""
 
 LOOK_SECONDS: Final = 1.0
-"""How often a reader that is woken looks all the same, and whether its own reader is there and in.
-"""
+"""Longest wait of a reader that writes wake; then it checks its browser and session too."""
 
 AT_ONCE: Final = 100
-"""Events that are read at once."""
+"""Most events in one read."""
 
 RETRY_MS: Final = 2000
 """How long a browser waits before it comes again."""
 
 RETRY_AFTER: Final = "10"
-"""Seconds after which one that found no slot should come again."""
+"""Seconds to wait, as text, for a reader that found no free slot."""
 
 LONGEST_KEY: Final = 200
 NEWEST: Final = 2**53
-"""A greater number of an event than there can be."""
+"""A number above that of any event."""
 
 HEADERS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -72,11 +71,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Follower:
-    """What a stream needs while it lasts, and nothing of the request it answers.
+    """A stream's state for as long as it lasts, with nothing of the request that it answers.
 
-    `after` is the number of the event seen last; `reset` says that what came between is not there,
-    and `after` where the stream stands instead. `left` tells that the reader is gone, `still_in`
-    that whoever opened the stream would still be let in.
+    `after` is the number of the last event seen. `reset` says that events after that one are gone,
+    and then `after` is the stream's present end. `left` returns whether the browser is gone, and
+    `still_in` whether its visitor would still be let in.
     """
 
     database: Database
@@ -90,7 +89,7 @@ class Follower:
     still_in: Callable[[], bool] = lambda: True
 
     def frames(self, release: Callable[[], None]) -> Iterator[bytes]:
-        """Yield the bytes of the stream until it ends; `release` is called then in any case."""
+        """Yield the bytes of the stream until it ends; call `release` at its end in any case."""
         try:
             yield b": open\n\n"
             yield f"retry: {RETRY_MS}\n\n".encode()
@@ -104,8 +103,10 @@ class Follower:
 
     def _follow(self) -> Iterator[bytes]:
         seq, began = self.after, self.clock.monotonic()
+        # after a reset the end may lie behind us: the heartbeat, which looks for it, is due now
         beat = -math.inf if self.reset else began
         while True:
+            # before the read: a write between read and wait must wake the wait
             mark = self.events.written if self.events else 0
             rows = self.database.events_after(self.stream_id, seq, AT_ONCE)
             if not self.still_in():  # asked before anything is told
@@ -144,7 +145,7 @@ class Follower:
         return int(row["seq"]) if row else 0
 
     def _finished(self, seq: int) -> bool:
-        """Whether nothing comes after `seq`: the stream has gone, or ended before we came."""
+        """Return whether nothing follows `seq`: the stream is deleted, or ended before we came."""
         if self.kind == DESK_STREAM:
             return False
         row = self.database.stream(self.stream_id)
@@ -170,7 +171,7 @@ def frame(told: Row) -> bytes:
 
 
 def cleaned(value: Any) -> Any:
-    """Return what strangers said without hostile characters."""
+    """Return a payload with hostile characters removed from all its texts."""
     if isinstance(value, str):
         return figures.clean(value, PAYLOAD_BYTES)
     if isinstance(value, list):
@@ -210,6 +211,7 @@ def stream(stream_id: str) -> ResponseReturnValue:
         return events()
     if row["ended"] and seen >= row["seq"]:
         return Response(status=204)
+    # pruned events are gone, and a number from before a restore means another event
     if seen > row["seq"] or seen < row["first"] - 1:
         return _answer(stream_id, row["kind"], row["seq"], reset=True)
     return _answer(stream_id, row["kind"], seen)
@@ -226,9 +228,10 @@ def events() -> ResponseReturnValue:
 
 
 def _seen() -> int | None:
-    """Return the number of the event seen last; a browser that comes again tells it itself."""
+    """Return the number of the last event seen; a reconnecting browser sends it by itself."""
     for text in (request.headers.get("Last-Event-ID"), request.args.get("after")):
         if text and text.isascii() and text.isdigit():
+            # 20 digits: a number of any length would be slow to read and too large for SQLite
             return min(int(text[:20]), NEWEST)
     return None
 
@@ -242,6 +245,7 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
     follower = Follower(
         behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left, still_in
     )  # fmt: skip
+    # last: what raises before it holds no slot
     slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic)
     if slot is None:
         told = jsonify(error="Too many streams", advice=BUSY, status=503)
@@ -250,7 +254,7 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
 
 
 def _held(follower: Follower, release: Callable[[], None]) -> Response:
-    """Return the answer that holds a slot; `release` is called whatever becomes of it."""
+    """Return the answer that holds a slot; `release` is called whatever happens to the answer."""
     try:
         body = follower.frames(release)
         finalize(body, release)  # an answer that is dropped on its way, as by a host's own fault

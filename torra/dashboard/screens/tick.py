@@ -1,9 +1,10 @@
-"""The page of one tick, with what stands around its record: the tick before, the limits, the chart.
+"""The page of one tick, with what its record does not hold: the tick before, the limits, the chart.
 
-`tick_page` answers with the page, with the page of the debate that is running where the tick has no
-record yet, or with 404. The limits are those of the profile with which the tick ran, found by its
-digest in the database; a dashboard without one, and a tick whose profile is not kept, have none and
-the page says so. A picture is shown by its hash and only if it is a picture. Nothing here writes.
+`tick_page` answers with the page. While the tick has no record yet, it leads to the page of its
+running debate, or else answers 404. The limits are those of the profile with which the tick ran,
+found in the database by its digest. Without a database, or if that profile is not kept, there are
+no limits and the page says so. A picture is found by its hash and shown only if its first bytes are
+a picture's. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from torra.dashboard.view.rendering import desk_view, page, state
 from torra.exhibits import text as figures
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
-"""How a picture begins, and its type; anything else is none."""
+"""First bytes of a picture, and its media type; other data is not shown."""
 
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 PROFILES_KEPT: Final = 256
@@ -39,6 +40,7 @@ PROFILES_KEPT: Final = 256
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
     try:
+        # an address may write a time in other ways than a key does
         moment = clock.iso(clock.parse(bar_time))
     except (ValueError, OverflowError):
         abort(404)
@@ -85,9 +87,9 @@ def before(record: Mapping[str, Any]) -> Row | None:
 
 
 def limits(record: Mapping[str, Any]) -> Row:
-    """Return what a tick might use: timeout_seconds, and ceiling in USD an hour; empty if unknown.
+    """Return a tick's limits: timeout_seconds, and ceiling in USD an hour; empty if unknown.
 
-    A view may tell them itself, in `limits` of its record.
+    A view may give them itself, in `limits` of its record.
     """
     told = mapping(record.get("limits"))
     behind, digest = state().backing, record.get("profile")
@@ -129,6 +131,7 @@ def picture(name: str) -> ResponseReturnValue:
 def _profile(behind: Backing, instance: str, digest: str, execution: Any) -> Row:
     """Return a profile by its digest, as it was applied or as a record only (execution off)."""
     for text, kept in _applied(behind, instance):
+        # a tick of a late bar runs with execution off, and the digest is of the profile so changed
         if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
             return mapping(json.loads(text))
     return {}
@@ -139,6 +142,7 @@ def _applied(behind: Backing, instance: str) -> list[tuple[str, str]]:
     return [(str(row["profile"]), str(row["digest"])) for row in rows]
 
 
+# kept: else each page of such a tick parses all profiles of its instance again
 @lru_cache(PROFILES_KEPT)
 def _quiet_digest(text: str) -> str:
     profile = Profile.model_validate_json(text)

@@ -1,8 +1,8 @@
-"""The routes of the pages: each asks the desk's view, arranges the answer and renders it.
+"""The routes of the main pages: each asks the desk's view, arranges the answer and renders it.
 
-Read-only: every route here answers GET (and HEAD) and changes nothing. What is not there is a 404;
-an error becomes one of our own pages by the handlers of `app`. Formatting is left to `screens` and
-`reasoning`, headers and the Host check to `app`.
+Every route here only reads: it answers GET (and HEAD) and changes nothing. A thing that does not
+exist is a 404; the handlers of `app` turn errors into pages of ours. `cells` and `record.reasoning`
+do the formatting, `app` the headers and the Host check.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
 
 PIECES: Final[Kept[str]] = Kept(1024)
-"""Rows of the overview, each known by everything that it shows."""
+"""Rendered rows of the overview; the key of each is everything that it shows."""
 
 HOLE: Final = "HOLE"
-"""Stands in an address for a part that is filled in; no address of ours has the word."""
+"""Placeholder in an address, filled in later; no address of ours contains the word."""
 
 PLAIN: Final = "!$&'()*+,:;=@"
 """Characters that an address of ours shows as they are."""
@@ -72,12 +72,12 @@ def overview_cells(data: Row, sort: glance.Sort) -> Row:
 
 
 def kept(shown: Hashable, caller: Callable[[], str]) -> str:
-    """Return a piece of a page; one that showed the same before is not written again."""
+    """Return a piece of a page; one that shows the same as before is not rendered again."""
     return PIECES.get(shown, caller)
 
 
 class Links:
-    """Addresses of many instances and ticks: the pattern of each is asked for once."""
+    """Addresses of many instances and ticks: Flask builds the pattern of each only once."""
 
     def __init__(self) -> None:
         self._instance = url_for(f"{EXTENSION}.instance", instance=HOLE)
@@ -99,7 +99,7 @@ def _filled(pattern: str, *parts: str) -> str:
 
 
 def sort_asked() -> glance.Sort:
-    """Return the order of the overview that was asked for; what wants a look first otherwise."""
+    """Return the order that the request asks for; "attention" for none or an unknown one."""
     asked = request.args.get("sort", "")
     return next((name for name in glance.SORTS if name == asked), "attention")
 
@@ -183,6 +183,7 @@ def healthz() -> ResponseReturnValue:
     ]
     healthy = desk.get("trading_state") != "HALTED" and not any(s["stale"] for s in streams)
     status = "ok" if healthy else "attention"
+    # anybody may ask this address: a stranger learns the one word only
     if g.get("torra_visitor") is None:
         return jsonify(status=status)
     names = ("version", "role", "trading_state", "demo")
@@ -228,6 +229,7 @@ def known_symbol(instance: str, timeframe: str) -> Row:
 def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
     """Return a tick's record or end the request with 404."""
     try:
+        # an address may write a time in other ways than a key does
         moment = clock.iso(clock.parse(bar_time))
     except (ValueError, OverflowError):
         abort(404)

@@ -1,9 +1,9 @@
-"""A debate as far as its events have told it: who is at work, who is done, what came of it.
+"""The state of a debate, read from its events: who is at work, who is done, what the result is.
 
-`follow` reads the events of one attempt at a tick, in order, whatever number of them is there, and
-yields the same picture for a reload, a second visitor and a debate that ended long ago. Events and
-fields that are not known are passed over. Text of models is cleaned. Pure functions: the time that
-somebody has been at work is reckoned from `now`, which is given.
+`follow` reads the events of one attempt at a tick, in order, however many there are. A reload, a
+second visitor and a debate that ended long ago all get the same picture. Unknown events and fields
+are skipped. Text of models is cleaned. Pure functions: `now` is an argument, from which the time of
+an agent at work is counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATES: Final = {
     "failed": Mark("✕", "failed", "warn"),
     "not asked": Mark("○", "not asked", "flat"),
 }
-"""How far an agent is."""
+"""States of an agent, with their marks."""
 
 PHASES: Final = {
     "analysts": "analysts",
@@ -56,16 +56,16 @@ ENDS: Final = {
         "Nothing was computed or sent; the row stays with its reason, and the next bar is next.",
     ),
 }
-"""What the code of an error means, and what happens next; of `skipped:<reason>` the first word."""
+"""Meaning and consequence of an error's code; of `skipped:<reason>` the first word counts."""
 
 BETWEEN: Final = "the consensus lies between the thresholds"
 SUMMARY_CHARS: Final = 600
 SILENT_SECONDS: Final = 60.0
-"""A debate that has told nothing for longer than this is not called live."""
+"""A debate without an event for longer than this is not called live."""
 
 
 def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datetime) -> Row:
-    """Return how far a debate is.
+    """Return the state of a debate.
 
     `events` have seq, event, payload (a mapping) and at (ISO); `seats` are the agents of the desk
     in asking order, as far as they are known.
@@ -77,7 +77,7 @@ def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datet
 
 
 class _Telling:
-    """What the events have told so far."""
+    """The state of a debate after the events so far."""
 
     def __init__(self, seats: Sequence[str], now: datetime) -> None:
         self._now = now
@@ -96,6 +96,7 @@ class _Telling:
         self._seq = max(self._seq, int(figures.number(event.get("seq")) or 0))
         self._newest = event.get("at")
         self._began = self._began or event.get("at")
+        # only names of HEARD: an event's name is data and must not reach another method
         heard = getattr(self, f"_{kind}", None) if kind in HEARD else None
         if heard is not None:
             heard(payload, event)
@@ -106,6 +107,7 @@ class _Telling:
         agents = list(self._agents.values())
         for agent in agents:
             if over and agent["state"] in ("pending", "running"):
+                # it is over: nobody is at work or to come
                 agent |= {"state": "not asked" if agent["state"] == "pending" else "failed"}
         silent = None if over else _since(self._newest, self._now)
         return {
@@ -223,6 +225,8 @@ class _Telling:
                 "head": head,
                 "words": words,
                 "where": agent["where"] if agent else "",
+                # an agent that fails keeps the votes of an earlier round: they are not of this
+                # event
                 "votes": agent["votes"] if agent and head != "failed" else [],
             }
         )
@@ -290,7 +294,7 @@ def _counts(agents: Sequence[Row]) -> str:
 
 
 def _reason(word: Any) -> str:
-    """Return why the action was taken, with what that means."""
+    """Return the reason of the action with its meaning."""
     told = figures.clean(word, 200)
     meaning = BETWEEN if told == "THRESHOLD" else REASONS.get(told, "")
     return f"{told}: {meaning}" if meaning else told

@@ -1,9 +1,9 @@
-"""Watching debates while they run: the list of them, the page of one, and its figures as JSON.
+"""Debates to watch while they run: the list of them, the page of one, and its figures as JSON.
 
-Everything is read from the stored events, so that a reload, a second visitor and a debate that has
-ended show the same; the page's script follows the stream only to know when to ask for the figures
-again. `running` tells other pages which debate of a tick is under way. A dashboard without a
-database has no streams and answers 404. Nothing here writes.
+Everything is read from the stored events, so a reload, a second visitor and a debate that has ended
+show the same. The page's script follows the stream only to know when to fetch the figures again.
+Other pages ask `running` for the debate of a tick. A dashboard without a database has no streams
+and answers 404. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_EVENTS: Final = 1000
 """Events of a debate that are read: a debate of eight agents and three rounds has some forty."""
 
 REFRESH_MS: Final = 3000
-"""How often the page asks when no stream tells it to."""
+"""Milliseconds between two requests of the page while it has no stream."""
 
 
 def watching() -> str:
@@ -113,7 +113,7 @@ def debates(limit: int = LISTED) -> list[Row]:
 
 
 def listed(row: Mapping[str, Any], behind: Backing | None = None) -> Row:
-    """Return a stream as a row of a list; with a database what it ended with."""
+    """Return a stream as a row of a list; with a backing its end too."""
     instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
     told = {
         "stream_id": str(row["stream_id"]),
@@ -131,7 +131,7 @@ def listed(row: Mapping[str, Any], behind: Backing | None = None) -> Row:
 
 
 def picture(row: Mapping[str, Any]) -> Row:
-    """Return how far a debate is, with the address of its tick's page once there is one."""
+    """Return the state of a debate, with the address of its tick's page once there is one."""
     behind = backing()
     told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
     key = str(row["torra_key"]).split("|")
@@ -182,6 +182,7 @@ def _seats(behind: Backing, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _now(behind: Backing) -> datetime:
+    # events bear real times, also where the desk's clock runs faster
     return behind.desk.clock.real_now()
 
 

@@ -1,1 +1,1 @@
-"""The pages of profiles: form, trial run, handing over to a running desk."""
+"""The pages of profiles: the form, trial runs, the handover to a running desk."""

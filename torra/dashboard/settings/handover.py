@@ -1,10 +1,10 @@
-"""Handing a profile to the running desk: what of it may come into force by whose word.
+"""The handover of a saved profile to the running desk: which changes take effect, by whose word.
 
-A save changes a file, and the desk takes the whole file. What lies between what runs and the file
-may be more than what was saved: somebody else's change for the next start. So the two are compared,
-and nothing is handed over that this visitor may not change; the record says what ran and what the
-file says instead. A desk that cannot take it, or stands by, goes on as it is and the answer says
-when the file takes effect.
+A save changes a file, and the desk takes the whole file. The file may differ from the running
+profile by more than was saved: by somebody else's change for the next start. So both are compared,
+and nothing is handed over that this visitor may not change. The audit entry says what ran and what
+the file says instead. A desk that cannot take the file, or stands by, goes on as it is, and the
+answer says when the file takes effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _adopting = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What became of a profile that was handed to the desk.
+    """The result of handing a profile to the desk.
 
     `gaps` are by instance: what the file changes against what ran before.
     """
@@ -36,11 +36,11 @@ class Adopted:
     gaps: Mapping[str, Sequence[Change]] = field(default_factory=dict)
 
     def before(self) -> dict[str, Any]:
-        """Return for the record what ran."""
+        """Return the values that ran, for the audit entry."""
         return {"running": self._values("before")} if self.gaps else {}
 
     def after(self) -> dict[str, Any]:
-        """Return for the record what the file says instead."""
+        """Return the values of the file, for the audit entry."""
         return {"file": self._values("after")} if self.gaps else {}
 
     def _values(self, side: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Adopted:
 
 
 def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change, ...]:
-    """Return what a profile changes against the one that an instance runs with."""
+    """Return the changes between a profile and the one that an instance runs with."""
     setup = known.desk.setups.get(instance)
     if setup is None or profile is None or setup.profile.digest() == profile.digest():
         return ()
@@ -59,10 +59,11 @@ def gap(known: Backing, instance: str, profile: Profile | None) -> tuple[Change,
 
 
 def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopted:
-    """Let the running desk take the file as it is now, as far as somebody may let it."""
+    """Let the running desk take the file as it is now, if this visitor may change all of it."""
     users = [item.id for item in shelf.users(name)]
     if not users:
         return Adopted("done", "no instance uses it")
+    # two saves at once: the desk must take the very file that was compared
     with _adopting:
         newest = shelf.read(name).profile
         if newest is None:
@@ -81,7 +82,7 @@ def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopte
 
 
 def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
-    """Say why the desk does not take it now; "" when it does."""
+    """Return why the desk does not take the file now; "" if it does."""
     if not known.desk.active:
         later = "when this desk takes over, or at the next start of the one that works"
         return f"it takes effect {later}"
@@ -91,6 +92,7 @@ def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> 
 def _taken(
     known: Backing, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
 ) -> Adopted:
+    # an instance in the middle of a tick keeps its profile until that tick has ended
     behind = [user for user in users if gap(known, user, newest)]
     told = [f"{user} takes it when its tick has ended" for user in behind]
     if ahead := [user for user in users if user not in behind]:
@@ -99,7 +101,7 @@ def _taken(
 
 
 def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:
-    """Say what would come into force that a save by this visitor may not change; "" for nothing."""
+    """Say which changes of the file this visitor may not make; "" for none."""
     changes = [item for found in gaps.values() for item in found]
     held = loosening(changes) if may == "guarded" else [item for item in changes if item.guarded]
     if may == "loosen" or not held:

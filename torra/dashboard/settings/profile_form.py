@@ -1,8 +1,8 @@
-"""A profile as a form: its sections, every setting once, and what a form that comes back means.
+"""The form of a profile: its sections, every setting once, and the values of a form that was sent.
 
-Values of a profile are strangers' text: they are written so that the page cannot be harmed and the
-form brings back the very value (torra.profiles.fields). A setting that a form leaves out stays as
-it is. Nothing is read or stored here.
+Values of a profile are strangers' text. They are written so that they cannot harm the page and so
+that the form brings back the very same value (torra.profiles.fields). A setting that a form leaves
+out stays as it is. Nothing is read or stored here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAYS: Final = {
     "free": ("◈", "guarded: administrator", "note"),
     "": ("●", "not guarded", "flat"),
 }
-"""How a change is marked: glyph, words, tone."""
+"""Glyph, words and tone of a change, by its way."""
 
 GUARDED: Final = {
     "up": "more loosens it",
@@ -49,14 +49,14 @@ GUARDED: Final = {
     "calendar": "taking it out or another one loosens it",
 }
 COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf")
-"""Fields of the forms that are no settings."""
+"""Form fields that are not settings."""
 
 
 def proposal(given: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that a form, or the `settings` of a JSON body, asks for.
 
-    A form's fields are text; a body's `settings` are values by place, null takes an entry out. A
-    name that is none becomes a key that the check refuses.
+    A form's fields are text. A body's `settings` are values by place; null removes an entry. An
+    unknown name becomes a key that the check refuses.
     """
     body = given.get("settings")
     if isinstance(body, Mapping):
@@ -106,6 +106,7 @@ def _section(name: str) -> dict[str, Any]:
 def _about(name: str) -> str:
     field = Profile.model_fields.get(name)
     kind = SymbolSpec if name.startswith("symbols.") else field.annotation if field else None
+    # the docstring of a section's class is its text on the page
     text = kind.__doc__ if isinstance(kind, type) and kind is not dict else None
     return " ".join(text.split()) if text else ""
 
@@ -137,7 +138,7 @@ def _offered(setting: Setting, value: Any) -> tuple[str, ...]:
 
 
 def guarded(way: Direction) -> str:
-    """Say in words what loosens a guarded setting."""
+    """Return in words which change of a guarded setting loosens it."""
     if isinstance(way, tuple):
         return f"from {' to '.join(way)} loosens it"
     return GUARDED[way]
@@ -178,7 +179,7 @@ def _way(way: str) -> dict[str, str]:
 
 
 def checked_shown(checked: Checked) -> dict[str, Any]:
-    """Return what a check found, text only."""
+    """Return the findings of a check, text only."""
     return {
         "ok": checked.profile is not None,
         "faults": [

@@ -1,13 +1,13 @@
-"""The screens Profiles and one profile: every setting, its check, its difference, its history.
+"""The screens Profiles and Profile: every setting, its check, its difference, its history.
 
-A page shows the file as it is on the disk and which profile each instance runs with. A save names
-the digest that the page was made from; what may not be saved, and what is typed instead, comes back
-with what was entered. A change that guards the account needs the scope admin; one that loosens
-needs the command line, whoever asks. What is saved is handed to the running desk only if nothing
-comes into force with it that this visitor may not change: the file may hold what somebody saved for
-the next start, and the page shows where it differs from what runs. What the running desk cannot
-take at once waits for its next start, and the answer says so. Without a desk's home behind the
-pages they say that too.
+A page shows the file as it is on the disk, and the profile that each instance runs with. A save
+names the digest of the file that the page was made from. If the save is refused, the answer repeats
+what was entered and gives the command to type instead. A change of a guarded setting needs the
+scope admin; one that loosens a guarded setting needs the command line, whoever asks.
+The saved file is handed to the running desk only if it changes nothing there that this visitor may
+not change: the file may hold somebody's changes for the next start, and the page shows where it
+differs from what runs. What the running desk cannot take at once waits for its next start, and the
+answer says so. Pages without the home of a desk say so too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from torra.profiles.fields import DEFAULT, canonical
 from torra.profiles.guard import compare, loosening
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
-"""HTTP codes of what may not be saved."""
+"""HTTP codes of refused saves, by outcome."""
 
 
 _trials = Trials()
@@ -87,14 +87,14 @@ def api_profile(name: str) -> ResponseReturnValue:
 
 
 def listed(known: Backing) -> dict[str, Any]:
-    """Return every profile, and what desk.json says of the instances."""
+    """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
     return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
 
 
 def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
-    """Return what a list tells of a profile."""
+    """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
     entries = book().history(loaded.name, 1)
@@ -116,7 +116,7 @@ def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
 
 
 def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
-    """Return what an instance runs with, since when, and what the file changes against it."""
+    """Return which profile an instance runs with, since when, and how the file differs from it."""
     setup = known.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
     applied = known.database.applied_profile(instance) or {}
@@ -207,6 +207,7 @@ def profile_check(name: str) -> ResponseReturnValue:
 def profile_save(name: str) -> ResponseReturnValue:
     """Save changed settings and let the desk take them; needs the digest they were made from."""
     loaded = _loaded(name)
+    # command() returns an answer only: run() leaves its result here
     held: list[SaveResult] = []
 
     def run() -> Told:
@@ -288,6 +289,7 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
     if checked.profile is None:
         raise ConfigError("; ".join(fault.text for fault in checked.faults))
+    # a path out of the home could name any file of this machine
     leads_out = [item.name for item in loosening(checked.changes) if _is_path(item.name)]
     if leads_out:
         raise ConfigError(f"{', '.join(leads_out)}: a path is tried from the command line only")
@@ -297,13 +299,16 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     if instance is None:
         raise ConfigError("name an instance that uses this profile")
     known_good = _known_good(known, loaded, instance.id)
+    # [0] is what runs, if anything does
     _refuse_guarded(known_good[0], checked.profile)
+    # a vendor is paid only after a plain yes of this very request
     if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
         raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
     ticks = [known.database.latest_tick(instance.id, frame) for frame in instance.timeframes]
     then = max((tick for tick in ticks if tick), key=lambda tick: str(tick["as_of"]), default=None)
     if then is None:
         raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
+    # the lowest of what runs and what is saved: a trial is no way around a ceiling
     ceilings = [float(values["agents"]["max_api_cost_per_hour"]) for values in known_good]
     profile = bounded(checked.profile, min(ceilings))
     trial = _trials.begin(
@@ -316,9 +321,9 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
 
 
 def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mapping[str, Any]]:
-    """Return the values that stand for an instance: what runs, what is saved, or was saved last.
+    """Return values that hold for an instance: those that run, and those saved (else saved last).
 
-    Raises ConfigError where nothing is known: then nobody has set a ceiling.
+    Raises ConfigError if there are none: then nobody has set a ceiling.
     """
     found: list[Mapping[str, Any]] = []
     if setup := known.desk.setups.get(instance):
@@ -333,7 +338,7 @@ def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mappi
 
 
 def _refuse_guarded(base: Mapping[str, Any], wanted: Profile) -> None:
-    """Raise ConfigError for a trial that this visitor could not save: it may cost money."""
+    """Raise ConfigError for a trial whose settings this visitor may not save: it may cost money."""
     guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
     if guarded and _may() == "harmless":
         raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
@@ -344,7 +349,7 @@ def _is_path(name: str) -> bool:
 
 
 def _costs(wanted: Profile) -> str:
-    """Say what a trial may cost at most; "" when nobody has to be paid."""
+    """Return a sentence on the most that a trial may cost; "" if no vendor is paid."""
     asked = profile_form.vendors(wanted)
     if not asked:
         return ""
@@ -395,7 +400,7 @@ def _back(name: str) -> str:
 
 
 def _check_told(name: str, checked: Checked) -> dict[str, Any]:
-    """Return a check for the page, with what this visitor may do about it."""
+    """Return a check for the page, with the way that is open to this visitor."""
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     return {
@@ -422,7 +427,7 @@ def _saved_told(saved: SaveResult) -> dict[str, Any]:
 
 
 def _told(name: str, saved: SaveResult) -> Told:
-    """Say what became of a save; what was saved goes to the desk."""
+    """Return the outcome of a save; a saved file is handed to the desk first."""
     more = {key: value for key, value in _saved_told(saved).items() if key != "reason"}
     before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
     after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}
@@ -446,7 +451,7 @@ def _with_command(saved: SaveResult) -> str:
 def _answered(
     reply: ResponseReturnValue, held: list[SaveResult], loaded: Loaded
 ) -> ResponseReturnValue:
-    """Give a refusal its code; a form without scripts gets back what was entered."""
+    """Give a refusal its HTTP code; show a form without scripts again, with what was entered."""
     if not held or held[0].outcome not in CODES:
         return reply
     saved = held[0]
@@ -457,6 +462,7 @@ def _answered(
         values: Mapping[str, Any] | None = profile_form.proposal(given(), _base(loaded))
     except ConfigError:
         values = None
+    # after a conflict the form must be made from the newer file, else the next save fails as well
     known = loaded if saved.outcome != "conflict" else book().read(loaded.name)
     return _profile_page(known, values=values, saved=saved), code
 

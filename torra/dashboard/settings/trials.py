@@ -1,10 +1,10 @@
-"""Trials: the last tick of an instance once more, with settings that are not saved.
+"""Trial runs: the last tick of an instance once more, with settings that are not saved.
 
-A trial runs in a throw-away copy of the database on a thread of its own
-(torra.replay.rerun.trial_tick), one at a time in this process, and is asked after by its id.
-Nothing of the desk changes but its ledger. It may cost no more than the saved ceiling allows, and
-its tick no more time than LONGEST_TICK; one that takes longer than DEADLINE is not waited for.
-Results are kept in memory, the newest KEPT.
+A trial runs in a throw-away copy of the database, in a thread of its own
+(torra.replay.rerun.trial_tick), one at a time in this process. Its result is fetched by its id.
+Nothing of the desk changes except its ledger. A trial may cost no more than the saved ceiling
+allows, and its tick takes at most LONGEST_TICK. After DEADLINE a trial counts as failed. Results
+are kept in memory, the newest KEPT.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from torra.errors import ConfigError, TorraError
 from torra.exhibits import text as figures
 
 DEADLINE: Final = 120.0
-"""Real seconds after which a trial is told to have failed."""
+"""Real seconds after which a trial counts as failed."""
 
 LONGEST_TICK: Final = 60.0
 """Real seconds that the tick of a trial may take, whatever its profile says."""
 
 KEPT: Final = 16
-"""Results that can be asked for."""
+"""Trials whose results are kept."""
 
 log = logging.getLogger("torra.dashboard")
 
 
 @dataclass(slots=True)
 class Trial:
-    """One trial. `told` is None while it runs."""
+    """One trial; `told` is its result, None while it runs."""
 
     id: str
     home: Path
@@ -69,6 +69,7 @@ class Trials:
             self._kept[trial.id] = trial
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
+        # a daemon: a trial under way must not keep the desk from ending
         trial.thread = threading.Thread(
             target=_run, args=(trial, run), name=f"trial {trial.id}", daemon=True
         )
@@ -76,7 +77,7 @@ class Trials:
         return trial
 
     def told(self, home: Path, trial_id: str) -> dict[str, Any] | None:
-        """Return what is known of a trial of a home; None for one that is not there."""
+        """Return the state of a trial of a home, with its result; None for an unknown id."""
         with self._lock:
             trial = self._kept.get(trial_id)
         if trial is None or trial.home != home:
@@ -85,6 +86,7 @@ class Trials:
         if told is None:
             seconds = self._monotonic() - trial.begun
             told = {"status": "running", "reason": "", "seconds": round(seconds, 1)}
+            # a thread cannot be ended from outside: it is only no longer waited for
             if seconds > DEADLINE:
                 told = {
                     "status": "failed",
@@ -100,12 +102,13 @@ def _run(trial: Trial, run: Callable[[], dict[str, Any]]) -> None:
     except TorraError as error:
         trial.told = {"status": "failed", "reason": figures.clean(error, 600)}
     except Exception:
+        # nobody sees the exception of a thread, and without a result no further trial could begin
         log.exception("trial %s", trial.id)
         trial.told = {"status": "failed", "reason": "it broke; the log of torra.dashboard says how"}
 
 
 def bounded(profile: Profile, ceiling: float) -> Profile:
-    """Return a profile as a trial may run it: within the saved ceiling, and not for ever."""
+    """Return a profile as a trial may run it: within the saved ceiling and LONGEST_TICK."""
     agents = profile.agents.model_copy(
         update={
             "max_api_cost_per_hour": min(profile.agents.max_api_cost_per_hour, ceiling),
@@ -132,7 +135,7 @@ def rerun(
 
 
 def compared(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a tick was and what it would be, as text by line."""
+    """Return the lines of a tick as it was and as it would be, as text."""
     pairs = {name: (_lines(then)[name], said) for name, said in _lines(now).items()}
     return [
         {"what": name, "then": before, "now": after, "differs": before != after}

@@ -1,9 +1,9 @@
-"""The queue of proposals that wait for a person, and one proposal as the thirty-second screen.
+"""The queue of proposals that wait for a person, and the page of one: the thirty-second screen.
 
-Everything is asked anew for each look: the price of now, the drift, every check, as a yes would
-meet them at this moment; nothing is changed. `version` names what a page looks like as a whole, so
-that its script loads it anew when a proposal has expired or was decided elsewhere. Without a desk
-behind the pages the screen says so. Deciding is left to `orders`.
+Each request computes everything anew: the present price, the drift, and every check as an approval
+would meet it at this moment. Nothing is changed. `version` names the state of the whole page, so
+that its script reloads it when a proposal has expired or was decided elsewhere. Without a desk
+behind the pages the screen says so. `orders` has the commands that decide.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def api_approval(sid: str) -> ResponseReturnValue:
 
 
 def of_tick(record: Mapping[str, Any]) -> Row | None:
-    """Return the proposal of a tick as it stands now, with its signal; None where it has none."""
+    """Return the proposal of a tick in its present state, with its signal; None without one."""
     known = state().backing
     if known is None or not summary.proposed(record):
         return None
@@ -109,6 +109,7 @@ def of_tick(record: Mapping[str, Any]) -> Row | None:
         str(record.get(name)) for name in ("instance", "symbol", "timeframe")
     )
     moment = parse(str(record["bar_time"]))
+    # the record does not name its proposal, whose id is that of one of these four orders
     for kind, side in product(("open", "close"), ("BUY", "SELL")):
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
         row = known.database.proposal(sid)
@@ -146,7 +147,7 @@ def _queue(desk: Mapping[str, Any]) -> Row:
 
 
 def lives(instances: Iterable[Instance], rate: Any) -> str:
-    """Return how many real seconds a proposal lives in a desk that runs faster; "" in real time."""
+    """Return a sentence on how many real seconds a proposal lives; "" for a desk in real time."""
     fast = figures.number(rate)
     if not fast or fast <= 1:
         return ""
@@ -168,7 +169,7 @@ def _folded(rows: Iterable[Row], now: datetime) -> list[list[Row]]:
 
 
 def _more(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return of each proposal that is folded away what its link needs."""
+    """Return the fields that a link needs, for each proposal that is folded away."""
     return [
         {
             "sid": figures.clean(row["sid"], 40),
@@ -187,7 +188,7 @@ def _ended(row: Mapping[str, Any]) -> Row:
 
 
 def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
-    """Return a proposal with everything that changes while a person looks at it; 404."""
+    """Return a proposal with everything that may change while its page is open; 404."""
     known = backing()
     row = known.database.proposal(sid) or abort(404)
     waits = proposals.standing(row, known.now()) == "WAITING"
@@ -221,7 +222,7 @@ def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
 def _terms(
     row: Mapping[str, Any],
 ) -> tuple[Instance | None, Profile | None, SymbolSpec | None, str]:
-    """Return what a proposal is weighed by, and what keeps it from being weighed."""
+    """Return instance, profile and symbol of a proposal, and why it cannot be judged if so."""
     try:
         instance = backing().settings.instance(row["instance"])
         profile = orders.profile_of(instance)
@@ -254,6 +255,7 @@ def _digits(row: Mapping[str, Any]) -> int:
 
 def _seconds_left(row: Mapping[str, Any]) -> float:
     """Return the real seconds until a proposal expires."""
+    # the browser counts down in real seconds, and the sample's clock runs faster
     clock = backing().desk.clock
     return (clock.real_time_of(parse(row["expires"])) - clock.real_now()).total_seconds()
 

@@ -1,11 +1,11 @@
 """The commands that move money or stop it: approve, reject, halt, reduce, resume, settle.
 
-Each is the function of torra.trading.by_hand that the command line calls too, on the running
-desk's own database, time and profiles. What is refused answers 409 with the plain reason and has
-changed nothing; of two that decide at once one wins and the other hears who did. Halting asks for
-nothing and does not need the database: in the desk's own process it holds at once in memory, and
-what could not be written is named with what does hold. The others are one transaction with their
-entry in the audit log.
+Each calls the function of torra.trading.by_hand that the command line calls too, with the running
+desk's own database, time and profiles. A refused command answers 409 with the plain reason and has
+changed nothing. If two people decide at once, one wins and the other is told who did.
+Halting asks for nothing and does not need the database: in the desk's own process it holds at once
+in memory, and the answer names what could not be written beside what does hold. Every other command
+is one transaction together with its entry in the audit log.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ LONGEST_REASON: Final = 300
 PER_MINUTE: Final = 30
 
 REJECTIONS: Final = ("price moved", "news ahead", "weak case", "too much risk")
-"""Reasons for a rejection that need no typing."""
+"""Reasons for a rejection that a page offers, so that nobody must type."""
 
 
 def reach() -> Reach:
-    """Return what a decision about a proposal can reach in this process."""
+    """Return the parts of this process that a decision about a proposal needs."""
     from torra.trading import by_hand as trading_commands  # noqa: PLC0415  a page alone must not load the desk
 
     known = backing()
@@ -54,7 +54,7 @@ def reach() -> Reach:
 
 
 def person() -> Person:
-    """Return who gives the command of this request, as the audit log names them."""
+    """Return the author of this request's command, as the audit log names them."""
     from torra.trading import by_hand as trading_commands  # noqa: PLC0415
 
     return trading_commands.Person(visitor().actor, request.remote_addr or "")
@@ -70,13 +70,14 @@ def profile_of(instance: Instance) -> Profile:
 
 
 def typed_lots(instance: Instance, text: str) -> float | None:
-    """Return the size that a person typed, None where no size must be typed; ConfigError."""
+    """Return the typed size in lots, None if none is needed; raises ConfigError for no number."""
     if not needs_typing(instance):
         return None
     try:
         lots = float(text.strip().replace(",", "."))
     except ValueError:
         lots = math.nan
+    # "nan" and "inf" are numbers to float(), and no size
     if not math.isfinite(lots):
         raise ConfigError(
             f"{instance.id} trades real money on the channel {instance.channel}: type the size in "
@@ -103,6 +104,7 @@ def approve(sid: str) -> ResponseReturnValue:
         lots = None
         if row is not None:
             instance = backing().settings.instance(row["instance"])
+            # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
         return _told(trading_commands.approve_proposal(reach(), sid, person(), lots), _sent)
 
@@ -228,6 +230,7 @@ ROUTES = (
         body={"reason": _WORDS, "words": _WORDS},
     ),
     Route(
+        # without a limit: a halt is never refused for coming too often
         "/api/v1/halt", "halt", halt,
         methods=("POST",), scope="approve", reply="json", body={"reason": _WORDS},
     ),

@@ -1,10 +1,10 @@
-"""One proposal as the thirty-second screen tells it: what, how risky, who says so, and why not.
+"""One proposal as the seven parts of the thirty-second screen: what, risk, voices, why, why not.
 
-From the proposal's row, the record of its tick and the preview of its approval come the seven parts
-of the screen in reading order, figures that change as cells. A tick that is gone from the store, or
-a price that nobody knows, leaves its part empty with the reason. Pure functions over plain values;
-text of models passes through `figures.clean`. Sums and panel are left to `arithmetic` and
-`agreement`, deciding to torra.tick.approval.
+The parts come, in reading order, from the proposal's row, the record of its tick and the preview of
+its approval; figures that change are cells. If the tick is no longer stored, or no price is known,
+that part is empty and gives the reason. Pure functions over plain values; text of models passes
+through `figures.clean`. `arithmetic` and `agreement` have the sums and the panel;
+torra.tick.approval decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATES: Final = {
     "EXPIRED": Mark("◷", "expired", "flat"),
     "DENIED": Mark("⊘", "denied", "alert"),
 }
-"""How a proposal stands, each with a glyph of its own."""
+"""States of a proposal, with their marks."""
 
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"
@@ -69,7 +69,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pace": ("COOLDOWN", "MESSAGE_RATE", "REPEATED_EXECUTION"),
     "Odds": ("NEGATIVE_EV",),
 }  # fmt: skip
-"""The chips of the risk strip, and which checks stand behind each."""
+"""The chips of the risk strip, each with its checks."""
 
 MEANINGS: Final[Mapping[str, str]] = {
     **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
@@ -77,15 +77,15 @@ MEANINGS: Final[Mapping[str, str]] = {
     "POSITION_HELD": "the instance holds that side already",
     "THRESHOLD": "the verdict asks for nothing",
 }
-"""What a reason means, besides a person's own words."""
+"""Meanings of the reason codes; other reasons are a person's own words."""
 
 SMALL_DESK: Final = 4
 SENTENCE: Final = 90
 SHORT_SENTENCE: Final = 34
-"""Characters of an agent's sentence; the second where many sit at the desk."""
+"""Most characters of an agent's sentence; the second for a desk of more than SMALL_DESK."""
 
 EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
-"""A sentence that tells only who speaks and what was read, which the seat shows already."""
+"""A sentence that says only who speaks and what was read, which the seat shows already."""
 
 BULLETS: Final = 3
 IDS: Final = 2
@@ -100,7 +100,7 @@ TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 
 def standing(row: Mapping[str, Any], now: datetime) -> str:
-    """Return the state of a proposal now: one whose time is over has expired, booked or not."""
+    """Return the state of a proposal now; past its time it is EXPIRED, booked as such or not."""
     due = row["state"] == "WAITING" and now >= parse(row["expires"])
     return "EXPIRED" if due else str(row["state"])
 
@@ -131,7 +131,7 @@ def listed(row: Mapping[str, Any], now: datetime, digits: int) -> Row:
 
 
 def _late(row: Mapping[str, Any], state: str) -> str:
-    """Return why a proposal ends that nobody has booked yet."""
+    """Return the reason of a proposal that has expired without being booked yet; "" otherwise."""
     return DenyReason.SIGNAL_EXPIRED.value if state != row["state"] else ""
 
 
@@ -150,7 +150,7 @@ def left(seconds: float) -> Row:
 
 
 def conviction(record: Mapping[str, Any], side: str) -> Row:
-    """Return the calibrated conviction behind a side, the raw one and what was taken off."""
+    """Return the calibrated conviction behind a side, the raw one, and the deduction."""
     deliberation = mapping(record.get("deliberation"))
     stored = mapping(deliberation.get("panel"))
     kept, raw = agreement.conviction_for(stored, side), figures.number(stored.get("conviction_raw"))
@@ -159,13 +159,14 @@ def conviction(record: Mapping[str, Any], side: str) -> Row:
     if in_shadow(deliberation):
         return {"text": DASH, "note": f"{figures.plain(kept, 2)}, {NOT_COUNTED}", "width": 0.0}
     off = 1 - kept / raw if raw else 0.0
+    # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     width = round(kept * figures.BAR_WIDTH, 1)
     return {"text": figures.plain(kept, 2), "note": f"raw {raw:.2f}{split}", "width": width}
 
 
 def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
-    """Return price, drift and what a yes would do now."""
+    """Return price, drift and the result of an approval now."""
     if preview is None:
         why = figures.clean(trouble, 200)
         missing, no = _text(DASH, "", why), _text(f"✗ cannot be approved: {why}", "alert")
@@ -229,7 +230,7 @@ def ladder(
     profile: Profile | None,
     spec: SymbolSpec | None,
 ) -> Cells:
-    """Return prices, distances in ATR and R, money of each level, and what is risked at all.
+    """Return price, distance in ATR and R, and money of each level, and the whole loss at the stop.
 
     They are those of now; without a preview, those that were proposed.
     """
@@ -261,6 +262,7 @@ def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
 def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
     """Return levels and lots as they were proposed."""
     drafts = [mapping(draft) for draft in json.loads(row["drafts"])]
+    # a reversal has a close and an opening: the levels are those of the opening
     first: Row = max(drafts, key=lambda draft: draft.get("kind") == "open", default={})
     at, lots = mapping(first.get("levels")), figures.number(first.get("lots")) or 0.0
     return (Levels(**{name: at[name] for name in (*RUNGS, "atr")}) if at else None), lots
@@ -270,7 +272,7 @@ def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
 
 
 def panel(record: Mapping[str, Any]) -> list[Row]:
-    """Return a row for each agent: who answered, how it leans, how sure, in one sentence."""
+    """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
     deliberation = mapping(record.get("deliberation"))
     stances = mapping(mapping(deliberation.get("panel")).get("stances"))
     people = reasoning.people(deliberation, record.get("calls"))
@@ -290,6 +292,7 @@ def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row
         "mark": person["mark"],
         "stance": cell(stance, 2, missing if spoke else person["mark"].word),
         "bar": figures.signed_bar(stance),
+        # the gate scores nothing, so no trust weighs its words
         "confidence": person["trust"] if spoke and not gate else DASH,
         "word": person["confidence"],
         "sentence": first_sentence(said, limit),
@@ -301,7 +304,7 @@ def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row
 
 
 def first_sentence(text: str, limit: int) -> str:
-    """Return the first sentence that says something, cut at a word when longer than `limit`."""
+    """Return the first sentence with content, cut at a word if it is longer than `limit`."""
     line = " ".join(figures.clean(text).split())
     found = re.split(r"(?<=[.!?;])\s", line)
     sentence = next((one for one in found if not EMPTY.fullmatch(one)), found[0])
@@ -314,9 +317,9 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 def case(record: Mapping[str, Any], side: str) -> Row:
-    """Return what speaks for a side and against it, three points each, and what would refute it.
+    """Return the points for a side and against it, three each, and what would refute it.
 
-    Each agent stands where its own numbers put it, whatever its role; nothing is said twice.
+    Each agent's own numbers, not its role, put it on a side; no point is repeated.
     """
     deliberation = mapping(record.get("deliberation"))
     said = {str(report.get("agent_id")): report for report in reports(deliberation)}
@@ -336,6 +339,7 @@ def _new(points: Iterable[Row], seen: set[str]) -> list[Row]:
     """Return the points that were not made yet, and note them as made."""
     found = []
     for point in points:
+        # the same point in other punctuation or case is no second point
         words = re.sub(r"\W+", " ", point["text"]).strip().casefold()
         if words not in seen:
             seen.add(words)
@@ -355,6 +359,7 @@ def _points(
         (name for name, lean in leaning.items() if lean > 0),
         key=lambda name: (name != own, -leaning[name]),
     )
+    # one place is left for a voice other than the researcher's
     most = {own: BULLETS - 1}
     return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
 
@@ -389,7 +394,7 @@ def _pair(item: Any) -> Row:
 
 
 def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Iterable[Row]:
-    """Yield what else speaks against an opening: the gate's reasons, where the desk disagrees."""
+    """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
     gate = mapping(record.get("gate"))
     codes = [figures.clean(code, 60) for code in sequence(gate.get("reasons")) if code != "NONE"]
     if codes:
@@ -404,12 +409,13 @@ def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Itera
 
 
 def sums(record: Mapping[str, Any], multiplier: Any) -> Row:
-    """Return the steps from L1 to the verdict, which were cut, and what became of the size."""
+    """Return the steps from L1 to the verdict, those that were cut, and the size."""
     deliberation = mapping(record.get("deliberation"))
     known = {row["name"]: row for row in arithmetic.steps(record, deliberation)}
     cut = [
         figures.title(name)
         for name, value in mapping(record.get("adjustments")).items()
+        # stored numbers are rounded: one on the bound may lie a hair inside
         if abs(figures.number(value) or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
     ]
     return {

@@ -1,9 +1,9 @@
-"""Signals and positions: what is held, what was sent and what came of it, and the trading state.
+"""The screen Signals: what is held, what was sent and with what result, and the trading state.
 
-The list is read a page at a time by the number of the signal, filtered by instance and state, and
-can be had as a file. What changes from look to look is a cell; `version` changes with everything
-else, so that the page's script loads the parts anew. Halting, reducing, resuming and settling are
-forms to `orders`. Without a desk behind the pages the screen says so.
+The list is read a page at a time, by the number of the signal, filtered by instance and state, and
+can be downloaded as a file. A figure that changes from look to look is a cell. `version` changes
+with everything else, so that the page's script reloads those parts. Halting, reducing, resuming and
+settling are forms that `orders` answers. Without a desk behind the pages the screen says so.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
 
 
 def _asked() -> Row:
-    """Return the filter that was asked for; what is none is left out."""
+    """Return the filter of the request; unknown values are left out."""
     known = {item.id for item in backing().settings.instances}
     instance, wanted = request.args.get("instance", ""), request.args.get("state", "")
     before = request.args.get("before", "")
@@ -160,12 +160,12 @@ def _named(asked: Mapping[str, Any]) -> Row:
 
 
 def _listed(asked: Mapping[str, Any]) -> list[Row]:
-    """Return one signal more than a page shows, which tells whether there are older ones."""
+    """Return one signal more than a page shows, to know whether there are older ones."""
     return backing().database.signal_page(**asked, limit=SHOWN + 1)
 
 
 def _standing(desk: Mapping[str, Any]) -> Row:
-    """Return everything but the list: positions, bridges, alarms, what stops the desk."""
+    """Return all but the list: positions, bridges, alarms, kill switch, trading state."""
     known = backing()
     database = known.database
     cells = screens.strip(desk)
@@ -194,7 +194,7 @@ def _standing(desk: Mapping[str, Any]) -> Row:
 
 
 def _position(held: Position, now: datetime) -> tuple[Row, Row, dict[str, Row]]:
-    """Return a position as a row, as plain JSON, and what a close now would bring as cells."""
+    """Return a position as a row and as plain JSON, and as cells the result of a close now."""
     opening = backing().database.signal(held.signal_id) or {}
     instance, spec = _terms(held.instance)
     price, spread, trouble = _price(instance, now)
@@ -208,7 +208,7 @@ def _position(held: Position, now: datetime) -> tuple[Row, Row, dict[str, Row]]:
 
 
 def _price(instance: Instance | None, now: datetime) -> tuple[float | None, float | None, str]:
-    """Return the bid and the spread of now, each None where nobody tells it, and why."""
+    """Return the present bid and spread, each None if unknown, and the reason."""
     from torra.trading import by_hand as trading_commands  # noqa: PLC0415
 
     if instance is None:
@@ -237,7 +237,7 @@ def _digits(row: Mapping[str, Any]) -> int:
 
 
 def _version(found: Mapping[str, Any], listed: list[Row]) -> str:
-    """Return what the page looks like besides its cells, as a short hash."""
+    """Return a short hash of everything that the page shows besides its cells."""
     told = [
         found["trading"],
         found["engaged"],

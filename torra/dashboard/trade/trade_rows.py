@@ -1,8 +1,8 @@
-"""Signals, positions, bridges and alarms as rows of a page, from decision to what came of it.
+"""Signals, positions, bridges and alarms as rows of a page, from the decision to its result.
 
-Every state has its mark, every code its meaning. A number that is not known yet is a dash with the
-reason. Text that a broker or an Expert Advisor wrote passes through `figures.clean`. Pure functions
-over stored rows; reading them is left to `signals`.
+Every state has its mark and every code its meaning. A number that is not known yet is a dash with
+the reason. Text that a broker or an Expert Advisor wrote passes through `figures.clean`. Pure
+functions over stored rows, which `signals` reads.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     **CLOSINGS,
     **proposals.MEANINGS,
 }
-"""What the code at the beginning of a detail means."""
+"""Meanings of the codes with which a detail may begin."""
 
 EVOLUTIONS: Final[Mapping[str, Mark]] = {
     "Strengthened": Mark("↗", "strengthened", "up"),
@@ -119,7 +119,7 @@ COLUMNS: Final = (
     "filled_lots", "opened_at", "close_price", "closed_at", "profit", "r_multiple",
     "close_reason", "outcome", "evolution",
 )  # fmt: skip
-"""What the file has of each signal."""
+"""Columns of the CSV file."""
 
 
 def state_mark(state: Any) -> Mark:
@@ -128,7 +128,7 @@ def state_mark(state: Any) -> Mark:
 
 
 def explain(detail: Any) -> str:
-    """Return what the code at the beginning of a detail means; empty when it is none of ours."""
+    """Return the meaning of the code at the beginning of a detail; empty for an unknown one."""
     found = CODE.match(str(detail or ""))
     return MEANINGS.get(found[0], "") if found else ""
 
@@ -137,7 +137,7 @@ def explain(detail: Any) -> str:
 
 
 def signal_row(row: Mapping[str, Any], digits: int) -> Row:
-    """Return a signal from its decision to what came of it."""
+    """Return a signal from its decision to its result."""
     ended = row["state"] == "CLOSED"
     detail = row["close_reason"] if ended else row["detail"]
     not_yet = "a close has no result of its own" if row["kind"] == "close" else "not closed"
@@ -174,7 +174,7 @@ def signal_row(row: Mapping[str, Any], digits: int) -> Row:
 
 
 def _filled(row: Mapping[str, Any]) -> Any:
-    """Return the lots that were executed; a whole fill without a size of its own is all."""
+    """Return the lots that were executed; a fill that names no size is of all lots."""
     whole = row["state"] in ("FILLED", "CLOSED") and row["price"] is not None
     return row["lots"] if row["filled_lots"] is None and whole else row["filled_lots"]
 
@@ -202,7 +202,7 @@ def step_rows(events: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 def thesis_rows(text: Any) -> list[Row]:
-    """Return plan beside result of a closed trade; empty before its end."""
+    """Return the plan of a closed trade beside its result; empty before its end."""
     told = mapping(_json(text))
     pairs = (
         ("Stop, % of the entry", "planned_stop_pct", 2),
@@ -225,7 +225,7 @@ def thesis_rows(text: Any) -> list[Row]:
 
 
 def position_row(held: Position, opening: Mapping[str, Any], digits: int) -> Row:
-    """Return what of a position does not change from look to look."""
+    """Return the fields of a position that do not change from look to look."""
     known = opening or {"state": held.state, "timeframe": "", "bar_time": None}
     return {
         "sid": figures.clean(held.signal_id, 40),
@@ -238,6 +238,7 @@ def position_row(held: Position, opening: Mapping[str, Any], digits: int) -> Row
         "entry": figures.plain(held.entry, digits),
         "stop": figures.plain(held.stop, digits),
         "target": figures.plain(held.target, digits),
+        # CLOSING is a state of positions; signals have no such state
         "state": Mark("↩", "closing", "warn")
         if held.state == "CLOSING"
         else state_mark(held.state),
@@ -254,7 +255,7 @@ def position_cells(
     trouble: str,
     spread: float | None,
 ) -> Cells:
-    """Return what a close now would bring: a long leaves at the bid, a short pays the spread."""
+    """Return the result of a close now: a long leaves at the bid, a short pays the spread."""
     key = f"pos.{held.signal_id}"
     filled = opening.get("price") is not None
     age = {f"{key}.age": _text(figures.span((now - held.opened_at).total_seconds()))}
@@ -262,6 +263,7 @@ def position_cells(
         why = "not filled yet" if not filled else trouble or "the desk does not know the symbol"
         missing = {name: _text(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
         return age | {f"{key}.{name}": told for name, told in missing.items()}
+    # `price` is a bid: only a short has to buy back at the ask
     leave = price if held.side == "LONG" else price + (spec.spread if spread is None else spread)
     gain = leave - held.entry if held.side == "LONG" else held.entry - leave
     money = gain / spec.tick_size * spec.tick_value * held.lots
@@ -279,7 +281,7 @@ def position_cells(
 
 
 def bridge_row(row: Mapping[str, Any], used: Iterable[str]) -> Row:
-    """Return a bridge: whether it is ready, why not, what it last said of the account."""
+    """Return a bridge: whether it is ready, why not, and its last facts of the account."""
     deny = figures.clean(row["deny"], 40)
     ready = Mark("●", "ready", "note")
     facts = mapping(_json(row["facts"]))
@@ -297,7 +299,7 @@ def bridge_row(row: Mapping[str, Any], used: Iterable[str]) -> Row:
 
 
 def bridge_cells(row: Mapping[str, Any], place: int, real_now: datetime) -> Cells:
-    """Return how long ago books were compared and the bridge was noted, real time."""
+    """Return the ages of a bridge's last comparison of books and last note, in real time."""
     ages = {}
     for name in ("reconciled_at", "at"):
         at = _moment(row[name])
@@ -311,12 +313,13 @@ def bridge_cells(row: Mapping[str, Any], place: int, real_now: datetime) -> Cell
 
 
 OLD_SECONDS: Final = 180.0
-"""Books are compared every minute; older than three of them is worth a look."""
+"""Books are compared every minute; from three minutes on their age is a warning."""
 
 
 def alarm_row(row: Mapping[str, Any]) -> Row:
     """Return an alarm with what to do about it and the signal that it names."""
     kind = figures.clean(row["kind"], 40)
+    # an alarm names its signal in its key or in its words
     named = SID.search(f"{row['key']} {row['detail']}")
     return {
         "kind": kind,

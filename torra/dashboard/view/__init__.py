@@ -1,1 +1,1 @@
-"""What every page stands on: the desk as it is seen, templates, commands, streams."""
+"""The base of every page: the view of the desk, templates, commands, streams."""

@@ -1,12 +1,12 @@
-"""What stands behind the pages besides the view: the desk's home, its database and its settings.
+"""The resources behind the pages besides the view: the desk's home, its database and its settings.
 
-Pages that show more than the view tells (signals, cost, profiles, health) and commands that change
-something take it from here. `desk` is the desk that runs in this process, or one that only looks
-(torra.dashboard.view.looking_desk) in a host that runs none; `adopt` hands a running desk a profile
-that was changed, and is None where no desk runs here: the desk's own process then sees the change
-at its next start; `kill_switch` is the one that a desk in this process asks before anything goes
-out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has no
-backing; its pages say so.
+Pages that show more than the view returns (signals, cost, profiles, health), and commands that
+change something, take them from here. `desk` is the desk that runs in this process, or in a host
+without one a desk that only looks (torra.dashboard.view.looking_desk). `adopt` hands a changed
+profile to the running desk. It is None if no desk runs here; then the desk's own process sees the
+change at its next start. `kill_switch` is the one that a desk in this process asks before anything
+goes out, so that a halt from a page holds in its memory too. A dashboard over a scripted view has
+no backing, and its pages say so.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Backing:
     adopt: Callable[[str, Profile], None] | None = None
     """Give the running desk a profile by its name; raises ConfigError when it cannot take it."""
     events: EventStream | None = None
-    """The events of the desk that runs here; None where none does: then readers look for them."""
+    """The events of the desk that runs here; None without one: then readers poll the database."""
     slots: Slots = field(default_factory=Slots)
-    """How many streams may be held open."""
+    """The limit on open streams."""
     kill_switch: KillSwitch | None = None
-    """What the desk that runs here obeys; None where none does."""
+    """The kill switch of the desk that runs here; None without one."""
 
     def now(self) -> datetime:
         """Return the desk's time."""

@@ -1,10 +1,10 @@
-"""How a command from a page is answered: accepted, running, done or failed, and why.
+"""The answer to a command from a page: accepted, running, done or failed, and why.
 
 A form without scripts gets a page that says so and leads back; a script or a program gets JSON.
-Every command is written into the audit log with its outcome, the refused ones too. One whose entry
-is part of its own transaction says so (`Told.on_record`); the others are written here, after the
-act: where that fails, the answer is the real outcome and says that it is not on record. What the
-command does is its own module's business; it raises TorraError with the reason when it fails.
+Every command is written to the audit log with its outcome, refused ones too. A command whose entry
+is part of its own transaction sets `Told.on_record`. The entry of any other is written here, after
+the act; if that fails, the answer still gives the real outcome and says that it is not on record.
+The function of the command is its own module's; it raises TorraError with the reason if it fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CODES: Final = {"accepted": 202, "running": 202, "done": 200, "failed": 409}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of a command. `before` and `after` go into the audit log, `more` to the asker.
+    """The outcome of a command. `before` and `after` go into the audit log, `more` to the visitor.
 
     `on_record` says that the audit log has it already.
     """
@@ -47,19 +47,21 @@ class Told:
 def command(action: str, target: str, run: Callable[[], Told], *, back: str) -> ResponseReturnValue:
     """Run a command of the visitor, put it on record and answer; `back` is where a page leads.
 
-    Passes StoreUnavailable of `run` on: then nothing was done.
+    Passes on StoreUnavailable of `run`, which means that nothing was done.
     """
     try:
         told = run()
+    # also a TorraError; but not a "failed" with 409: the handler of the pages answers 503
     except StoreUnavailable:
         raise
     except TorraError as error:
         told = Told("failed", str(error))
+    # after the act: an entry that fails must not undo or hide what happened
     return answer(told if told.on_record else _recorded(action, target, told), back)
 
 
 def _recorded(action: str, target: str, told: Told) -> Told:
-    """Write what has happened already into the audit log; where that fails, the answer says so."""
+    """Write a command that has happened to the audit log; if that fails, the answer says so."""
     try:
         backing().database.audit(
             actor=visitor().actor,
@@ -78,7 +80,7 @@ def _recorded(action: str, target: str, told: Told) -> Told:
 
 
 def answer(told: Told, back: str) -> ResponseReturnValue:
-    """Answer with a command's outcome, as the asker wants it: JSON or a page."""
+    """Answer with a command's outcome, as JSON or as a page, whichever the request asks for."""
     code = CODES[told.status]
     if wants_json():
         return jsonify(status=told.status, reason=told.reason, **told.more), code
@@ -86,7 +88,7 @@ def answer(told: Told, back: str) -> ResponseReturnValue:
 
 
 def wants_json() -> bool:
-    """Return whether the asker is a script or a program."""
+    """Return whether the request comes from a script or a program."""
     kinds = request.accept_mimetypes
     if "Authorization" in request.headers and "text/html" not in kinds.values():
         return True
@@ -94,7 +96,7 @@ def wants_json() -> bool:
 
 
 def words() -> dict[str, str]:
-    """Return what a command was sent, all of it text; raises ConfigError and nothing else."""
+    """Return the fields of the command, all of them text; raises ConfigError and nothing else."""
     sent = given()
     for name, value in sent.items():
         if not isinstance(value, str):
@@ -103,7 +105,7 @@ def words() -> dict[str, str]:
 
 
 def given() -> dict[str, Any]:
-    """Return what a command was sent, from a form or a JSON body; raises ConfigError.
+    """Return the fields of the command, from a form or a JSON body; raises ConfigError.
 
     A form's values are text; those of a JSON object are whatever JSON can say (see `words`).
     """
@@ -111,6 +113,7 @@ def given() -> dict[str, Any]:
         if not request.is_json:
             return {name: value for name, value in request.form.items() if name != "csrf"}
         body = request.get_json(silent=True)
+    # RecursionError: JSON may be nested deeper than Python reads
     except (HTTPException, RecursionError, OSError) as error:
         raise ConfigError(f"the body cannot be read: {type(error).__name__}") from error
     if not isinstance(body, dict):

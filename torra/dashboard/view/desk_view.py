@@ -1,9 +1,9 @@
-"""What the pages may ask the desk: a protocol, and the view of it that reads the database.
+"""The data source of the pages: the protocol DeskView, and DatabaseView, which reads the database.
 
-A view only reads. It returns plain dicts (times as ISO text with Z, numbers as they are stored,
-None for what is not known), so that a page can be shown from a script in a test just as well. What
-the database cannot answer raises StoreUnavailable, which the pages turn into one clear page.
-Formatting is left to `figures` and `screens`.
+A view only reads. It returns plain dicts (times as ISO text with Z, numbers as stored, None for
+unknown), so a script in a test can stand in for it. If the database cannot be read, it raises
+StoreUnavailable, which the pages turn into one clear page. `exhibits.text` and `cells` do the
+formatting.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from instance_database import Database, TickKey
 
 DEBATE_SECONDS: Final = 900
-"""Real seconds after its beginning in which a debate may go on: an older one was left behind."""
+"""Real seconds that a debate may last; an older one without an end was left by a dead desk."""
 
 LISTED: Final = stream_reading.LISTED
 
 MARKOV_TICKS: Final = 500
-"""Newest ticks from which moves between states are counted, as the brain counts them."""
+"""Newest ticks in which moves between states are counted; the brain counts in as many."""
 
 COST_WINDOW: Final = timedelta(hours=1)
 
@@ -98,7 +98,7 @@ class DeskView(Protocol):
 
 
 class RunningDesk(Protocol):
-    """What the view asks of the desk that runs in this process (torra.desk.schedule.Desk)."""
+    """The parts of the desk in this process that the view reads (torra.desk.schedule.Desk)."""
 
     @property
     def clock(self) -> clocks.Clock:
@@ -117,7 +117,7 @@ class RunningDesk(Protocol):
 
 
 class DatabaseView:
-    """The desk as its database tells it, to the pages of the process that runs it."""
+    """The view of the process that runs the desk: it reads the desk's database."""
 
     def __init__(self, database: Database, settings: DeskSettings, desk: RunningDesk) -> None:
         self._database = database
@@ -139,6 +139,7 @@ class DatabaseView:
         clock = self._clock
         real = clock.real_now()
         states = self._database.trading_states(1)
+        # by profile: the instances of one profile share its ceiling
         budgets = {one.profile: self._profile(one).agents for one in self._settings.instances}
         waiting = Counter(self._database.waiting())
         return {
@@ -295,6 +296,7 @@ class DatabaseView:
             bar = self._database.last_close(one.id, timeframe, self._clock.now())
             if bar is not None:
                 end = clocks.iso(clocks.parse(bar[0]) + clocks.duration(timeframe))
+                # of several timeframes the bar that closed last has the newest price
                 newest = max(newest or (end, bar[1]), (end, bar[1]))
         return newest[1] if newest else None
 
@@ -351,7 +353,7 @@ def version() -> str:
 
 
 def neighbours(ordered: list[str], wanted: str) -> Row:
-    """Return the entries before and after one that need not be there itself."""
+    """Return the entries before and after a name, which need not be in the list itself."""
     place = ordered.index(wanted) if wanted in ordered else bisect_left(ordered, wanted)
     after = place + (wanted in ordered)
     return {
@@ -361,7 +363,7 @@ def neighbours(ordered: list[str], wanted: str) -> Row:
 
 
 def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
-    """Return what closing now would bring: a long leaves at the bid, a short pays the spread.
+    """Return the result of closing now: a long leaves at the bid, a short pays the spread.
 
     Money is counted as the brain's memory does (instance_database), R as the books do at the end.
     """
@@ -369,6 +371,7 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
         return {"profit": None, "r_multiple": None, "leave": None}
     leave = price if held.side == "LONG" else price + spec.spread
     gain = leave - held.entry if held.side == "LONG" else held.entry - leave
+    # from stop and target: R is the planned risk, and the fill may lie off the planned entry
     risk = abs(held.target - held.stop) / (1 + TARGET_R)
     return {
         "profit": gain / spec.tick_size * spec.tick_value * held.lots,

@@ -1,8 +1,8 @@
-"""What was read once and never changes: a bounded memory for records that are stored for good.
+"""A bounded cache for values that never change, such as stored records.
 
-A key must name everything that its value depends on; then nothing old can be shown. The oldest
-entry that was not asked for goes when there is no room. Any thread may ask; two that ask for the
-same new entry at once may both make it, which costs time and nothing else.
+A key must name everything that its value depends on; then no outdated value can be shown. If there
+is no room, the entry that was unused for longest goes. Any thread may use it. Two threads that want
+the same new entry at once may both make it, which costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 class Kept(Generic[Value]):
-    """Values by key, `room` of them at most."""
+    """Values by key, at most `room` of them."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -24,11 +24,12 @@ class Kept(Generic[Value]):
         self._entries: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key; `make` makes it where it is not here."""
+        """Return the value of a key; `make` makes it if it is not here."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
+        # outside of the lock: `make` reads the database, and other threads would wait for it
         value = make()
         with self._lock:
             self._entries[key] = value

@@ -1,9 +1,9 @@
-"""A desk that only looks: the pages' source in a host's process, where no desk runs.
+"""A desk that only looks: the source of the pages in a host's process, where no desk runs.
 
-It reads a home as the desk's own process leaves it: the profiles that were applied last, the lease,
-and where the desk's clock stands. It starts nothing, claims nothing and writes nothing but what a
-person orders on a page. While a desk works, its clock goes on at the desk's pace; when none does,
-time stands still where the last one stopped, and the pages say that nothing runs.
+It reads from a home what the desk's own process stored: the profiles that were applied last, the
+lease, and the desk's clock. It starts nothing and claims nothing, and writes only what a person
+orders on a page. While a desk works, this clock runs at the desk's pace. While none does, time
+stands still where the last one stopped, and the pages say that nothing runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from instance_database import Database
 
 PROFILE_SECONDS: Final = 5.0
-"""How long a profile that was read is taken for the one that is applied."""
+"""Seconds for which the profiles that were read are used before they are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LookedAt:
 
 
 class LookingDesk:
-    """What the pages ask of a desk (view.desk_view.RunningDesk), without running one."""
+    """The RunningDesk of the pages (view.desk_view) in a process that runs no desk."""
 
     def __init__(self, home: Path, settings: DeskSettings, database: Database) -> None:
         self._home = home
@@ -53,7 +53,8 @@ class LookingDesk:
 
     @property
     def clock(self) -> Clock:
-        """The desk's clock as its last sign of life told it."""
+        """The desk's clock, reckoned from its last sign of life."""
+        # only the sample has a clock of its own; every other desk lives in real time
         if not self._sample:
             return self._system
         stood, row = self._database.desk_time(), self._database.lease()
@@ -61,6 +62,7 @@ class LookingDesk:
             return self._system
         if not row or not row["alive"] or row["desk_time"] is None:
             return _Stopped(stood)
+        # its last renewal, carried on at the pace of the sample
         since = self._system.real_now() - parse(row["renewed_at"])
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
 

@@ -1,7 +1,7 @@
-"""What every screen uses to answer: the state of its app, the page around its figures, addresses.
+"""Rendering for every screen: the state of its app, the page around its figures, addresses.
 
 `page` renders a template of ours with the desk's strip, the menu, the visitor's scope and the token
-that forms must carry. Nothing is read here but the state of the app and the visitor.
+that forms must carry. Nothing is read here except the state of the app and the visitor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHORT: Final = {
 
 @dataclass(frozen=True)
 class PageState:
-    """What the pages of one app know."""
+    """The state that the pages of one app share."""
 
     desk_view: DeskView
     access: Access
@@ -72,7 +72,7 @@ def desk_view() -> DeskView:
 
 
 def backing() -> Backing:
-    """Return what stands behind the pages; 404 where there is only a view."""
+    """Return the backing of the pages; 404 for an app that has only a view."""
     return state().backing or abort(404)
 
 
@@ -82,10 +82,10 @@ def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
 
 
 def page(template: str, desk: Row | None = None, **context: Any) -> str:
-    """Render one of our templates with what all of them use.
+    """Render one of our templates with the values that all of them use.
 
-    `endpoints` are those that a visitor's page may link to; `ordered` says whether a desk stands
-    behind the pages that can be given orders.
+    `endpoints` are those to which a visitor's page may link; `ordered` is whether a desk that takes
+    orders stands behind the pages.
     """
     known = state()
     visitor: Visitor | None = g.get("torra_visitor")
@@ -101,6 +101,7 @@ def page(template: str, desk: Row | None = None, **context: Any) -> str:
         csrf=known.access.csrf(visitor) if visitor and visitor.session else "",
         server_clock=server_clock(known.backing.settings if known.backing else None),
         remote=known.remote,
+        # a stranger's page, the login or an error, links to nothing inside
         endpoints=current_app.view_functions if visitor else {},
         ordered=known.backing is not None,
         **context,

@@ -1,8 +1,8 @@
-"""The streams of a desk as its pages show them: newest tick, age, what was skipped since.
+"""The streams of a desk as its pages show them: newest tick, age, skips since.
 
-All streams are read together, and a tick's record once: it never changes after it was stored, so
-it is kept by its key, cut down to what a glance needs (`brief`). Ages, waits and skips are read and
-counted anew each time. Raises StoreUnavailable when the database cannot be read.
+All streams are read together. A tick's record is read only once: it never changes after it was
+stored, so a cut-down copy (`brief`) is kept by its key. Ages, waits and skips are read anew each
+time. Raises StoreUnavailable when the database cannot be read.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ NO_BAR: Final = "no_bar"
 """Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
 
 QUIET_WITHIN: Final = 4
-"""The newest close without a bar is at most this many bars old while a desk is awake: it gives a
-close up after two bars, looks again at the next, and may be late.
+"""Most bars since the newest close without a bar, while a desk is awake: it gives a close up after
+two bars, looks again at the next, and may be late.
 """
 
 SKIPS_COUNTED: Final = 5000
-"""How many skipped closes since the newest tick are counted."""
+"""Most skipped closes since the newest tick that are counted."""
 
 LISTED: Final = 40
-"""Newest ticks of a stream that are listed with what their records say."""
+"""Newest ticks of a stream that are listed with parts of their records."""
 
 OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
-"""What a listed tick is told by, besides its key columns: its own, not what holds today."""
+"""Parts of its own record that a listed tick has besides its key columns; today's may differ."""
 
 STREAMS_KEPT: Final = 512
 """Streams whose newest tick and history are kept."""
@@ -56,14 +56,14 @@ BRIEF: Final = (
     "composite", "l1_composite", "consensus", "l1_consensus", "verdict", "l1_verdict", "action",
     "reason", "denied", "source_type", "thresholds", "gate", "events", "regime",
 )  # fmt: skip
-"""What a glance needs of a record as it is stored."""
+"""Parts of a record that a glance needs as they are stored."""
 
 MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
 """Features that the words of a veto name."""
 
 
 def brief(record: Mapping[str, Any]) -> Row:
-    """Return what a glance needs of a tick's record: its numbers, and who was silent."""
+    """Return the parts of a tick's record that a glance needs: its numbers, and who was silent."""
     deliberation, news = mapping(record.get("deliberation")), mapping(record.get("news"))
     features = map(mapping, sequence(record.get("features")))
     return {
@@ -82,7 +82,7 @@ def brief(record: Mapping[str, Any]) -> Row:
 
 
 class StreamReading:
-    """Reads the streams of one database; records that were read are kept."""
+    """Reader of the streams of one database, with a cache of their records."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -115,12 +115,14 @@ class StreamReading:
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
         last = str(tick["bar_time"]) if tick else ""
+        # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
         quiet = _quiet(skips, now, step)
         age = (now - clocks.parse(tick["as_of"])).total_seconds() if tick else None
         old = age is not None and age > STALE_AFTER * step.total_seconds()
+        # by the count as well: a late tick joins the history and is not the newest
         history = self._histories.get((stream, key, count), lambda: self._history(stream))
         return {
             "timeframe": timeframe,
@@ -135,7 +137,7 @@ class StreamReading:
         }
 
     def tick(self, key: str) -> Row | None:
-        """Return what a glance needs of one tick."""
+        """Return the parts of one tick that a glance needs."""
 
         def made() -> Row | None:
             record = self._database.told_tick(key)
@@ -144,9 +146,9 @@ class StreamReading:
         return self._ticks.get(key, made)
 
     def listed(self, stream: StreamKey, limit: int, newest: str | None, count: int) -> list[Row]:
-        """Return the newest ticks of a stream, the first LISTED with what their records say.
+        """Return the newest ticks of a stream, the first LISTED with parts of their records.
 
-        `newest` and `count` tell whether a list that was read before is still the list.
+        `newest` and `count` show whether a list that was read before is still right.
         """
         return self._lists.get((stream, limit, newest, count), lambda: self._list(stream, limit))
 

@@ -1,8 +1,7 @@
-"""How many streams may be held open at once: each of them holds a thread of the server.
+"""The limit on open event streams: each of them holds a thread of the server.
 
-A slot is given back when its stream ends, its reader leaves or its answer is dropped. One that was
-never given back, by whatever fault, is free again when its stream's life is over, so that no fault
-uses the slots up.
+A slot is given back when its stream ends, its reader leaves or its answer is dropped. A slot that
+some fault never gives back is free again after its stream's life, so that no fault uses them up.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ LIFE_SECONDS: Final = 900.0
 """A stream ends after this long; its reader comes again and misses nothing."""
 
 SPARE_SECONDS: Final = 60.0
-"""How long after a stream's life its slot is taken to be lost."""
+"""Seconds after a stream's life until its slot counts as lost."""
 
 
 PATIENCE_SECONDS: Final = 1.5
-"""How long one that finds no slot waits for one: a page that was just left gives its own back soon.
-"""
+"""Seconds to wait for a slot: a page that was just left gives its own back soon."""
 
 MOST_WAITING: Final = 3
-"""How many wait at once; each of them holds a thread of the server."""
+"""Most requests that wait at once: each of them holds a thread of the server."""
 
 
 class Slots:
@@ -44,9 +42,9 @@ class Slots:
     def take(
         self, who: str, monotonic: Callable[[], float], patience: float = PATIENCE_SECONDS
     ) -> int | None:
-        """Take a slot for a session, if need be as soon as one is free.
+        """Take a slot for a session; wait up to `patience` seconds for one.
 
-        None when all are taken for longer than `patience`, or two of them by this session.
+        None when all stay taken for that long, or two of them by this session.
         """
         end = monotonic() + patience
         with self._lock:
@@ -63,7 +61,7 @@ class Slots:
             return slot
 
     def release(self, slot: int) -> None:
-        """Give a slot back; once or twice is the same."""
+        """Give a slot back; a second call does nothing."""
         with self._lock:
             self._held.pop(slot, None)
             self._lock.notify_all()
@@ -81,6 +79,6 @@ class Slots:
 
     @property
     def held(self) -> int:
-        """How many are taken."""
+        """The number of slots that are taken."""
         with self._lock:
             return len(self._held)
