@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 GUESTS := $(VENV)-bench
 AUDIT := $(VENV)-audit
 
-.PHONY: run test test-local-llm nightly prove orders mutants soak bench audit lint format lock clean
+.PHONY: run test test-local-llm nightly prove orders mutants soak bench audit lint format house lock clean
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Torra needs Python 3.11 or newer"'
@@ -79,6 +79,9 @@ lint: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+house: $(VENV)/dev.stamp
+	$(BIN)/python -m scripts.house $(OTHER)
 
 lock:
 	uv pip compile pyproject.toml --extra install --universal --generate-hashes --no-header --no-annotate -o requirements.txt

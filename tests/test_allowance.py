@@ -24,7 +24,8 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
-from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
+from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import EVER, HOUR, Purse
 
 MODEL = "claude-haiku-5-5"
 PAID = AgentSettings(provider="anthropic", quick_think_model=MODEL, deep_think_model=MODEL)

@@ -16,8 +16,8 @@ from tests.stores import NOON, Hand, open_database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick import spending
-from torra.tick.spending import HYSTERESIS, Rung, SpendingAccount, rung, tick_worst_case
+from torra.tick import ladder
+from torra.tick.ladder import HYSTERESIS, Rung, SpendingAccount, rung, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -135,7 +135,7 @@ def test_hysteresis_keeps_it_from_swinging(
     calm = swings(database, hand)
     hand.pass_by(7200)
     database.set_rung("mine", "full")
-    monkeypatch.setattr(spending, "HYSTERESIS", 1.0)
+    monkeypatch.setattr(ladder, "HYSTERESIS", 1.0)
     rash = swings(database, hand)
     assert 5 * calm <= rash, (calm, rash)
 

@@ -21,7 +21,7 @@ from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.spending import UNASKED, rung
+from torra.tick.ladder import UNASKED, rung
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")

@@ -31,7 +31,7 @@ from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_the
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
-from torra.tick.spending import Rung
+from torra.tick.ladder import Rung
 
 PROCESSES = 3
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)

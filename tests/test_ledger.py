@@ -23,7 +23,8 @@ from tests.tries import Tries
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.spending import HOUR, LINGER, LateRows, Purse, tick_worst_case, worst_case
+from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
 
 KEY = key_of(NOON)
 PAID = settings(provider="anthropic")

@@ -21,7 +21,7 @@ from agents.registry import AGENTS
 from tests.test_floors import MODULES
 from torra.config import ROOT
 from torra.providers.prices import PriceList
-from torra.tick.spending import UNASKED, _ladder, tick_worst_case
+from torra.tick.ladder import UNASKED, ladder, tick_worst_case
 
 SOURCE = (ROOT / "agent_config.py").read_text(encoding="utf-8")
 
@@ -99,9 +99,9 @@ def test_a_row_says_whether_there_is_a_second_look(short, looks, monkeypatch) ->
 
 def test_the_ladder_goes_down_the_rows(short: AgentSettings, monkeypatch) -> None:
     monkeypatch.setitem(MODES, "short", replace(SHORT, below="full"))
-    assert [rung.name for rung in _ladder(short)] == ["short", "full", "budget", UNASKED]
+    assert [rung.name for rung in ladder(short)] == ["short", "full", "budget", UNASKED]
     custom = short.model_copy(update={"active_agents": ("technical",)})
-    assert [rung.name for rung in _ladder(custom)] == ["custom", UNASKED]
+    assert [rung.name for rung in ladder(custom)] == ["custom", UNASKED]
 
 
 def test_the_worst_case_of_a_row_is_that_of_its_seats(short: AgentSettings) -> None:

@@ -50,7 +50,8 @@ from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.spending import HOUR, SpendingAccount
+from torra.tick.ladder import SpendingAccount
+from torra.tick.spending import HOUR
 
 Scaled = Callable[..., int]
 FULL = MODES["full"].seats

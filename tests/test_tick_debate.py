@@ -19,7 +19,8 @@ from torra.config import Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.spending import HOUR, SpendingAccount, tick_worst_case
+from torra.tick.ladder import SpendingAccount, tick_worst_case
+from torra.tick.spending import HOUR
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
 COST = 0.0004

@@ -31,7 +31,7 @@ from torra.config import Profile
 from torra.desk.schedule import Desk
 from torra.failpoints import VARIABLE
 from torra.providers.prices import PriceList
-from torra.tick.spending import Rung, SpendingAccount
+from torra.tick.ladder import Rung, SpendingAccount
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"

@@ -24,7 +24,8 @@ from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import address
-from torra.tick.spending import HOUR, HYSTERESIS, UNASKED, rung_name, tick_worst_case
+from torra.tick.ladder import HYSTERESIS, UNASKED, rung_name, tick_worst_case
+from torra.tick.spending import HOUR
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30

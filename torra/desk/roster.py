@@ -20,7 +20,7 @@ from torra.evidence.news_digest import NewsView
 from torra.evidence.scheduled_events import EventView
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
-from torra.tick.spending import SpendingAccount
+from torra.tick.ladder import SpendingAccount
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
 from torra.providers.vendors.switchboard import Switchboard
-from torra.tick.spending import tick_worst_case
+from torra.tick.ladder import tick_worst_case
 from torra.trading import channels
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")

@@ -102,7 +102,7 @@ class Described(NamedTuple):
     remedy: str = ""
 
 
-class Source(Protocol):
+class NewsSource(Protocol):
     """A source that is asked: a vendor, or a plug-in (torra.news.plug_in)."""
 
     @property
@@ -140,7 +140,7 @@ class Sources:
     `keyless` are the vendors that cannot be asked, with the variable that is missing.
     """
 
-    vendors: Mapping[str, Source]
+    vendors: Mapping[str, NewsSource]
     files: Mapping[str, HeadlineFile]
     keyless: Mapping[str, str]
 
@@ -163,7 +163,7 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
     for a bad address or key, for a file that is missing or broken, and for a plug-in that desk.json
     does not allow or that cannot be loaded.
     """
-    vendors: dict[str, Source] = {}
+    vendors: dict[str, NewsSource] = {}
     keyless: dict[str, str] = {}
     for name, (kind, variables) in SOURCES.items():
         if name not in settings.sources:

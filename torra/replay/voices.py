@@ -32,7 +32,8 @@ from torra.replay.runner import Voice
 from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
 from torra.tick.debate import Payer
-from torra.tick.spending import EVER, HOUR, UNASKED, Purse, Rung, SpendingAccount
+from torra.tick.ladder import UNASKED, Rung, SpendingAccount
+from torra.tick.spending import EVER, HOUR, Purse
 
 LONGEST: Final = 32
 """Characters of a name in the ledger, as of a profile's."""

@@ -42,9 +42,9 @@ from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.tick import chart_scorer
 from torra.tick.keeper import Keeper
+from torra.tick.ladder import Rung
 from torra.tick.late_answers import LateAnswers
 from torra.tick.record import TickDebate, TickInputs
-from torra.tick.spending import Rung
 from torra.verdict import call_policy
 
 log = logging.getLogger("torra")

@@ -1,4 +1,4 @@
-"""The spending of ticks: the hourly ceiling, held before every call, and the ladder of desks.
+"""The spending of ticks: the hourly ceiling, held before every call.
 
 A `Purse` serves one tick. Before a stage, `reserve` books the worst case of every request that the
 stage may make, in one transaction: what counts in the sliding hour plus the stage must stay under
@@ -39,16 +39,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
 from agent_config import (
-    MAX_PROMPT_BYTES,
-    OUTPUT_TOKENS,
     VENDORS,
     AgentSettings,
     is_plug_in,
@@ -60,15 +58,11 @@ from agents.contracts import (
     Completion,
     ModelUnavailable,
     Request,
-    Role,
-    SourceType,
     Submit,
 )
-from agents.debate.asking import MOST_TOKENS, REQUESTS_PER_AGENT
+from agents.debate.asking import MOST_TOKENS
 from agents.debate.deliberation import Deliberation
-from agents.registry import SCORER, Agent, seated
 from instance_database import Database, TickKey
-from torra.errors import StoreUnavailable
 from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
@@ -90,20 +84,9 @@ without calls: many instances that are due together write one after the other.
 """
 
 LEAST_WAIT: Final = 0.05
-RUNG_WAIT: Final = 0.3
 SETTLE_WAIT: Final = 1.0
 """Seconds that a write waits which nothing depends on: what is not settled stays at its worst."""
 
-HYSTERESIS: Final = 2.0
-"""A profile climbs to a rung when what is left of the hour is this many times its worst case, or
-halfway from it to the ceiling where that is less.
-"""
-
-CUSTOM: Final = "custom"
-"""Name of the highest rung of a profile that names its agents itself."""
-
-UNASKED: Final = SourceType.L1_ONLY.value
-"""Name of the lowest rung: nobody is asked."""
 
 ROUNDING: Final = 1e-9
 """A cost above its reservation by less than this is no more than rounding, USD."""
@@ -411,86 +394,7 @@ class Purse:
         )
 
 
-# --- the ladder -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """One step of the ladder: the settings of a tick, and whether agents are asked at all."""
-
-    settings: AgentSettings
-    name: str
-    asked: bool
-
-
-def rung(
-    database: Database,
-    prices: PriceList,
-    settings: AgentSettings,
-    profile_name: str,
-    now: datetime,
-    *,
-    local: Local,
-    agents: Mapping[str, Agent] | None = None,
-) -> Rung:
-    """Return the rung of the ladder on which a profile's next tick runs, and keep it.
-
-    The rungs are the configured desk, the desks that its mode names below it, and nobody. A profile
-    steps down at once to the highest rung whose worst case fits under what is left of the sliding
-    hour.
-    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Without
-    the database nobody is asked. Raises ValueError for a desk that cannot be seated.
-    """
-    rungs = _ladder(settings)
-    costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
-    # A desk that costs nothing has no ladder, and needs no database.
-    if not costs[0]:
-        return rungs[0]
-    try:
-        held = database.rung(profile_name)
-        spent = database.spent(profile_name, now - HOUR)
-        chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
-        if rungs[chosen].name != (held or rungs[0].name):
-            with database.transaction(RUNG_WAIT):
-                database.set_rung(profile_name, rungs[chosen].name)
-    # Without the ledger the ceiling is not known, so nothing is spent.
-    except StoreUnavailable:
-        log.exception("ledger: nobody is asked for profile %s", profile_name)
-        return rungs[-1]
-    return rungs[chosen]
-
-
-def tick_worst_case(
-    prices: PriceList,
-    settings: AgentSettings,
-    local: Local,
-    agents: Mapping[str, Agent] | None = None,
-) -> float:
-    """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
-
-    def most(role: Role) -> float:
-        bound = CallBound(
-            role_id=role.id,
-            model=settings.model(role.id, role.tier),
-            prompt_bytes=MAX_PROMPT_BYTES,
-            output_tokens=OUTPUT_TOKENS[role.tier],
-            requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
-            picture=role.picture and settings.picture != "off",
-            tier=role.tier,
-        )
-        return bound.requests * worst_case(prices, settings, local, bound)
-
-    roles, row = [seat.role for seat in seated(settings, agents)], settings.row()
-    totals = [
-        sum(
-            (settings.debate_rounds if stage.debates else 1) * most(role)
-            for role in roles
-            if role.kind in stage.kinds
-        )
-        for stage in row.stages
-    ]
-    # the last stage and the fallback exclude each other
-    return sum(totals[:-1]) + max(totals[-1], most(SCORER))
+# --- bounds ---------------------------------------------------------------------------------------
 
 
 def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
@@ -509,80 +413,6 @@ def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: 
         )
         for vendor, model in (first, *([spare] if spare else []))
     )
-
-
-def _ladder(settings: AgentSettings) -> list[Rung]:
-    rungs = [Rung(each, rung_name(each), asked=True) for each in settings.ladder()]
-    return [*rungs, Rung(settings, UNASKED, asked=False)]
-
-
-def rung_name(settings: AgentSettings) -> str:
-    """Return what the rung of a desk is called: its mode, or custom."""
-    return CUSTOM if settings.active_agents else settings.mode
-
-
-def _choose(
-    costs: Sequence[float], rungs: Sequence[Rung], held: str | None, spent: float, ceiling: float
-) -> int:
-    """Return the number of the rung to run on, 0 the highest; `costs` are the worst cases."""
-    names = [each.name for each in rungs]
-    stood = names.index(held) if held in names else 0
-    left = ceiling - spent
-    highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
-    # 0 is the highest rung: stepping down needs no hysteresis, only climbing does.
-    if highest >= stood:
-        return highest
-    climbed = next(
-        (at for at, cost in enumerate(costs) if _ample(cost, ceiling, spent) <= left), stood
-    )
-    return min(stood, climbed)
-
-
-@dataclass(frozen=True, slots=True)
-class SpendingAccount:
-    """What the ticks of one profile share: the ledger, the prices and the ladder.
-
-    `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.
-    """
-
-    database: Database
-    prices: PriceList
-    profile: str
-    local: Local
-    now: Callable[[], datetime]
-    late: LateRows = field(default_factory=LateRows)
-    most: float | None = None
-
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
-        """Return what the next tick is run with (see `rung`)."""
-        return rung(
-            self.database, self.prices, settings, self.profile, self.now(),
-            local=self.local, agents=agents,
-        )  # fmt: skip
-
-    def purse(
-        self,
-        key: TickKey,
-        settings: AgentSettings,
-        submit: Submit,
-        *,
-        monotonic: Callable[[], float],
-        deadline: float,
-    ) -> Purse:
-        """Open the purse of a tick."""
-        return Purse(
-            self.database, self.prices, settings, self.profile, key, submit,
-            local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
-            late=self.late, most=self.most,
-        )  # fmt: skip
-
-
-def _ample(cost: float, ceiling: float, spent: float) -> float:
-    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
-    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
-
-
-# --- bounds ---------------------------------------------------------------------------------------
 
 
 def _is_local(vendor: str, local: Local) -> bool:

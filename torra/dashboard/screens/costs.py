@@ -26,7 +26,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.desk import costs as cost_report
 from torra.errors import ConfigError
 from torra.exhibits import text as figures
-from torra.tick.spending import CUSTOM, UNASKED
+from torra.tick.ladder import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
     from instance_database import Database

@@ -37,8 +37,8 @@ from torra.providers.prices import PriceList
 from torra.providers.vendors.switchboard import Switchboard
 from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.shards.seen import tick_seen
+from torra.tick.ladder import tick_worst_case
 from torra.tick.record import describe
-from torra.tick.spending import tick_worst_case
 from torra_trader import TickResult
 
 RUNS: Final = 5

@@ -40,8 +40,8 @@ from torra.store.connection import to_json
 from torra.store.journal import StoredDebate, journal_history
 from torra.tick.bar_window import as_bars, last_row
 from torra.tick.debate import SHADOW
+from torra.tick.ladder import Rung
 from torra.tick.record import describe, events_then, news_then
-from torra.tick.spending import Rung
 from torra_trader import Edges, Outcome, run_tick
 
 State = Literal["same", "different", "no_bars", "no_news", "no_record", "not_run"]

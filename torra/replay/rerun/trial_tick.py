@@ -34,7 +34,8 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.tick.bar_window import LiveWindow
-from torra.tick.spending import Purse, Rung, SpendingAccount
+from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.spending import Purse
 from torra_trader import Edges, TickResult, run_tick
 
 EARLIEST: Final = parse("1990-01-01")

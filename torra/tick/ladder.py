@@ -1,0 +1,191 @@
+"""The ladder of a profile: on which desk its next tick runs, given what is left of the hour.
+
+The rungs are the configured desk, the desks that its mode names below it, and nobody. `rung` takes
+the highest one whose worst case fits under what is left of the ceiling; `SpendingAccount` is what
+the ticks of one profile share to do so. Booking a tick's calls is torra.tick.spending's part. When
+the database cannot be used, nobody is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
+from agents.contracts import CallBound, Role, SourceType, Submit
+from agents.debate.asking import REQUESTS_PER_AGENT
+from agents.registry import SCORER, Agent, seated
+from instance_database import Database, TickKey
+from torra.errors import StoreUnavailable
+from torra.providers.prices import PriceList
+from torra.tick.spending import HOUR, LateRows, Local, Purse, worst_case
+
+RUNG_WAIT: Final = 0.3
+
+HYSTERESIS: Final = 2.0
+"""A profile climbs to a rung when what is left of the hour is this many times its worst case, or
+halfway from it to the ceiling where that is less.
+"""
+
+CUSTOM: Final = "custom"
+"""Name of the highest rung of a profile that names its agents itself."""
+
+UNASKED: Final = SourceType.L1_ONLY.value
+"""Name of the lowest rung: nobody is asked."""
+
+
+log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of the ladder: the settings of a tick, and whether agents are asked at all."""
+
+    settings: AgentSettings
+    name: str
+    asked: bool
+
+
+def rung(
+    database: Database,
+    prices: PriceList,
+    settings: AgentSettings,
+    profile_name: str,
+    now: datetime,
+    *,
+    local: Local,
+    agents: Mapping[str, Agent] | None = None,
+) -> Rung:
+    """Return the rung of the ladder on which a profile's next tick runs, and keep it.
+
+    The rungs are the configured desk, the desks that its mode names below it, and nobody. A profile
+    steps down at once to the highest rung whose worst case fits under what is left of the sliding
+    hour.
+    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Without
+    the database nobody is asked. Raises ValueError for a desk that cannot be seated.
+    """
+    rungs = ladder(settings)
+    costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
+    # A desk that costs nothing has no ladder, and needs no database.
+    if not costs[0]:
+        return rungs[0]
+    try:
+        held = database.rung(profile_name)
+        spent = database.spent(profile_name, now - HOUR)
+        chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
+        if rungs[chosen].name != (held or rungs[0].name):
+            with database.transaction(RUNG_WAIT):
+                database.set_rung(profile_name, rungs[chosen].name)
+    # Without the ledger the ceiling is not known, so nothing is spent.
+    except StoreUnavailable:
+        log.exception("ledger: nobody is asked for profile %s", profile_name)
+        return rungs[-1]
+    return rungs[chosen]
+
+
+def tick_worst_case(
+    prices: PriceList,
+    settings: AgentSettings,
+    local: Local,
+    agents: Mapping[str, Agent] | None = None,
+) -> float:
+    """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
+
+    def most(role: Role) -> float:
+        bound = CallBound(
+            role_id=role.id,
+            model=settings.model(role.id, role.tier),
+            prompt_bytes=MAX_PROMPT_BYTES,
+            output_tokens=OUTPUT_TOKENS[role.tier],
+            requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+            picture=role.picture and settings.picture != "off",
+            tier=role.tier,
+        )
+        return bound.requests * worst_case(prices, settings, local, bound)
+
+    roles, row = [seat.role for seat in seated(settings, agents)], settings.row()
+    totals = [
+        sum(
+            (settings.debate_rounds if stage.debates else 1) * most(role)
+            for role in roles
+            if role.kind in stage.kinds
+        )
+        for stage in row.stages
+    ]
+    # the last stage and the fallback exclude each other
+    return sum(totals[:-1]) + max(totals[-1], most(SCORER))
+
+
+def ladder(settings: AgentSettings) -> list[Rung]:
+    """Return the rungs of a desk, the dearest first and nobody last."""
+    rungs = [Rung(each, rung_name(each), asked=True) for each in settings.ladder()]
+    return [*rungs, Rung(settings, UNASKED, asked=False)]
+
+
+def rung_name(settings: AgentSettings) -> str:
+    """Return what the rung of a desk is called: its mode, or custom."""
+    return CUSTOM if settings.active_agents else settings.mode
+
+
+def _choose(
+    costs: Sequence[float], rungs: Sequence[Rung], held: str | None, spent: float, ceiling: float
+) -> int:
+    """Return the number of the rung to run on, 0 the highest; `costs` are the worst cases."""
+    names = [each.name for each in rungs]
+    stood = names.index(held) if held in names else 0
+    left = ceiling - spent
+    highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
+    # 0 is the highest rung: stepping down needs no hysteresis, only climbing does.
+    if highest >= stood:
+        return highest
+    climbed = next(
+        (at for at, cost in enumerate(costs) if _ample(cost, ceiling, spent) <= left), stood
+    )
+    return min(stood, climbed)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingAccount:
+    """What the ticks of one profile share: the ledger, the prices and the ladder.
+
+    `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.
+    """
+
+    database: Database
+    prices: PriceList
+    profile: str
+    local: Local
+    now: Callable[[], datetime]
+    late: LateRows = field(default_factory=LateRows)
+    most: float | None = None
+
+    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+        """Return what the next tick is run with (see `rung`)."""
+        return rung(
+            self.database, self.prices, settings, self.profile, self.now(),
+            local=self.local, agents=agents,
+        )  # fmt: skip
+
+    def purse(
+        self,
+        key: TickKey,
+        settings: AgentSettings,
+        submit: Submit,
+        *,
+        monotonic: Callable[[], float],
+        deadline: float,
+    ) -> Purse:
+        """Open the purse of a tick."""
+        return Purse(
+            self.database, self.prices, settings, self.profile, key, submit,
+            local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
+            late=self.late, most=self.most,
+        )  # fmt: skip
+
+
+def _ample(cost: float, ceiling: float, spent: float) -> float:
+    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
+    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
