@@ -19,6 +19,7 @@ import pytest
 
 from tests import shard_jobs
 from tests.price_series import sample, walk
+from tests.test_floors import MODULES
 from tests.tries import Tries
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -342,3 +343,10 @@ def test_workers_begin_without_the_numerical_libraries() -> None:
     )
     with pytest.raises(ValueError, match="1 or more"):
         Processes(0)
+
+
+def test_the_program_is_every_module_of_the_product() -> None:
+    """What a half-done replay was made by: a file that is left out could change and be mixed in."""
+    named = {path.relative_to(ROOT).as_posix() for path in shards.sources()}
+    there = {path.relative_to(ROOT).as_posix() for path in MODULES.values()}
+    assert named == there

@@ -90,7 +90,7 @@ PROGRAM: Final = (
 )
 """Torra's modules outside its packages."""
 
-PACKAGES: Final = ("agents/*.py", "torra/*.py", "torra/[!_]*/*.py")
+PACKAGES: Final = ("agents/**/*.py", "torra/*.py", "torra/[!_]*/**/*.py")
 LIBRARIES: Final = ("numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a result."""
 
@@ -359,11 +359,15 @@ def program() -> Mapping[str, str]:
     return found
 
 
-def _code() -> str:
+def sources() -> list[Path]:
+    """Return the files of the program, whatever room they are in."""
     files = [ROOT / f"{name}.py" for name in PROGRAM]
-    files += [path for pattern in PACKAGES for path in ROOT.glob(pattern)]
+    return sorted({*files, *(path for pattern in PACKAGES for path in ROOT.glob(pattern))})
+
+
+def _code() -> str:
     digest = hashlib.sha256()
-    for path in sorted(files):
+    for path in sources():
         digest.update(path.relative_to(ROOT).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
