@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.market import structure as market_structure
+from torra.market import structure
 
 with warnings.catch_warnings():
     # It stamps its presets with the date when it is imported, in a way pandas 3 deprecates.
@@ -442,7 +442,7 @@ def _indicators(bars: pd.DataFrame) -> Columns:
     _define_flat(found, bars)
     atr, average = found["atr14"], found["volume_sma20"]
     found |= _candles(bars, atr)
-    found |= market_structure.structure(bars["high"].to_numpy(), bars["low"].to_numpy(), close)
+    found |= structure.structure(bars["high"].to_numpy(), bars["low"].to_numpy(), close)
     found["support_distance_atr"] = _distance(close - found["support"], atr)
     found["resistance_distance_atr"] = _distance(found["resistance"] - close, atr)
     # No volume for 20 bars says nothing: it counts as the average.

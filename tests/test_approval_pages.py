@@ -26,7 +26,7 @@ from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
 from torra.tick import approval
-from torra.trading import by_hand as trading_commands
+from torra.trading import by_hand
 
 MOST_WORDS = 120
 """Words of parts 1 to 4 and 7: what is read within thirty seconds."""
@@ -299,7 +299,7 @@ def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.Monke
     row = backing.database.proposal(sid)
     assert row is not None
     far = row["price"] + 0.75 * row["atr"]
-    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (far, {}))
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (far, {}))
     page = read(backing, f"/approvals/{sid}")
     assert page.cells["p.drift"] == "+0.75 ATR"
     assert page.cells["chip.Price"] == "✗ Price: PRICE_COLLAR"

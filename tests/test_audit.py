@@ -17,7 +17,7 @@ from page_reader import Page, check_structure
 from torra.commands import access as access_commands
 from torra.dashboard.screens.audit_log import COLUMNS
 from torra.errors import StoreUnavailable
-from torra.exhibits.text import guarded as cell
+from torra.exhibits.figures import guarded as cell
 from torra.store.audit import SEALED, Break, first_break, seal
 
 MARKUP = "<img src=x onerror=alert(1)>\u202e"

@@ -14,8 +14,7 @@ from tests.stores import open_database
 from torra.bridges.protocol import QUOTE_SECONDS
 from torra.config import DeskSettings, Instance
 from torra.errors import ConfigError, DataUnavailable
-from torra.trading import by_hand as trading_commands
-from torra.trading import channels
+from torra.trading import by_hand, channels
 
 EUR = Instance(
     symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15",), feed="store",
@@ -77,17 +76,17 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
     market = stage.broker.market("EURUSD.m")
     facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
     database.note_bridge(EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
-    price, figures = trading_commands.market_now(settings, database, EUR, now)
+    price, figures = by_hand.market_now(settings, database, EUR, now)
     assert price == market.bid
     assert figures.pop("live_spread") == pytest.approx(market.ask - market.bid)
     assert figures == {"free_margin": 900.0, "leverage": 30, "clock_ok": False}
     much_later = now + timedelta(hours=1)
     with pytest.raises(DataUnavailable, match="no bar of EURUSD"):
-        trading_commands.market_now(settings, database, EUR, much_later)
+        by_hand.market_now(settings, database, EUR, much_later)
     index = pd.DatetimeIndex([NOW], name="time")
     row = {"open": 1.1, "high": 1.2, "low": 1.0, "close": 1.15, "volume": 1.0}
     database.store_bars(EUR.id, "M15", pd.DataFrame([row], index=index))
-    price, figures = trading_commands.market_now(settings, database, EUR, much_later)
+    price, figures = by_hand.market_now(settings, database, EUR, much_later)
     assert (price, "live_spread" in figures) == (1.15, False)
     database.close()
 

@@ -16,7 +16,7 @@ from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
 from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
 from torra.dashboard.view.stream_reading import brief
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.store.brain import _profit
 from torra.verdict.risk_engine import Position
 

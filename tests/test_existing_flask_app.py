@@ -14,7 +14,7 @@ from torra.clock import System
 from torra.config import ROOT
 from torra.dashboard.commands import group
 from torra.dashboard.doors.access import Access
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.store.host_files import SymbolDatabases
 
 STEPS = 5

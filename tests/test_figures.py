@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torra.config import ROOT
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 SCORES = st.floats(-1, 1)
 ANYTHING = st.one_of(

@@ -16,7 +16,7 @@ from visitors import bearer
 
 from torra.clock import parse
 from torra.config import FEEDS, DeskSettings
-from torra.dashboard.screens import health_checks as signs
+from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.desk import self_check
@@ -102,7 +102,7 @@ def test_a_stale_stream_names_what_to_start(pages):
         pages.desk.clock.set(moment + timedelta(minutes=23))
         one = sign(pages, "streams", "BTCUSD M15")
         assert one["level"] == "alert" and one["detail"].startswith("stale: the newest tick closed")
-        assert one["remedy"] == signs.FEEDS["sample"]
+        assert one["remedy"] == health_checks.FEEDS["sample"]
         assert "streams.0.urgent" in urgent(pages)
     finally:
         pages.desk.clock.set(moment)
@@ -110,7 +110,7 @@ def test_a_stale_stream_names_what_to_start(pages):
 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_every_feed_has_its_remedy(feed):
-    assert signs.FEEDS[feed]
+    assert health_checks.FEEDS[feed]
 
 
 def test_a_market_that_is_closed_is_no_trouble():
@@ -119,9 +119,9 @@ def test_a_market_that_is_closed_is_no_trouble():
         "quiet": {"count": 96}, "skipped": None,
     }  # fmt: skip
     overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
-    (one,) = signs.streams(overview, DeskSettings())
+    (one,) = health_checks.streams(overview, DeskSettings())
     assert one.level == "note" and "no bars for 96 closes" in one.detail
-    (none,) = signs.streams(
+    (none,) = health_checks.streams(
         {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]},
         DeskSettings(),
     )
@@ -143,7 +143,7 @@ def test_who_holds_the_lease(pages):
     real = pages.desk.clock.real_now()
 
     def told(**changes):
-        return next(iter(signs.scheduler(lease(pages, **changes), real)))
+        return next(iter(health_checks.scheduler(lease(pages, **changes), real)))
 
     assert (told().level, told().detail[:12]) == ("ok", "this process")
     other = told(epoch=77)
@@ -152,14 +152,14 @@ def test_who_holds_the_lease(pages):
     assert told(owner="").remedy == "start the desk: torra run"
     nobody = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
     nobody.now = pages.backing.now
-    assert next(iter(signs.scheduler(nobody, real))).level == "warn"
+    assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
 
 
 def test_a_clock_that_was_set_back_is_told(pages):
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
     later = (real + 2 * HOUR).isoformat()
-    found = list(signs.scheduler(lease(pages, renewed_at=far, expires_at=later), real))
+    found = list(health_checks.scheduler(lease(pages, renewed_at=far, expires_at=later), real))
     assert [one.level for one in found if one.name == "clock"] == ["warn"]
 
 
@@ -170,7 +170,7 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages):
     behind.desk = SimpleNamespace(
         timers=lambda: timers, active=True, epoch=pages.desk.epoch, settling=True
     )
-    found = {one.name: one for one in signs.scheduler(behind, real)}
+    found = {one.name: one for one in health_checks.scheduler(behind, real)}
     assert found["wakes BTCUSD"].detail.startswith("next in 1:01")
     assert (found["wakes EURUSD"].level, found["clock"].level) == ("alert", "warn")
 
@@ -191,7 +191,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages):
     pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
-    old = signs._bridge(row, parse(row["at"]) + timedelta(minutes=4))
+    old = health_checks._bridge(row, parse(row["at"]) + timedelta(minutes=4))
     assert old.level == "warn" and "no desk looks after it" in old.detail
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
@@ -206,7 +206,7 @@ def test_keys_are_set_or_not_and_never_shown(paying):
 
 def test_a_provider_that_is_used_without_a_key_must_be_mended(paying):
     bare = replace(paying.backing, environment={})
-    one = {found.name: found for found in signs.providers(bare)}["anthropic"]
+    one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
     assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
 
 
@@ -216,11 +216,11 @@ def test_a_provider_is_judged_by_its_newest_calls(paying):
 
     rows = [call("2026-11-21T10:02:00Z", "timeout")]
     rows += [call("2026-11-21T10:01:00Z", "ok", ms) for ms in (90.0, 110.0, 400.0)]
-    good = signs._provider("anthropic", True, None, rows, paying.backing)
+    good = health_checks._provider("anthropic", True, None, rows, paying.backing)
     assert good.level == "ok"
     assert ("median answer", "110 ms of 3") in good.facts
     assert ("last failure", "2026-11-21 10:02 UTC, timeout") in good.facts
-    bad = signs._provider("anthropic", True, None, rows[:2], paying.backing)
+    bad = health_checks._provider("anthropic", True, None, rows[:2], paying.backing)
     assert bad.level == "warn" and "1 of its newest 2 calls failed" in bad.detail
 
 
@@ -232,7 +232,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages):
     collector = SimpleNamespace(status=lambda: (state,))
     desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
     behind = SimpleNamespace(desk=desk)
-    found = {one.name: one for one in signs.news(behind, {"instances": []})}
+    found = {one.name: one for one in health_checks.news(behind, {"instances": []})}
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
     assert found["calendar"].level == "note"
@@ -277,7 +277,7 @@ def test_tokens_that_others_can_read_are_told(pages):
         assert sign(pages, "access", "tokens")["level"] == "ok"
     finally:
         path.unlink()
-    (reach, _) = signs.access(pages.backing, remote=True)
+    (reach, _) = health_checks.access(pages.backing, remote=True)
     assert reach.level == "warn"
 
 

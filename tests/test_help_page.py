@@ -11,7 +11,7 @@ from torra.config import ROOT
 from torra.dashboard.doors.access import SCOPES
 from torra.dashboard.record import surroundings
 from torra.dashboard.view.rendering import MENU
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.verdict.signal_states import TRANSITIONS
 
 TEMPLATES = ROOT / "templates" / "torra_agents"

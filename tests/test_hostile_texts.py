@@ -24,7 +24,7 @@ from jinja2 import FileSystemLoader
 
 from torra.config import ROOT
 from torra.dashboard.doors.routes import by_name, every_route
-from torra.exhibits.text import HOSTILE
+from torra.exhibits.figures import HOSTILE
 
 AGAIN = ("a plain word", "another one", "buyers hold the line", "https://news.example.com/a")
 HARMLESS = [f"word {number}" if number % 3 else AGAIN[number % 4] for number in range(5000)]

@@ -7,7 +7,7 @@ from demo_view import ALARM, INSTANCES, ScriptedView
 from page_reader import check_policy, check_structure, client, get
 
 from torra.config import ROOT
-from torra.dashboard.cells import overview as glance
+from torra.dashboard.cells import overview_cells
 
 MANY = "many"
 
@@ -19,7 +19,9 @@ def order_of(page):
 def overview(sort="attention", **changes):
     data = ScriptedView("demo").overview()
     data["desk"] |= changes
-    return glance.overview(data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort)
+    return overview_cells.overview(
+        data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
+    )
 
 
 # --- the glance ---
@@ -33,7 +35,7 @@ def test_a_calm_desk_says_so():
     assert page.cells["glance.debates"] == "none runs now"
     assert page.cells["glance.cost"] == "22 % of the ceiling"
     hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
-    assert len(hidden) == glance.WATCHED
+    assert len(hidden) == overview_cells.WATCHED
     assert all("hidden" in a for a in hidden)
 
 
@@ -97,13 +99,13 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
     ],
 )
 def test_each_reason_to_look_has_its_words(changes, told):
-    assert [item.text for item in glance.notices(instance(**changes), {})] == told
+    assert [item.text for item in overview_cells.notices(instance(**changes), {})] == told
 
 
 def test_an_approval_comes_before_everything():
-    first, *_ = glance.notices(instance(stream={"stale": True}), {"waiting_by": {"A": 1}})
+    first, *_ = overview_cells.notices(instance(stream={"stale": True}), {"waiting_by": {"A": 1}})
     assert (first.rank, first.text) == (0, "◔ approval waits")
-    assert not glance.notices(instance(), {"waiting_by": {"B": 1}})
+    assert not overview_cells.notices(instance(), {"waiting_by": {"B": 1}})
 
 
 def test_symbols_come_in_the_order_that_was_asked_for():
@@ -176,5 +178,5 @@ def test_hostile_names_stay_text():
             "at": "",
         }
     ]
-    shown = glance.overview(data, lambda *_: "/t", lambda _: "/w", lambda _: "/s")
+    shown = overview_cells.overview(data, lambda *_: "/t", lambda _: "/w", lambda _: "/s")
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"

@@ -29,8 +29,7 @@ from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
 from torra.store.audit import seal
-from torra.trading import by_hand as trading_commands
-from torra.trading import kill_switch
+from torra.trading import by_hand, kill_switch
 from torra.trading.kill_switch import KillSwitch
 
 JSON = {"Accept": "application/json"}
@@ -169,7 +168,7 @@ def race(backing: Backing) -> list[bool]:
 
     def type_it() -> bool:
         try:
-            trading_commands.reject(backing.home, sid, "no")
+            by_hand.reject(backing.home, sid, "no")
         except ConfigError:
             return False
         return True

@@ -15,11 +15,10 @@ from visitors import ACCESS, open_app
 from agents.contracts import VECTORS
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
-from torra.dashboard.cells import chart_data, skips
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.commands import group
 from torra.dashboard.record import arithmetic, reasoning
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
@@ -232,7 +231,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds():
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
             "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
     ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
-    cells = screens.symbol({**newest, "ticks": ticks}, lambda *_: "")["cells"]
+    cells = symbol_cells.symbol({**newest, "ticks": ticks}, lambda *_: "")["cells"]
     assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
     assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
@@ -275,8 +274,10 @@ def test_role_and_trading_state_are_told_apart():
 
 def test_the_demo_tells_its_pace():
     assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
-    assert screens.strip({"rate": 12.5})["desk.pace"]["text"].startswith("replayed 12.5 times ")
-    assert screens.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
+    assert symbol_cells.strip({"rate": 12.5})["desk.pace"]["text"].startswith(
+        "replayed 12.5 times "
+    )
+    assert symbol_cells.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
 
 
 def test_the_words_of_the_overview_are_explained_there():
@@ -396,7 +397,7 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows():
         assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
     plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
     for trade in (plain, {**plain, "price": None}):
-        (row,) = screens.trade_rows({"trades": [trade], "digits": 2})
+        (row,) = symbol_cells.trade_rows({"trades": [trade], "digits": 2})
         assert (row["entry"], row["planned"]) == ("1.25", "")
 
 

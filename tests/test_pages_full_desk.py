@@ -20,15 +20,14 @@ from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
 from agents.debate.panel import Panel
 from instance_database import Database
 from torra.config import ROOT, DeskSettings, Instance, NewsSettings
-from torra.dashboard.cells import sources
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
 from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
 
@@ -495,7 +494,7 @@ def test_a_veto_names_its_rule_and_its_event():
     assert "or a veto of this side still holds" not in page.text
     assert "latched by an earlier veto" in re.split(r"\bSignal\b", page_of("latched").text)[0]
     view = FullDeskView().symbol("BTCUSD", "M15", 300)
-    cells = screens.symbol(view, lambda *_: "")["cells"]
+    cells = symbol_cells.symbol(view, lambda *_: "")["cells"]
     reasons = [cell["text"] for key, cell in cells.items() if key.endswith(".reason")]
     assert f"GATE_VETO: WIDE_SPREAD; {EVENTS_NAMED}" in reasons
     assert any(text.startswith("GATE_VETO: latched by an earlier veto") for text in reasons)

@@ -18,7 +18,7 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
 from torra.exhibits import pages, report
 from torra.exhibits.documents import LARGEST, Document, ReplayShelf
-from torra.exhibits.text import HOSTILE
+from torra.exhibits.figures import HOSTILE
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 PLAIN = Exhibit("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")

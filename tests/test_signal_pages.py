@@ -21,7 +21,7 @@ from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS

@@ -20,7 +20,7 @@ from tests import desks, stores
 from tests.test_shadow import go_on, run, trading
 from torra.commands import standing as standing_commands
 from torra.config import Instance, Profile, validate
-from torra.dashboard.screens import health_checks as signs
+from torra.dashboard.screens import health_checks
 from torra.desk import promotion, schedule
 from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
@@ -214,7 +214,7 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
     assert not desk.promotions.promoted("default", Profile()), "another setting"
-    (sign,) = signs.agents(desk.database, desk._subjects())
+    (sign,) = health_checks.agents(desk.database, desk._subjects())
     assert sign.level == "ok" and "promoted" in sign.detail
     desk.database.close()
 

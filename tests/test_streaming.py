@@ -24,8 +24,7 @@ from instance_database import Database
 from tests import stores
 from torra.clock import System
 from torra.config import DeskSettings
-from torra.dashboard import broadcasts as tidings
-from torra.dashboard import server
+from torra.dashboard import broadcasts, server
 from torra.dashboard.app import TorraOverlay, create_app
 from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access import IDLE_SECONDS, Access
@@ -626,12 +625,12 @@ def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(database, caplo
     def note(sender: Any, what: str, **change: Any) -> None:
         heard.append((sender, what, change.get("instance")))
 
-    every = (tidings.tick_finished, tidings.signal_changed, tidings.state_changed)
+    every = (broadcasts.tick_finished, broadcasts.signal_changed, broadcasts.state_changed)
     with ExitStack() as connected:
         for signal in every:
             for receiver in (fail, note):
                 connected.enter_context(signal.connected_to(receiver))
-        tidings.send_from(events)
+        broadcasts.send_from(events)
         start = {"torra_key": KEY, "instance": "BTCUSD", "timeframe": "M15"}
         events.on_event("tick_start", start)
         events.on_event("tick", {"torra_key": KEY})

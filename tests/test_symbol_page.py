@@ -14,10 +14,9 @@ from page_reader import check_policy, check_structure, client, get
 
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, state_odds, timelines
-from torra.dashboard.cells import symbol as screens
-from torra.dashboard.cells.overview import first_tick
-from torra.exhibits import text as figures
+from torra.dashboard.cells import chart_data, state_odds, symbol_cells, timelines
+from torra.dashboard.cells.overview_cells import first_tick
+from torra.exhibits import figures
 from torra.verdict import sentiment_rules
 
 ADDRESS = "/symbol/BTCUSD/M15"
@@ -283,6 +282,6 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks():
 
 
 def test_lanes_are_made_once_for_page_and_cells():
-    shown = screens.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
+    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
     for line in shown["lanes"].values():
         assert line["cells"].items() <= shown["cells"].items()

@@ -18,7 +18,7 @@ from torra.config import Profile
 from torra.errors import StoreUnavailable
 from torra.store.connection import TickKey
 from torra.tick import approval
-from torra.trading import by_hand as trading_commands
+from torra.trading import by_hand
 from torra.verdict import risk_engine
 
 MINUTE = timedelta(minutes=1)
@@ -158,7 +158,7 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
 
 
 def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2001.0, {}))
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2001.0, {}))
     database = open_home(home)
     sid = propose(database)
     result = torra(home, "approve", sid)
@@ -190,7 +190,7 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     torra(home, "halt")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
+        patch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
         result = torra(home, "approve", sid)
     assert result.exit_code == 1
     assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout
@@ -238,7 +238,7 @@ def audited(database: Database) -> list[tuple[str, str, str]]:
 def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
     database = open_home(home)
     sid = propose(database)
     torra(home, "halt", "--reduce")
@@ -275,7 +275,7 @@ def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) ->
 def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(trading_commands, "market_now", lambda *_: (2000.0, {}))
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
     database = open_home(home)
     sid = propose(database)
     database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))

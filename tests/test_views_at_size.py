@@ -23,7 +23,7 @@ from tests import large_database
 from tests.stores import flat
 from torra.clock import duration, iso
 from torra.dashboard.cells import common as cells
-from torra.dashboard.cells import overview as glance
+from torra.dashboard.cells import overview_cells
 from torra.dashboard.screens import views
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
@@ -262,8 +262,8 @@ def told_of(name, tick, link):
     stream = {"timeframe": "M15", "tick": tick}
     one = {"instance": name, "streams": [stream]}
     found = [cells.verdict_cells("k", tick, link), cells.voice_cells("k", tick)]
-    found += [glance._stream("s", one, stream, link), cells.warning_cells([one])]
-    return found, glance.notices({**one, "latest": tick}, {})
+    found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
+    return found, overview_cells.notices({**one, "latest": tick}, {})
 
 
 # --- what is kept ---
@@ -300,13 +300,15 @@ def test_threads_share_the_memory():
 def test_a_kept_row_is_known_by_everything_that_it_shows():
     """Another text, tone, title, address or visibility of any cell is another row."""
     told = {"k.a": {"text": "x", "tone": "", "title": "t", "set": {"href": "/a"}, "hidden": False}}
-    known = glance._shown("BTC", "/symbol/BTC", told)
+    known = overview_cells._shown("BTC", "/symbol/BTC", told)
     for change in ({"text": "y"}, {"tone": "up"}, {"title": ""}, {"set": {"href": "/b"}},
                    {"hidden": True}):  # fmt: skip
-        assert glance._shown("BTC", "/symbol/BTC", {"k.a": {**told["k.a"], **change}}) != known
-    assert glance._shown("ETH", "/symbol/BTC", told) != known
-    assert glance._shown("BTC", "/torra/symbol/BTC", told) != known
-    assert hash(known) == hash(glance._shown("BTC", "/symbol/BTC", told))
+        assert (
+            overview_cells._shown("BTC", "/symbol/BTC", {"k.a": {**told["k.a"], **change}}) != known
+        )
+    assert overview_cells._shown("ETH", "/symbol/BTC", told) != known
+    assert overview_cells._shown("BTC", "/torra/symbol/BTC", told) != known
+    assert hash(known) == hash(overview_cells._shown("BTC", "/symbol/BTC", told))
 
 
 def test_addresses_are_those_of_the_routes(fresh):

@@ -28,7 +28,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import MENU
 from torra.desk.event_stream import EventStream
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
 

@@ -14,7 +14,7 @@ from page_reader import get
 from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
 from torra.dashboard.record import waterfall
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 

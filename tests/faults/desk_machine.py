@@ -45,8 +45,7 @@ from torra.clock import floor
 from torra.errors import ConfigError, TorraError
 from torra.failpoints import POINTS
 from torra.tick import approval
-from torra.trading import by_hand as trading_commands
-from torra.trading import settlement
+from torra.trading import by_hand, settlement
 from torra.trading.kill_switch import KillSwitch
 from torra.trading.reconciliation import SETTLE_SECONDS
 from torra.verdict.signal_states import signal_life
@@ -281,7 +280,7 @@ class DeskMachine(RuleBasedStateMachine):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         elif how == "another process":
-            self.elsewhere(lambda db: trading_commands.halt_desk(db, world.files, "by a test"))
+            self.elsewhere(lambda db: by_hand.halt_desk(db, world.files, "by a test"))
         else:
             life.do(lambda: self._halt(life, how))
         if world.halts():
@@ -295,7 +294,7 @@ class DeskMachine(RuleBasedStateMachine):
             life.switch.fault("store: the disk is full")
             return
         with suppress(TorraError):
-            trading_commands.halt_desk(life.database, self.world.files, "by a test", life.switch)
+            by_hand.halt_desk(life.database, self.world.files, "by a test", life.switch)
 
     def elsewhere(self, work: Callable[[Any], Any]) -> None:
         """Do something in the database from another process."""

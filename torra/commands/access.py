@@ -189,7 +189,7 @@ def audit_table(document: Mapping[str, Any]) -> str:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    from torra.exhibits.text import clean  # noqa: PLC0415  strangers' words on a terminal
+    from torra.exhibits.figures import clean  # noqa: PLC0415  strangers' words on a terminal
 
     named = ("actor", "action", "target", "outcome")
     told = [" ".join(clean(row[name], LONGEST).split()) for name in named]

@@ -109,8 +109,7 @@ def is_asked() -> bool:
 
 def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str, Any]:
     """Write a backup and return what is in it; raises ConfigError, and then none was made."""
-    from torra.backup import copies as backup_store  # noqa: PLC0415
-    from torra.backup import files as backup_files  # noqa: PLC0415
+    from torra.backup import copies, files  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
 
     database = home / DATABASE
@@ -125,11 +124,9 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
     folder = path or home / BACKUP_FOLDER
     target = folder if named else folder / _name(database, now)
     # The files come last: what was handed over since the database's moment is in them then.
-    made, left_out = backup_store.write(
-        database, target.absolute(), lambda: backup_files.found(home), now
-    )
+    made, left_out = copies.write(database, target.absolute(), lambda: files.found(home), now)
     # After the new one is whole: a failed backup costs no old one.
-    removed = backup_store.surplus(made.path, keep) if keep else []
+    removed = copies.surplus(made.path, keep) if keep else []
     for old in removed:
         _remove(old)
     told = [str(old) for old in removed]
@@ -143,10 +140,10 @@ def _name(database: Path, now: datetime) -> str:
 
 
 def _remove(old: Path) -> None:
-    from torra.backup import copies as backup_store  # noqa: PLC0415
+    from torra.backup import copies  # noqa: PLC0415
 
     try:
-        backup_store.remove(old)
+        copies.remove(old)
     except OSError as error:
         raise ConfigError(
             f"the backup was made, but {old} cannot be removed: {error.strerror}"

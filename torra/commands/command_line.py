@@ -115,13 +115,13 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
 @plainly
 def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
     """Run one tick without changing or publishing anything."""
-    from torra.replay.rerun import trial_tick as one_tick  # noqa: PLC0415
+    from torra.replay.rerun import trial_tick  # noqa: PLC0415
 
-    record = one_tick.run(home, symbol.upper(), timeframe.upper(), **options)
+    record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
     if as_json:
-        print_json(one_tick.document(record))
+        print_json(trial_tick.document(record))
     else:
-        click.echo(one_tick.table(record))
+        click.echo(trial_tick.table(record))
 
 
 @main.command("import")
@@ -166,13 +166,13 @@ def import_bars(
 @plainly
 def cost(home: Path, profile: str | None, as_json: bool) -> None:
     """Show what models have cost, and what is left of each profile's hour."""
-    from torra.desk import costs as cost_report  # noqa: PLC0415
+    from torra.desk import costs  # noqa: PLC0415
 
-    document = cost_report.run(home, profile)
+    document = costs.run(home, profile)
     if as_json:
         print_json(document)
     else:
-        click.echo(cost_report.table(document))
+        click.echo(costs.table(document))
 
 
 @main.command()
@@ -183,10 +183,10 @@ def cost(home: Path, profile: str | None, as_json: bool) -> None:
 @plainly
 def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
     """Stop trading at once, here and at every terminal, until `torra resume`."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    document = trading_commands.halt(home, reason, reduce=reduce)
-    _answer(document, trading_commands.state_line, as_json)
+    document = by_hand.halt(home, reason, reduce=reduce)
+    _answer(document, by_hand.state_line, as_json)
 
 
 @main.command()
@@ -196,9 +196,9 @@ def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
 @plainly
 def resume(home: Path, reason: str, as_json: bool) -> None:
     """Let trading go on after a halt; ends the alarms."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(trading_commands.resume(home, reason), trading_commands.resumed, as_json)
+    _answer(by_hand.resume(home, reason), by_hand.resumed, as_json)
 
 
 @main.command()
@@ -209,9 +209,9 @@ def resume(home: Path, reason: str, as_json: bool) -> None:
 @plainly
 def signals(home: Path, instance: str | None, limit: int, as_json: bool) -> None:
     """Show the trading state, bridges, alarms, proposals and the newest signals."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(trading_commands.signals(home, instance, limit), trading_commands.table, as_json)
+    _answer(by_hand.signals(home, instance, limit), by_hand.table, as_json)
 
 
 @main.command()
@@ -221,10 +221,10 @@ def signals(home: Path, instance: str | None, limit: int, as_json: bool) -> None
 @plainly
 def approve(home: Path, proposal: str, as_json: bool) -> None:
     """Send what a proposal holds, if every check still agrees at the price of now."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    document = trading_commands.approve(home, proposal)
-    _answer(document, trading_commands.decided_line, as_json)
+    document = by_hand.approve(home, proposal)
+    _answer(document, by_hand.decided_line, as_json)
     sys.exit(0 if document["state"] == "APPROVED" else 1)
 
 
@@ -236,10 +236,10 @@ def approve(home: Path, proposal: str, as_json: bool) -> None:
 @plainly
 def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
     """Take a proposal off the table."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    document = trading_commands.reject(home, proposal, reason)
-    _answer(document, trading_commands.decided_line, as_json)
+    document = by_hand.reject(home, proposal, reason)
+    _answer(document, by_hand.decided_line, as_json)
 
 
 @main.command()
@@ -250,9 +250,9 @@ def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
 @plainly
 def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
     """Book, on your word, that an order without an answer never reached the market."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(trading_commands.settle(home, signal, reason), trading_commands.settled_line, as_json)
+    _answer(by_hand.settle(home, signal, reason), by_hand.settled_line, as_json)
 
 
 @main.command()

@@ -24,8 +24,7 @@ from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
 from torra.config import DeskSettings
-from torra.dashboard import broadcasts as tidings
-from torra.dashboard import server
+from torra.dashboard import broadcasts, server
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.view.backing import Backing
@@ -179,7 +178,7 @@ def _listen(
         remote=bool(names),
     )
     if desk.events is not None:
-        tidings.send_from(desk.events)
+        broadcasts.send_from(desk.events)
     listener = server.open_server(
         app, address.host, address.port, allow_remote=address.allow_remote
     )

@@ -84,8 +84,7 @@ def accounts(home: Path) -> list[AgentsStanding]:
 
 def rule() -> dict[str, Any]:
     """Return the numbers of the rule."""
-    from torra.evaluation import promotion_evidence as evidence  # noqa: PLC0415
-    from torra.evaluation import promotion_rule  # noqa: PLC0415
+    from torra.evaluation import promotion_evidence, promotion_rule  # noqa: PLC0415
 
     return {
         "looks": list(promotion_rule.LOOKS),
@@ -93,8 +92,8 @@ def rule() -> dict[str, Any]:
         "alpha": promotion_rule.ALPHA,
         "demotion_level": promotion_rule.DEMOTION_LEVEL,
         "shuffles_beaten": promotion_rule.BEATEN,
-        "shuffles": evidence.SHUFFLES,
-        "horizon_bars": evidence.HORIZON,
+        "shuffles": promotion_evidence.SHUFFLES,
+        "horizon_bars": promotion_evidence.HORIZON,
     }
 
 

@@ -60,7 +60,7 @@ def _state() -> PageState:
 
 def table(data: dict[str, Any]) -> str:
     """Return the overview as lines of text."""
-    from torra.exhibits import text as figures  # noqa: PLC0415  loaded for this command only
+    from torra.exhibits import figures  # noqa: PLC0415  loaded for this command only
 
     desk = data["desk"]
     head = [

@@ -17,8 +17,7 @@ from pathlib import Path
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database, open_home
-from torra.chart import renderer as chart_renderer
-from torra.chart import screenshot as chart_file
+from torra.chart import renderer, screenshot
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
 from torra.config import (
     ROOT,
@@ -305,9 +304,9 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
             f"this desk; those who do are {', '.join(sorted(seats))}"
         )
     if profile.agents.picture == "rendered":
-        chart_renderer.check_available()
+        renderer.check_available()
     elif profile.agents.picture == "file":
-        chart_file.check_template(profile.agents.picture_file)
+        screenshot.check_template(profile.agents.picture_file)
     return profile
 
 

@@ -15,9 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from torra.clock import iso
-from torra.exhibits import axis as ticks
-from torra.exhibits import drawing, numbers, thinning
-from torra.exhibits import text as figures
+from torra.exhibits import axis, drawing, figures, numbers, thinning
 from torra.exhibits.axis import Scale
 from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
@@ -136,26 +134,26 @@ def _scales(plot: Plot, courses: Sequence[LineNumbers], names: list[str]) -> tup
     ]
     bars = plot.kind == "bars"
     if plot.diagonal and plot.axis == "number":
-        both = ticks.of_numbers([*xs, *ys])
+        both = axis.of_numbers([*xs, *ys])
         return both, both
-    up = ticks.of_numbers(ys, zero=bars)
+    up = axis.of_numbers(ys, zero=bars)
     # half a place at either end, so that the outer bars are whole
     half = _spacing(courses) / 2 if bars else 0.0
     if plot.axis == "time":
-        return ticks.of_times(min(xs) - half, max(xs) + half), up
+        return axis.of_times(min(xs) - half, max(xs) + half), up
     if plot.axis == "category":
         step = -(-len(names) // WORDS_AT_X)
         marks = [(float(at), _short(names[at])) for at in range(0, len(names), step)]
         return Scale(-0.5, len(names) - 0.5, tuple(marks)), up
     # a line may begin at the axis; a dot there would be cut in half
-    margin = 0.0 if plot.kind in ("line", "step") else ticks.MARGIN
+    margin = 0.0 if plot.kind in ("line", "step") else axis.MARGIN
     return _numbers(xs, half, margin), up
 
 
 def _numbers(xs: Sequence[float], half: float, margin: float) -> Scale:
     low, high = min(xs) - half, max(xs) + half
-    found = ticks.of_numbers([low, high], margin=margin)
-    return found if low < high else ticks.of_numbers([low])
+    found = axis.of_numbers([low, high], margin=margin)
+    return found if low < high else axis.of_numbers([low])
 
 
 def _spacing(courses: Sequence[LineNumbers]) -> float:
@@ -387,7 +385,7 @@ def _range(course: LineNumbers) -> str:
 
 def _period(courses: Sequence[LineNumbers]) -> tuple[str, str]:
     xs = [x for course in courses for x in course.x]
-    begin, end = (figures.moment(iso(ticks.moment(x))) for x in (min(xs), max(xs)))
+    begin, end = (figures.moment(iso(axis.moment(x))) for x in (min(xs), max(xs)))
     return begin, end
 
 

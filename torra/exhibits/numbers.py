@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 DIGITS: Final = 3
 """Significant digits that a reader compares."""

@@ -21,8 +21,7 @@ from flask.templating import Environment
 
 from torra.clock import iso
 from torra.config import ROOT
-from torra.exhibits import numbers, plots, thinning
-from torra.exhibits import text as figures
+from torra.exhibits import figures, numbers, plots, thinning
 from torra.exhibits.documents import Document, Line, Plot, Series, Table
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}

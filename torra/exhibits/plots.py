@@ -16,8 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.exhibits import chart_layout, numbers, row_layout
-from torra.exhibits import text as figures
+from torra.exhibits import chart_layout, figures, numbers, row_layout
 from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import STYLES, Drawing, style
 

@@ -15,13 +15,11 @@ from statistics import median
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.exhibits import axis as ticks
-from torra.exhibits import drawing, numbers, thinning
-from torra.exhibits import text as figures
+from torra.exhibits import axis, drawing, figures, numbers, thinning
 from torra.exhibits.axis import Scale
 from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
-from torra.exhibits.text import STATES, VERDICTS
+from torra.exhibits.figures import STATES, VERDICTS
 
 ROWS: Final = 40
 """Most categories that are drawn; the table below the plot and the file have all."""
@@ -48,7 +46,7 @@ LONG: Final = 36
 def rows(plot: Plot, styles: Sequence[int]) -> Drawing:
     """Return the drawing of bars or dots by category; `styles` are those of its lines."""
     names = list(dict.fromkeys(x for line in plot.lines for x, _ in line.points))[:ROWS]
-    scale = ticks.of_numbers(_numbers_of(plot), zero=plot.kind == "bars", margin=0.06)
+    scale = axis.of_numbers(_numbers_of(plot), zero=plot.kind == "bars", margin=0.06)
     each = BAR * max(1, len(plot.lines))
     height = len(names) * (each + GAP) + GAP
     tops = {str(name): GAP + at * (each + GAP) for at, name in enumerate(names)}
@@ -80,7 +78,7 @@ def lanes(plot: Plot) -> Drawing:
     runs = [thinning.merged(line.points, RUNS) for line in plot.lines]
     begin, end = _span(plot, runs)
     timed = plot.axis == "time"
-    scale = ticks.of_times(begin, end) if timed else ticks.of_numbers([begin, end], margin=0)
+    scale = axis.of_times(begin, end) if timed else axis.of_numbers([begin, end], margin=0)
     shapes: list[Shape] = []
     paths: list[tuple[str, str]] = []
     top = 0.0
@@ -260,7 +258,7 @@ def _told_lanes(plot: Plot, runs: Sequence[Sequence[tuple[Any, Any]]]) -> str:
 
 
 def _moment(seconds: float) -> str:
-    return figures.moment(iso(ticks.moment(seconds)))
+    return figures.moment(iso(axis.moment(seconds)))
 
 
 def _cut(text: str) -> str:

@@ -36,8 +36,7 @@ from agents.contracts import (
 )
 from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import TickKey
-from torra.chart import renderer as chart_renderer
-from torra.chart import screenshot as chart_file
+from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
 from torra.config import Profile
 from torra.tick import chart_scorer
@@ -290,7 +289,7 @@ def _picture(
     symbol, timeframe = inputs.instance.symbol, inputs.timeframe
     try:
         if agents.picture == "file":
-            found = chart_file.read_picture(
+            found = screenshot.read_picture(
                 agents.picture_file,
                 symbol=symbol,
                 timeframe=timeframe,
@@ -299,7 +298,7 @@ def _picture(
                 now=clock.real_now(),
             )
             return found.data, (found.flag,) if found.flag else ()
-        drawn = chart_renderer.render(
+        drawn = renderer.render(
             inputs.bars,
             symbol=symbol,
             timeframe=timeframe,

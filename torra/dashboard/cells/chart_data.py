@@ -15,7 +15,7 @@ from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.cells.common import action_cell, limits, side_of
 from torra.dashboard.record.stored import Row
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 PRICES: Final = ("open", "high", "low", "close")
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")

@@ -14,8 +14,8 @@ from torra.dashboard.cells import skips, sources
 from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import headline, why
 from torra.dashboard.record.stored import Row, mapping
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 Cells = dict[str, Row]
 TickLink = Callable[[str, str, str], str]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from torra import clock
 from torra.dashboard.record.stored import Row
 from torra.dashboard.view.stream_reading import NO_BAR
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 NO_BARS: Final = "no bars: market closed or hole in the data"
 

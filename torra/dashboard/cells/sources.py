@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 CALENDAR: Final = {
     "broken": "Calendar cannot be read; the last good one is used",

@@ -13,8 +13,8 @@ from typing import Any, Final
 from torra import clock
 from torra.dashboard.cells.common import Cells, showing, words
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import STATES
+from torra.exhibits import figures
+from torra.exhibits.figures import STATES
 from torra.verdict.sentiment_rules import STATES as COUNTED
 
 FEW: Final = 20

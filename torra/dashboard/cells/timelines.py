@@ -17,7 +17,7 @@ from typing import Any, Final
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 WIDTH: Final = 1000.0
 LANE: Final = 10

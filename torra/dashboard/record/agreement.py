@@ -16,8 +16,8 @@ from agent_config import OPPOSITION_COST, SIDE_FROM
 from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Panel
 from torra.dashboard.record.stored import GATE, Row, in_shadow, mapping, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""

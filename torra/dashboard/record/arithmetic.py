@@ -27,8 +27,8 @@ from torra.dashboard.record.stored import (
     sequence,
 )
 from torra.dashboard.record.summary import proposed
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""

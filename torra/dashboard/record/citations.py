@@ -19,7 +19,7 @@ from agents.evidence import grounded
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import shown_features
 from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""

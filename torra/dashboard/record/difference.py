@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from agents.contracts import VECTORS
 from torra.dashboard.record.stored import Row, mapping, reports
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 SMALL: Final = 0.02
 """A number that moved by this much or less did not move."""

@@ -19,7 +19,7 @@ from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import arithmetic, citations
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
 """Longest prompt and reply on the page, in characters: the first of these with which all of them

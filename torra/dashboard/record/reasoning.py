@@ -28,8 +28,8 @@ from torra.dashboard.record import (
 )
 from torra.dashboard.record.stored import Row, in_shadow, mapping, reports, sequence
 from torra.dashboard.record.summary import PROPOSED, PROPOSED_WORDS
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 from torra.verdict import risk_engine
 
 REASONS: Final = {

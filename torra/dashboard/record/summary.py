@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agent_config import MAX_REQUESTS
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose trade was proposed to a person (torra.tick.approval.PROPOSED)."""

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from torra import clock
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 from torra.market import regime as market_regime
 
 HEADLINE_CHARS: Final = 300

@@ -19,8 +19,8 @@ from agents.debate.synthesis import Answer
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
 from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agents.contracts import GateReason
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.verdict.risk_engine import DenyReason
 
 MEASURED: Final = {

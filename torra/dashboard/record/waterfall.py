@@ -21,7 +21,7 @@ from agents.debate import synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.stored import Row, in_shadow, is_gate, mapping, reports, said_multiplier
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""

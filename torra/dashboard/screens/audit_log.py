@@ -18,10 +18,10 @@ from typing import Any, Final
 from flask import Response, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.view.rendering import backing, desk_view, page, state
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.store.audit import Break, first_break
 
 SHOWN: Final = 50
@@ -81,7 +81,7 @@ def _shown(chain: Mapping[str, Any] | None) -> str:
         "audit.html",
         desk,
         live=url_for(".api_desk"),
-        cells=screens.strip(desk),
+        cells=symbol_cells.strip(desk),
         shape="desk",
         rows=[_row(row) for row in rows],
         known=known,

@@ -18,14 +18,14 @@ from flask.typing import ResponseReturnValue
 from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.stored import Row
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.desk import costs as cost_report
 from torra.errors import ConfigError
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.tick.ladder import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _vendors(behind: Backing, name: str) -> list[str]:
 
 def shown(desk: Mapping[str, Any], told: Mapping[str, Any]) -> Row:
     """Return {"cells", "shape", "sums", "groups", "profiles", "days", "kept", "free"}."""
-    cells = screens.strip(desk)
+    cells = symbol_cells.strip(desk)
     for name, _ in SUMS:
         cells |= _sum(name, told[name])
     month = sum(row["usd"] for row in told["days"])

@@ -19,17 +19,17 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.stored import Row
-from torra.dashboard.screens import health_checks as signs
+from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import Told, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, glance
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -168,17 +168,20 @@ def look() -> tuple[Row, Signs, Row]:
     memory = checkup(behind)
     checked = memory.told()
     found: Signs = {
-        "trading": [*signs.trading(desk), *signs.agents(behind.database, _subjects(behind))],
-        "streams": list(signs.streams(overview, behind.settings)),
-        "scheduler": list(signs.scheduler(behind, now)),
-        "bridges": list(signs.bridges(behind, now)),
-        "providers": list(signs.providers(behind)),
-        "news": list(signs.news(behind, overview)),
-        "database": [*signs.database(behind), _sound(checked)],
-        "events": list(signs.event_streams(behind)),
-        "access": list(signs.access(behind, state().remote)),
-        "versions": list(signs.versions(behind.database.bridges())),
-        "checklist": list(signs.checklist(memory.findings(behind, now))),
+        "trading": [
+            *health_checks.trading(desk),
+            *health_checks.agents(behind.database, _subjects(behind)),
+        ],
+        "streams": list(health_checks.streams(overview, behind.settings)),
+        "scheduler": list(health_checks.scheduler(behind, now)),
+        "bridges": list(health_checks.bridges(behind, now)),
+        "providers": list(health_checks.providers(behind)),
+        "news": list(health_checks.news(behind, overview)),
+        "database": [*health_checks.database(behind), _sound(checked)],
+        "events": list(health_checks.event_streams(behind)),
+        "access": list(health_checks.access(behind, state().remote)),
+        "versions": list(health_checks.versions(behind.database.bridges())),
+        "checklist": list(health_checks.checklist(memory.findings(behind, now))),
     }
     return desk, found, checked
 
@@ -213,7 +216,7 @@ def worst(found: Signs) -> str:
 
 def shown(desk: Mapping[str, Any], found: Signs, checked: Mapping[str, Any]) -> Row:
     """Return {"cells", "shape", "groups", "urgent", "status", "checked"}."""
-    cells = screens.strip(desk)
+    cells = symbol_cells.strip(desk)
     groups: list[Row] = []
     urgent: list[tuple[int, Row]] = []
     for name, title in GROUPS:

@@ -32,7 +32,7 @@ from torra.dashboard.view.desk_view import version
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import CheckResult
 from torra.errors import ConfigError
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.home import BACKUP_FOLDER
 from torra.providers.vendors.addresses import address
 from torra.store.migrations import STEPS, schema

@@ -14,12 +14,11 @@ from flask import Response, abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.stored import Row
 from torra.dashboard.view.rendering import backing, desk_view, page
-from torra.exhibits import pages
-from torra.exhibits import text as figures
+from torra.exhibits import figures, pages
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
 # by home: the apps of one process may show several
@@ -40,7 +39,7 @@ def replays() -> str:
         "replays.html",
         desk,
         live=url_for(".api_replays"),
-        cells=screens.strip(desk),
+        cells=symbol_cells.strip(desk),
         shape=_shape(found),
         rows=[_row(item) for item in found],
         older=older,
@@ -55,7 +54,7 @@ def api_replays() -> ResponseReturnValue:
     found, older = shelf().listed()
     return jsonify(
         shape=_shape(found),
-        cells=screens.strip(desk_view().desk()),
+        cells=symbol_cells.strip(desk_view().desk()),
         replays=[_told(item) for item in found],
         left_out=older,
     )
@@ -73,7 +72,7 @@ def replay(name: str) -> str:
         "replay.html",
         desk,
         live=url_for(".api_desk"),
-        cells=screens.strip(desk),
+        cells=symbol_cells.strip(desk),
         shape="desk",
         name=name,
         one=one,

@@ -33,7 +33,7 @@ from torra.dashboard.view.rendering import backing, state
 from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
 from torra.errors import StoreUnavailable
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.store.envelopes import DESK_STREAM, PAYLOAD_BYTES, envelope
 
 BEAT_SECONDS: Final = 10.0

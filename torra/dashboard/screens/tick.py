@@ -20,7 +20,7 @@ from flask.typing import ResponseReturnValue
 
 from torra import clock
 from torra.config import Profile
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import inputs, reasoning
 from torra.dashboard.record.stored import Row, mapping
@@ -28,7 +28,7 @@ from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 """First bytes of a picture, and its media type; other data is not shown."""
@@ -52,12 +52,12 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         "tick.html",
         record["desk"],
         live=url_for(".api_desk"),
-        cells=screens.strip(record["desk"]),
+        cells=symbol_cells.strip(record["desk"]),
         shape="desk",
         record=record,
         close_time=figures.moment(record.get("as_of")),
         story=story(record),
-        vectors=list(screens.SHORT.values()),
+        vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
         proposal=approvals.of_tick(record),
     )

@@ -17,8 +17,8 @@ from flask.typing import ResponseReturnValue
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from torra import clock
 from torra.dashboard.cells import chart_data, state_odds
-from torra.dashboard.cells import overview as glance
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import overview_cells as glance
+from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import surroundings
@@ -26,7 +26,7 @@ from torra.dashboard.record.stored import Row
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""

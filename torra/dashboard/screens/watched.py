@@ -17,8 +17,8 @@ from torra import clock
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.record.stored import NOT_COUNTED, Row, mapping, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import Mark, cell
+from torra.exhibits import figures
+from torra.exhibits.figures import Mark, cell
 
 STATES: Final = {
     "pending": Mark("·", "pending", "flat"),

@@ -16,14 +16,14 @@ from typing import Any, Final
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.stored import Row, mapping
 from torra.dashboard.screens import watched
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
-from torra.exhibits import text as figures
-from torra.providers.rules import provider as rules
+from torra.exhibits import figures
+from torra.providers.rules import provider
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -43,7 +43,7 @@ def watching() -> str:
         "watching.html",
         data,
         live=url_for(".api_desk"),
-        cells=screens.strip(data),
+        cells=symbol_cells.strip(data),
         shape="desk",
         running=[one for one in listed if not one["ended"]],
         ended=[one for one in listed if one["ended"]],
@@ -56,7 +56,7 @@ def asks_rules_only(behind: Backing | None) -> bool:
     """Return whether no profile of the desk asks a model: its debates are over in a blink."""
     setups = behind.desk.setups.values() if behind is not None else ()
     asked = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
-    return bool(setups) and asked <= {rules.NAME}
+    return bool(setups) and asked <= {provider.NAME}
 
 
 def watch(stream_id: str) -> str:
@@ -67,7 +67,7 @@ def watch(stream_id: str) -> str:
         "watch.html",
         data,
         live=url_for(".api_desk"),
-        cells=screens.strip(data),
+        cells=symbol_cells.strip(data),
         shape="desk",
         stream=row,
         now=picture(row),

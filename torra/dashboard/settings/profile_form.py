@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agents.registry import SCORER, seated
 from torra.config import Profile, SymbolSpec
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.profiles.book import Checked, SettingFault
 from torra.profiles.fields import (
     ABSENT,

@@ -19,7 +19,7 @@ from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.config import Profile
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.settings import handover, profile_form
@@ -28,7 +28,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import Told, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 from torra.home import PRICES
 from torra.profiles.book import (
     Checked,
@@ -171,7 +171,7 @@ def _page(template: str, **context: Any) -> str:
         template,
         desk,
         live=url_for("torra_agents.api_desk"),
-        cells=screens.strip(desk),
+        cells=symbol_cells.strip(desk),
         shape="desk",
         **context,
     )

@@ -21,7 +21,7 @@ from agents.contracts import VECTORS
 from torra.clock import System, token
 from torra.config import Instance, Profile
 from torra.errors import ConfigError, TorraError
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 DEADLINE: Final = 120.0
 """Real seconds after which a trial counts as failed."""
@@ -122,10 +122,10 @@ def rerun(
     home: Path, instance: Instance, then: Mapping[str, Any], profile: Profile
 ) -> dict[str, Any]:
     """Run a tick once more with another profile; return both, side by side."""
-    from torra.replay.rerun import trial_tick as one_tick  # noqa: PLC0415  the pages load the desk's parts only when asked to
+    from torra.replay.rerun import trial_tick  # noqa: PLC0415  the pages load the desk's parts only when asked to
 
     timeframe = str(then["timeframe"])
-    now = one_tick.run(home, instance.id, timeframe, as_of=str(then["as_of"]), settings=profile)
+    now = trial_tick.run(home, instance.id, timeframe, as_of=str(then["as_of"]), settings=profile)
     return {
         "as_of": then["as_of"],
         "bar_time": then["bar_time"],

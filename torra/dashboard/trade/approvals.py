@@ -18,14 +18,14 @@ from flask.typing import ResponseReturnValue
 
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.stored import Row
 from torra.dashboard.trade import orders, proposals
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError, DataUnavailable
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -43,7 +43,7 @@ def approvals() -> str:
     """Show the proposals that wait for a person, and how the newest others ended."""
     desk = desk_view().desk()
     if state().backing is None:
-        cells = screens.strip(desk)
+        cells = symbol_cells.strip(desk)
         live = url_for(".api_desk")
         return page("approvals.html", desk, live=live, cells=cells, shape="desk", queue=None)
     found = _queue(desk)
@@ -131,7 +131,7 @@ def _queue(desk: Mapping[str, Any]) -> Row:
     decided = [{**_ended(run[0]), "folded": _more(run[1:])} for run in ended]
     profiles = [setup.profile for setup in backing().desk.setups.values()]
     return {
-        "cells": screens.strip(desk)
+        "cells": symbol_cells.strip(desk)
         | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},
         "shape": "approvals",
         "version": " ".join(
@@ -195,7 +195,7 @@ def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
-    cells = screens.strip(desk) | proposals.ladder(row, preview, profile, spec)
+    cells = symbol_cells.strip(desk) | proposals.ladder(row, preview, profile, spec)
     if waits:
         cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
         cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
@@ -232,10 +232,10 @@ def _terms(
 
 
 def _preview(sid: str) -> tuple[Preview | None, str]:
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
 
     try:
-        return trading_commands.preview_proposal(orders.reach(), sid), ""
+        return by_hand.preview_proposal(orders.reach(), sid), ""
     except (ConfigError, DataUnavailable) as error:
         return None, str(error)
 

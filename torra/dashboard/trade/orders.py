@@ -25,7 +25,7 @@ from torra.dashboard.trade.proposals import MEANINGS
 from torra.dashboard.view.commanding import Told, command, words
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 if TYPE_CHECKING:
     from torra.trading.by_hand import Done, Person, Reach
@@ -39,10 +39,10 @@ REJECTIONS: Final = ("price moved", "news ahead", "weak case", "too much risk")
 
 def reach() -> Reach:
     """Return the parts of this process that a decision about a proposal needs."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
 
     known = backing()
-    return trading_commands.Reach(
+    return by_hand.Reach(
         known.home,
         known.database,
         known.settings,
@@ -55,9 +55,9 @@ def reach() -> Reach:
 
 def person() -> Person:
     """Return the author of this request's command, as the audit log names them."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
-    return trading_commands.Person(visitor().actor, request.remote_addr or "")
+    return by_hand.Person(visitor().actor, request.remote_addr or "")
 
 
 def profile_of(instance: Instance) -> Profile:
@@ -97,7 +97,7 @@ def needs_typing(instance: Instance) -> bool:
 
 def approve(sid: str) -> ResponseReturnValue:
     """Send what a proposal holds, if every check still agrees at the price of now."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
         row = backing().database.proposal(sid)
@@ -106,20 +106,20 @@ def approve(sid: str) -> ResponseReturnValue:
             instance = backing().settings.instance(row["instance"])
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
-        return _told(trading_commands.approve_proposal(reach(), sid, person(), lots), _sent)
+        return _told(by_hand.approve_proposal(reach(), sid, person(), lots), _sent)
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
 
 
 def reject(sid: str) -> ResponseReturnValue:
     """Take a proposal off the table."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
         told = words()
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
-        done = trading_commands.reject_proposal(backing().database, sid, reason, person())
+        done = by_hand.reject_proposal(backing().database, sid, reason, person())
         return _told(done, lambda _: f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
@@ -127,7 +127,7 @@ def reject(sid: str) -> ResponseReturnValue:
 
 def halt() -> ResponseReturnValue:
     """Stop everything at once: nothing opens and nothing closes until a person resumes."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
         try:
@@ -135,8 +135,8 @@ def halt() -> ResponseReturnValue:
         except ConfigError:
             reason = ""  # whatever came with it, a halt is a halt
         known = backing()
-        files = trading_commands.files_to_halt(known.home, lambda: known.settings)
-        done = trading_commands.halt_desk(known.database, files, reason, known.kill_switch)
+        files = by_hand.files_to_halt(known.home, lambda: known.settings)
+        done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
         told = _told(done, lambda _: "trading is HALTED; stops and targets stay at the broker")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
@@ -145,10 +145,10 @@ def halt() -> ResponseReturnValue:
 
 def reduce() -> ResponseReturnValue:
     """Stop every opening: positions are closed, none is opened, until a person resumes."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
-        done = trading_commands.reduce_desk(backing().database, _reason(), person())
+        done = by_hand.reduce_desk(backing().database, _reason(), person())
         return _told(done, lambda _: "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
@@ -156,16 +156,14 @@ def reduce() -> ResponseReturnValue:
 
 def resume() -> ResponseReturnValue:
     """Let trading go on and end the alarms that stand; asks for a reason."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
         reason = _reason()
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
         known = reach()
-        done = trading_commands.resume_desk(
-            known.database, known.files, reason, person(), known.kill_switch
-        )
+        done = by_hand.resume_desk(known.database, known.files, reason, person(), known.kill_switch)
         ended = len(done.document["alarms_ended"])
         return _told(done, lambda _: f"trading is ACTIVE; {ended} alarms ended")
 
@@ -174,13 +172,13 @@ def resume() -> ResponseReturnValue:
 
 def settle(sid: str) -> ResponseReturnValue:
     """Book, on a person's word, that an order without an answer never reached the market."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> Told:
         reason = _reason()
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
-        done = trading_commands.settle_signal(backing().database, sid, reason, person())
+        done = by_hand.settle_signal(backing().database, sid, reason, person())
         return _told(done, lambda told: f"{sid} is {told['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))

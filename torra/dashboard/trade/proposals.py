@@ -29,8 +29,8 @@ from torra.dashboard.record.stored import (
     reports,
     sequence,
 )
-from torra.exhibits import text as figures
-from torra.exhibits.text import DASH, Mark, cell
+from torra.exhibits import figures
+from torra.exhibits.figures import DASH, Mark, cell
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one

@@ -17,7 +17,7 @@ from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.config import Instance, SymbolSpec
-from torra.dashboard.cells import symbol as screens
+from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.stored import Row
 from torra.dashboard.trade import orders, trade_rows
@@ -45,7 +45,7 @@ def signals() -> str:
     """Show positions, bridges, alarms, the trading state and the newest signals."""
     desk = desk_view().desk()
     if state().backing is None:
-        cells, live = screens.strip(desk), url_for(".api_desk")
+        cells, live = symbol_cells.strip(desk), url_for(".api_desk")
         return page("signals.html", desk, live=live, cells=cells, shape="desk", here=False)
     asked = _asked()
     found = _standing(desk)
@@ -110,7 +110,7 @@ def signal(sid: str) -> str:
         "signal.html",
         desk,
         live=url_for(".api_signal", sid=sid),
-        cells=screens.strip(desk),
+        cells=symbol_cells.strip(desk),
         shape="signal",
         version=_life_version(found),
         row=trade_rows.signal_row(row, digits),
@@ -129,7 +129,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
     found = _life(sid)
     return jsonify(
         shape="signal",
-        cells=screens.strip(desk_view().desk()),
+        cells=symbol_cells.strip(desk_view().desk()),
         version=_life_version(found),
         signal=found["row"],
         events=found["events"],
@@ -168,7 +168,7 @@ def _standing(desk: Mapping[str, Any]) -> Row:
     """Return all but the list: positions, bridges, alarms, kill switch, trading state."""
     known = backing()
     database = known.database
-    cells = screens.strip(desk)
+    cells = symbol_cells.strip(desk)
     positions, held = [], []
     for item in database.positions():
         row, told, figures = _position(item, known.now())
@@ -209,13 +209,13 @@ def _position(held: Position, now: datetime) -> tuple[Row, Row, dict[str, Row]]:
 
 def _price(instance: Instance | None, now: datetime) -> tuple[float | None, float | None, str]:
     """Return the present bid and spread, each None if unknown, and the reason."""
-    from torra.trading import by_hand as trading_commands  # noqa: PLC0415
+    from torra.trading import by_hand  # noqa: PLC0415
 
     if instance is None:
         return None, None, "the desk does not name this instance any more"
     known = backing()
     try:
-        price, told = trading_commands.market_now(
+        price, told = by_hand.market_now(
             known.settings, known.database, instance, now, known.environment
         )
     except (ConfigError, DataUnavailable) as error:

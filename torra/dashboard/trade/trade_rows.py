@@ -21,8 +21,8 @@ from torra.config import SymbolSpec
 from torra.dashboard.record.stored import Row, mapping
 from torra.dashboard.trade import proposals
 from torra.errors import ConfigError
-from torra.exhibits import text as figures
-from torra.exhibits.text import DASH, Mark, cell
+from torra.exhibits import figures
+from torra.exhibits.figures import DASH, Mark, cell
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import evolution_of, r_of
 

@@ -17,7 +17,7 @@ from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.record.stored import Row
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DeskView
-from torra.exhibits import text as figures
+from torra.exhibits import figures
 
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""

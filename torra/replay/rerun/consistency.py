@@ -35,7 +35,7 @@ from torra.evaluation.wording import count
 from torra.home import PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.switchboard import Switchboard
-from torra.replay.rerun import trial_tick as one_tick
+from torra.replay.rerun import trial_tick
 from torra.replay.shards.seen import tick_seen
 from torra.tick.ladder import tick_worst_case
 from torra.tick.record import describe
@@ -80,7 +80,7 @@ class ConsistencyPlan:
     @property
     def paid(self) -> bool:
         """Whether somebody is asked who may have to be paid."""
-        return one_tick.paid(self.profile)
+        return trial_tick.paid(self.profile)
 
     def line(self) -> str:
         """Return what is going to happen, for a terminal."""
@@ -137,8 +137,8 @@ def plan(
     A vendor is not asked without a `max_cost`.
     """
     name = timeframe or _shortest(home, symbol, bars)
-    instance = one_tick.instance_of(home, symbol, name, from_file=bars is not None)
-    found = _asked(one_tick.profile_of(home, instance, profile, mode, provider))
+    instance = trial_tick.instance_of(home, symbol, name, from_file=bars is not None)
+    found = _asked(trial_tick.profile_of(home, instance, profile, mode, provider))
     known = dict(os.environ) if environment is None else environment
     made = ConsistencyPlan(
         home,
@@ -148,7 +148,7 @@ def plan(
         runs,
         ticks,
         len(seated(found.agents)),
-        _worst(home, found, known) if one_tick.paid(found) else 0.0,
+        _worst(home, found, known) if trial_tick.paid(found) else 0.0,
         max_cost,
         bars,
         profile,
@@ -164,7 +164,7 @@ def repeat(
     plan: ConsistencyPlan,
     *,
     on_run: Callable[[float], None] = lambda _: None,
-    run: Callable[..., Mapping[str, Any]] = one_tick.run,
+    run: Callable[..., Mapping[str, Any]] = trial_tick.run,
 ) -> Repeated:
     """Ask every tick so often as planned; `on_run` hears after each run what was spent so far.
 

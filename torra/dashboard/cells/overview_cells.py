@@ -33,10 +33,10 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
-from torra.dashboard.cells.symbol import strip
+from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.record.stored import Row, mapping, sequence
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 CARDS: Final = 8
 """Instances that have a card each; more are rows of a table."""

@@ -37,8 +37,8 @@ from torra.dashboard.cells.common import (
 from torra.dashboard.record.reasoning import standing, why
 from torra.dashboard.record.stored import Row
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
-from torra.exhibits import text as figures
-from torra.exhibits.text import cell
+from torra.exhibits import figures
+from torra.exhibits.figures import cell
 
 ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
