@@ -1,8 +1,8 @@
-"""Why an order is not sent: every reason, what it means, whose idea it is, which part gives it.
+"""Every reason for which an order is not sent: its meaning, its source and the part that gives it.
 
 Words only: a deny reason is a value that is stored with a tick, a signal or a proposal, never an
-exception. The tables of docs/deny_reasons.md and docs/guards.md are written from here; what is
-denied and when is left to the parts that give the reasons.
+exception. docs/deny_reasons.md and docs/guards.md are written from these tables. The parts that
+give the reasons decide what is denied, and when.
 """
 
 from __future__ import annotations
