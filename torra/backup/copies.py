@@ -149,6 +149,7 @@ def write(
     """
     if target.exists():
         raise ConfigError(f"{target} is there already; name another file")
+    # A name of its own: two backups at once must not write into one file.
     partial = target.with_name(f"{target.name}.{token(4)}.partial")
     with _plainly(source, target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -188,6 +189,7 @@ def desk_of(source: Path) -> str:
     """
     begun: list[str] = []
     try:
+        # A database from before Torra has no table of migrations.
         with closing(connect_reader(source)) as db, suppress(sqlite3.OperationalError):
             begun = [str(row[0]) for row in db.execute(BEGUN)]
     except sqlite3.DatabaseError as error:
@@ -213,6 +215,7 @@ def _sweep(folder: Path, now: datetime) -> None:
     """Remove what a backup that was killed a day ago or more has left in a folder."""
     for path in (*folder.glob("desk-*.db.*.partial"), *folder.glob(".desk-*.db.*.partial")):
         with suppress(OSError):
+            # A backup that is being made has such a file too: only an old one is nobody's.
             if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - LEFT_BEHIND:
                 path.unlink()
 
@@ -290,6 +293,7 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
         raise ConfigError(f"{path} holds no desk")
     marked = FACTS in _names(db)
     facts = dict(db.execute("SELECT name, value FROM torra_backup")) if marked else {}
+    # quick_check sees a damaged page, not a missing row.
     if facts and json.loads(facts["rows"]) != rows:
         raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
     number = schema(db)

@@ -274,6 +274,7 @@ def _price_panel(sheet: Sheet, chart: _Chart) -> None:
     marks = [(price, colour) for price, _, colour in levels]
     heights = _apart([panel.clamped(price) for price, _ in marks], panel)
     _frame(sheet, chart, panel)
+    # Labels nearer than the last digit of a price would read the same.
     ticks = _round_values(low, high, 8, 10.0**-chart.digits)
     _axis(sheet, chart, panel, [(value, chart.price(value)) for value in ticks], heights)
     _band(sheet, chart, panel)
@@ -288,6 +289,7 @@ def _view(chart: _Chart) -> Interval:
     """Return the prices to show: all candles, and whatever else is not far away."""
     _, highs, lows, close = chart.ohlc
     low, high = float(lows.min()), float(highs.max())
+    # A scale of no height would divide by zero.
     if high - low <= FLAT * close[-1]:
         edge = max(FLAT_VIEW * close[-1], 4.0 * 10.0**-chart.digits)
         return low - edge, high + edge
@@ -321,6 +323,7 @@ def _candles(sheet: Sheet, chart: _Chart, panel: _Panel) -> None:
     colours = [RISING if c >= o else FALLING for o, c in zip(opened, close, strict=True)]
     wicks = [[(x, a), (x, b)] for x, a, b in zip(chart.x, low, high, strict=True)]
     sheet.lines(wicks, colours, crisp=True, depth=3)
+    # The middle of a bar lies on half a pixel, so its edges lie on whole ones.
     half = max(1.0, math.floor(0.34 * chart.pitch)) + 0.5
     bodies = zip(chart.x, opened, close, strict=True)
     sheet.areas([_box(x - half, x + half, a, b) for x, a, b in bodies], colours, depth=3)

@@ -178,6 +178,7 @@ class Sheet:
 
         drawn.set_transform(IdentityTransform())
         drawn.set_zorder(depth)
+        # Each of these would else come from the style settings of the machine.
         drawn.set_snap(False)
         drawn.set_sketch_params(None)
         drawn.set_path_effects([])

@@ -177,6 +177,7 @@ class LazyFeatures(Mapping[str, Feature]):
     def __getitem__(self, name: str) -> Feature:
         found = self._known.get(name)
         if found is None:
+            # One indicator is looked up alone: working out its whole block would cost fifty.
             raw = self._one(name) or self._block(name.partition(".")[0])[name]
             found = self._known[name] = _feature(name, *raw, self._moment)
         return found
@@ -224,6 +225,7 @@ class LazyFeatures(Mapping[str, Feature]):
         if self._whole is None:
             moment, known = self._moment, self._known
             self._known = self._whole = {
+                # Features that were handed out already stay the same objects.
                 name: known.get(name) or _feature(name, value, kind, moment)
                 for yields in self._blocks.values()
                 for name, value, kind in yields()
@@ -333,6 +335,7 @@ def _check_times(
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
     unit, decimals = kind
+    # The usual case, without a further call.
     if type(value) is float and math.isfinite(value):
         return Feature(name, round(value, decimals) + 0.0, unit, moment, "", decimals)
     known = plain(value, decimals)
@@ -406,6 +409,7 @@ def _market(
 def _spread_atr(spread: float, atr: float) -> float:
     if math.isnan(atr) or spread <= 0.0:
         return math.nan if math.isnan(atr) else 0.0
+    # In a flat market any spread is wide, and the gate must see that.
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
@@ -472,12 +476,14 @@ def _mood(bars: BarView | None, news: NewsView) -> Found:
 
 
 def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
+    # One bar more than are counted: the first close needs one before it.
     if bars is None or len(bars) <= MOOD_BARS:
         return None, None, None
     opened, close, volume = (
         bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
     )
     moves = [_direction(last, now) for last, now in pairwise(close)]
+    # Each move is +1, 0 or -1, so the sum is the length of the streak with its sign.
     streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
     traded = math.fsum(volume[1:])
     bodies = map(_direction, opened[1:], close[1:])

@@ -291,6 +291,7 @@ def event_class(text: str) -> str:
         name: len({match.lower() for match in pattern.findall(text)})
         for name, pattern in EVENT_PATTERNS.items()
     }
+    # max keeps the first of equals: the order of EVENT_WORDS decides.
     best = max(found, key=lambda name: found[name])
     return best if found[best] else "other"
 

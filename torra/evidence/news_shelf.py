@@ -127,6 +127,7 @@ class Shelves:
         """Return a reading with its scores; items that are scored already keep their score."""
         last = self._finished[name]
         scored = last.scored if subjects == last.subjects else None
+        # By identity: a file that was not read again has the very same items.
         if scored is None or reading.items is not last.reading.items:
             known, decided = last.scored or {}, scored or {}
             scored = {
@@ -157,6 +158,7 @@ class Shelves:
         `looked_at` says that a thread looks from time to time; before its first look is finished
         there is nothing yet.
         """
+        # Taken once: `look` may replace it at any moment.
         now = self._finished.get(name)
         if now is None:
             return [], NewsStatus.NO_FILE

@@ -72,6 +72,7 @@ def around(
     `events` are a whole calendar, oldest first. `broken` says that it is the last good one.
     """
     concerned = {*currencies, EVERY_CURRENCY}
+    # A tick cannot run before its close, whatever the clock says.
     tick = as_of if now is None else max(as_of, now)
     start = bisect_left(events, as_of - REACH, key=_time)
     end = bisect_right(events, tick + REACH, lo=start, key=_time)

@@ -68,6 +68,7 @@ def _locked(file: IO[str]) -> bool:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # A lock that is held: Windows says PermissionError, other systems BlockingIOError.
     except (BlockingIOError, PermissionError):
         return False
     except OSError as error:
@@ -86,6 +87,7 @@ def begin(home: Path, plan: ReplayPlan) -> int:
         held = made_of(home, plan.name)
         if held.settings != plan.settings:
             raise foreign(folder / MADE_OF)
+        # Arms of an earlier run stay on the list: they can still be recomposed.
         names |= {arm.name for arm in held.arms}
     for arm in plan.arms:
         # Opened to be checked: a damaged or foreign file is refused before a trial is logged.

@@ -244,6 +244,7 @@ def estimate(
 
 def _inside(course: Course) -> tuple[TickKey, ...]:
     """Return some ticks after the warm-up."""
+    # Ticks of the warm-up end at once, and would make every arm look fast.
     begin = min(len(course.keys) - 1, (WARM_UP + 1) * len(course.instance.timeframes))
     return course.keys[begin : begin + SAMPLE]
 
@@ -294,6 +295,7 @@ def _teach(home: Path, plan: ReplayPlan, control: ArmSeen, say: Callable[[str], 
     They are kept for every instance of the desk that trades the symbol.
     """
     symbol = plan.history.symbol
+    # A symbol that the desk does not trade yet is taught under its own name.
     ids = [item.id for item in voices.own_instances(home, symbol)] or [symbol]
     rates = {
         (timeframe, side): _won(control, timeframe, side)

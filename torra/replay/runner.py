@@ -177,6 +177,7 @@ def _begun(
     state = checkpoint.state
     try:
         store = MemoryStore(profiles)
+        # A finished arm was saved without its store.
         if not checkpoint.done:
             store = MemoryStore.of(state["store"], profiles)
         return _Run(

@@ -222,6 +222,7 @@ def _tried(cell: Cell, found: Swept, days: Times, all_week: bool, commission: fl
     r = np.array(net_results(arm))
     closed = np.array([micros(trade.closed) for trade in trades], dtype=np.int64)
     decided = np.array([micros(trade.decided) for trade in trades], dtype=np.int64)
+    # A trade that ends within a bar is known when that bar has closed.
     known = closed + found.ticks.streams[0].step
     money = np.array([trade.profit - commission * trade.lots for trade in trades])
     daily = by_day(closed, money, days)
@@ -399,6 +400,7 @@ def _placebo(
         if not mine:
             continue
         ran = np.zeros(len(stream.atr), dtype=bool)
+        # Random entries begin at ticks that ran, and not at bars outside the period.
         ran[ground.ticks.bar[ground.ticks.stream == number]] = True
         bars, atr = history.frames[stream.timeframe], np.where(ran, stream.atr, np.nan)
         found = outcomes(bars, atr, spec, farthest=profile.risk.price_collar_atr)

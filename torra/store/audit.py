@@ -113,6 +113,7 @@ def first_break(rows: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> B
     for row in rows:
         if row["seq"] != last["seq"] + 1:
             return Break(row["seq"], f"entry {last['seq'] + 1} is missing before it")
+        # Before the link: a changed entry is named itself, and not the one after it.
         if row["hash"] != seal(row):
             return Break(row["seq"], "it was changed: its hash is another")
         if row["previous"] != last["hash"]:

@@ -177,6 +177,7 @@ class SymbolDatabases:
             instance = key.partition("|")[0]
             heard[instance] += 1
             if not heard[instance] % COMPARE_EVERY:
+                # Called behind, so that the next round compares it.
                 self._behind.setdefault(instance, "compared from time to time")
             if instance not in self._behind:
                 self._try(instance, partial(self._feed, key))
@@ -241,6 +242,7 @@ def _missing(
     return [
         row for row in rows
         if row["torra_key"] not in there
+        # Older rows were there once: the owner of the file has taken them out.
         and row["torra_key"] >= oldest[row["torra_key"].rpartition("|")[0]]
     ]  # fmt: skip
 

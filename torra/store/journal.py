@@ -124,6 +124,7 @@ class JournalStore(Store):
         sets = ", ".join(f"{name} = ?" for name in LATE_COLUMNS)
         changed = self._change(
             f"UPDATE calls SET status = 'late', {sets} WHERE torra_key = ? AND role = ? "  # noqa: S608
+            # By the hash too: a tick that ran again may have asked something else.
             "AND round = ? AND attempt = ? AND request_hash = ? AND status = 'timeout'",
             *(getattr(call, name) for name in LATE_COLUMNS),
             key.text, call.role_id, call.round, call.attempt, call.request_hash,
@@ -324,6 +325,7 @@ class JournalStore(Store):
         found = self._rows(
             "SELECT * FROM (SELECT c.*, row_number() OVER "
             "(PARTITION BY c.timeframe ORDER BY c.close_time DESC) AS place FROM chains c "
+            # In the order of storing: of ticks that close together, one knows those before it.
             "WHERE c.instance = ? AND c.sentiment_id < "
             "(SELECT sentiment_id FROM chains WHERE torra_key = ?)) "
             "WHERE place <= ? ORDER BY sentiment_id",
@@ -421,6 +423,7 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
         # Under the lock, so that the agents of one stage read the tick once between them.
         with lock:
             if key not in kept:
+                # Ticks are asked for in their order: the oldest one is done with.
                 while len(kept) >= TICKS_AT_HAND:
                     kept.pop(next(iter(kept)))
                 kept[key] = store.debate_of(key)

@@ -102,6 +102,7 @@ class LedgerStore(Store):
         self._change(
             "UPDATE ledger SET state = 'settled', usd = ?, input_tokens = ?, output_tokens = ?, "
             "cached_tokens = ?, until = ?, provider = coalesce(?, provider), "
+            # A kept row too: its answer may come after all.
             "model = coalesce(?, model) WHERE id = ? AND state <> 'settled'",
             paid.usd, paid.input_tokens, paid.output_tokens, paid.cached_tokens,
             _ceil(paid.until), *(paid.route or (None, None)), row_id,
@@ -113,6 +114,7 @@ class LedgerStore(Store):
 
     def release(self, row_id: int) -> None:
         """Take back the row of a request that was not made and will not be."""
+        # Not a kept row: its request was made.
         self._change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
 
     def spent(self, profile: str, since: datetime) -> float:

@@ -228,6 +228,7 @@ class MemoryStore(MemorySignals, Brain):
             return super()._recall(
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
+        # Other cut points make other states: they are counted anew.
         if stream.moves is None or stream.moves.settings != profile.markov:
             stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:

@@ -185,6 +185,7 @@ class MemorySignals(PositionStore):
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
     ) -> list[Row]:
         """Return signals by state and instance, newest first; times are ISO text."""
+        # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
         found: list[Row] = []
         for sid in reversed(self._live_sids if live else self._signals):
@@ -277,6 +278,7 @@ class MemorySignals(PositionStore):
     def _check_row(row: Row) -> None:
         MemorySignals._check_finite(row)
         prices = [row.get(name) for name in ("entry", "stop", "target")]
+        # The CHECK rules of the schema, by hand.
         sound = row["lots"] > 0 and (
             row["kind"] == "close" or all(price is not None and price > 0 for price in prices)
         )

@@ -423,8 +423,8 @@ def migrate(
     if not schema(db):
         _check_legacy(db, path)
     backup = _back_up(db, path, now()) if db.table_names() else None
+    # Asked again inside: another process may have migrated the file while we waited.
     with transaction():
-        # Asked again inside: another process may have migrated the file while we waited.
         if _pending(db, path):
             steps.apply(db)
     return backup
@@ -482,6 +482,7 @@ def _check_names(db: sqlite_utils.Database, path: Path) -> None:
     pending = "".join(script for name, script in SCRIPTS.items() if name not in applied)
     made = {name.lower() for name in CREATED.findall(pending)}
     for kind, name in there:
+        # SQLite does not tell capital letters apart in names.
         if name.lower() in made:
             raise ConfigError(
                 f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "

@@ -36,6 +36,7 @@ class NewsStore(Store):
                 self._change(
                     "INSERT INTO news (id, source, topic, headline, summary, url, tickers, "
                     "published, first_seen, score, event, at) "
+                    # An item that is seen again keeps the moment of its first sight.
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
                     item.id, item.source, item.topic, item.headline, item.summary, item.url,
                     to_json(list(item.tickers)), stamp(item.published), stamp(item.first_seen),
@@ -99,6 +100,7 @@ class NewsStore(Store):
 
 
 def _item(row: Mapping[str, Any]) -> NewsItem:
+    # As tuples: the cache takes nothing that can change.
     return _made(tuple(row), tuple(row.values()))
 
 

@@ -99,8 +99,10 @@ class SignalStore(Store, PositionStore):
         if known["state"] not in ("PENDING", "WAITING"):
             raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
         with self.transaction():
+            # The id comes from the decision: the same decision again writes nothing.
             if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
                 return False
+            # The unique index decides, not a look beforehand: two writers cannot both pass it.
             self._one_opening(known["instance"], lambda: self._add("signals", known))
             self._note(known["sid"], None, known["state"], known["detail"])
             return True
@@ -119,6 +121,7 @@ class SignalStore(Store, PositionStore):
             row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
             if row is None:
                 raise ValueError(f"there is no signal {sid}")
+            # A bridge may report the same end twice: that is no second step.
             if row["state"] == state:
                 return False
             check_transition(row["state"], state)

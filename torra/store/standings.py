@@ -73,6 +73,7 @@ class StandingStore(Store):
         """
         row = (fingerprint, profile, trial, look, promoted, reason, to_json(figures))
         changed = self._change(
+            # IGNORE: two desks that come to the same look write it once.
             "INSERT OR IGNORE INTO agent_standing "
             "(fingerprint, profile, trial, look, promoted, reason, figures, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -50,6 +50,7 @@ class EventStore(Store):
         """Begin a stream; the stream `desk` may be begun again, and is the new owner's then."""
         self._change(
             "INSERT INTO streams (stream_id, kind, torra_key, owner, at) VALUES (?, ?, ?, ?, ?) "
+            # The endless stream goes on with another desk; a tick's stream keeps its owner.
             "ON CONFLICT (stream_id) DO UPDATE SET owner = excluded.owner WHERE kind = 'desk'",
             stream_id, kind, torra_key, owner, fine(self._now()),
         )  # fmt: skip
@@ -67,6 +68,7 @@ class EventStore(Store):
             return self._append(stream_id, events)
 
     def _append(self, stream_id: str, events: Iterable[StreamEvent]) -> int:
+        # Numbered inside the transaction: no gap and no number twice, whoever writes.
         newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
         seq, at = int(self._rows(newest, stream_id)[0]["seq"]), fine(self._now())
         rows: list[tuple[object, ...]] = []

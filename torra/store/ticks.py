@@ -61,6 +61,7 @@ class TickStore(Store):
                 self._write_lease(owner, row["epoch"], ttl_seconds, row["desk_time"])
                 return int(row["epoch"])
             epoch = int(row["epoch"]) + 1 if row else 1
+            # The new holder goes on where the clock of the last one stood.
             self._write_lease(owner, epoch, ttl_seconds, row["desk_time"] if row else None)
             return epoch
 
@@ -84,6 +85,7 @@ class TickStore(Store):
 
     def release_lease(self, owner: str, epoch: int) -> None:
         """Give the lease back, if it is this owner's; the epoch stays on record."""
+        # Not deleted: without the row the same epoch would be given twice.
         sql = "UPDATE lease SET owner = '', expires_at = renewed_at WHERE owner = ? AND epoch = ?"
         self._change(sql, owner, epoch)
 
@@ -99,6 +101,7 @@ class TickStore(Store):
         row = self.lease()
         newest = self._row("SELECT max(close_time) AS close_time FROM ticks")
         told = [row["desk_time"] if row else None, newest["close_time"] if newest else None]
+        # A kill may come between a tick and the next renewal: the later of both counts.
         return max((parse(text) for text in told if text), default=None)
 
     def _alive(self, row: dict[str, Any]) -> bool:

@@ -26,6 +26,7 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
     (document 000, Stage 7), at most `max_notional_pct` of the capital, at most `lot_max`. The
     multiplier, cut to [0, 1], scales what is left before the floor; NaN counts as zero.
     """
+    # Above 1 would enlarge a position; only the profile says how large one may be.
     scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0
     if not (usable(levels.entry) and usable(levels.stop)) or levels.entry == levels.stop:
         return 0.0
@@ -47,6 +48,7 @@ def notional(lots: float, price: float, spec: SymbolSpec) -> float:
     try:
         return float(exact(lots) * exact(price) * value_of_one(spec))
     except OverflowError:
+        # Infinite breaks every limit: the opening is denied, and nothing raises.
         return math.inf
 
 

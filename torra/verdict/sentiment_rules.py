@@ -180,6 +180,7 @@ def weigh(
         told = tuple([values[chain] for _, values in heard])
         if told not in known:
             known[told] = _agreed([(weight, values[chain]) for weight, values in heard])
+        # Chains that agree, as on a tick without agents, are summed once.
         together[chain] = known[told]
     l1, low, high, final = together.values()
     return Saved(
@@ -216,6 +217,7 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
             raise ValueError(f"the score of {vector} is missing")
         told = scores[vector]
         score = told["score"] if isinstance(told, Mapping) else told
+        # A shortcut for the usual case; `number` names what is wrong with any other.
         sound = type(score) is float and -1.0 <= score <= 1.0
         found[vector] = score if sound else number(vector, score)
     return found
@@ -288,6 +290,7 @@ def veto_latch(
     opened a position. A veto latches each such side whose outer consensus is past its threshold.
     """
     kept = release_latch(latched, outer, thresholds)
+    # As if both sides were latched: what is left is which thresholds are passed now.
     past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
     return {
         side: kept[side] or (veto and past[side] and openings.get(side, False)) for side in SIDES
@@ -387,7 +390,10 @@ class MarkovMoves:
             duration=min(self._run, len(self._ticks)),
             counts=tuple(map(tuple, self._counts)),
             recent_transitions=tuple(
-                text for number, text in reversed(self._changes) if number > first
+                # Not the change into the oldest tick: the one before it counts no more.
+                text
+                for number, text in reversed(self._changes)
+                if number > first
             ),
             next_probabilities=_next(current, self._counts, self.settings.smoothing),
         )

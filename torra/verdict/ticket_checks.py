@@ -93,6 +93,7 @@ def objections(
 ) -> Iterator[DenyReason]:
     """Yield every reason but that the ticket itself is broken."""
     sound, known = _sound(ticket), _known(account)
+    # A broken ticket adds nothing: the desk's limits are then asked of what it holds already.
     loss = worth = Fraction(0)
     yield from _named(_moment(ticket, account, profile))
     if sound:
@@ -100,9 +101,11 @@ def objections(
         lots = exact(max(ticket.lots, 0.0))
         loss = lots * loss_of_one(ticket.levels, spec)
         worth = lots * exact(ticket.levels.entry) * value_of_one(spec)
+        # The live spread of a broken account may be NaN, and exact arithmetic raises over that.
         yield from _named(_shape(ticket, account.live_spread if known else None, spec, profile))
         yield from lot_denials(ticket.lots, spec)
         yield from _named(_own_limits(loss, worth, profile.risk))
+    # What needs the account cannot be asked of a broken one.
     if not known:
         yield DenyReason.BAD_NUMBER
         return
@@ -148,6 +151,7 @@ def _known(account: Account) -> bool:
         and account.gross_notional >= 0
         and (account.leverage is None or account.leverage > 0)
         and (account.live_spread is None or account.live_spread >= 0)
+        # NaN fails every comparison.
         and all(0 <= wins <= trades < math.inf for wins, trades in account.win_rates.values())
     )
 

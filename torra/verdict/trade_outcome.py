@@ -152,6 +152,7 @@ def outcome_of(r_multiple: float, profit: float | None) -> Outcome:
     """
     if abs(_finite("r_multiple", r_multiple)) < SCRATCH_R:
         return "scratch"
+    # `or`: a profit of exactly 0 has no sign, so the price decides.
     money = r_multiple if profit is None else _finite("profit", profit) or r_multiple
     return "win" if money > 0 else "loss"
 
@@ -204,6 +205,7 @@ def _gain(side: PositionSide, entry: float, price: float) -> float:
 
 
 def _share(gain: float, risk: float) -> float:
+    # + 0.0 makes a negative zero a plain one.
     return round(gain / risk, DECIMALS) + 0.0 if risk else 0.0
 
 

@@ -250,6 +250,7 @@ class _Asking:
                 self.stopped = "the profile's hour has no money left for its whole desk"
                 break
             context, first = fingerprint(seen), context or fingerprint(seen)
+            # Other bars, news or memory: its differences would not be the agents'.
             if context != first:
                 self.unlike += 1
             else:

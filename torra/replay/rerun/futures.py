@@ -42,6 +42,7 @@ def _scaled(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
 
 def _noise(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
     moves = np.abs(np.diff(np.log(later["close"].to_numpy()), prepend=np.log(last)))
+    # Bars that do not move at all would give no noise.
     size = WILD * float(moves.mean()) or 0.01
     steps = np.clip(rng.normal(0.0, size, len(later)), -1.0, 1.0)
     # A price that runs to 0 or to infinity would be stopped at the door.

@@ -181,6 +181,7 @@ class _World:
         return _Window(self.frames, self.subject.score)
 
     def _scored(self, name: str) -> pd.DataFrame:
+        # The window has scored these bars already.
         own = None if self.subject.score else self.window.whole(name)
         return self.subject.scored(self.frames[name]) if own is None else own
 
@@ -273,6 +274,7 @@ def _windows(subject: LookaheadSubject, whole: _World, as_of: datetime, found: F
     length = technical_calculator.HISTORY
     for name, frame in subject.frames.items():
         end = closed(frame, name, as_of)
+        # With fewer bars a live tick sees the whole history as well.
         if end < length:
             continue
         live = subject.scored(frame.iloc[end - length : end]).iloc[[-1]]
@@ -369,6 +371,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         for at, item in enumerate(value):
             known = item if isinstance(item, Mapping) else {}
+            # By name where there is one: an item that comes or goes then moves itself alone.
             label = known.get("id") or known.get("name") or at
             yield from _leaves(f"{name}.{label}", item)
     else:

@@ -258,6 +258,7 @@ def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> 
     for other in reversed(instance.timeframes):
         step = duration(other)
         last = floor(as_of, other)
+        # It closes together with this tick and runs after it: only the one before is known.
         if last == as_of and step <= duration(timeframe):
             last -= step
         if other != timeframe and len(feed.bars(instance.symbol, other, last, 1)):

@@ -161,12 +161,14 @@ class Checkpoint:
         """Return the contents of the state file, and cut the lines to what counts."""
         held = _held(self._state)
         if held is None:
+            # Lines without a state were never confirmed.
             self._lines.unlink(missing_ok=True)
             return None
         if held.identity != self._identity:
             raise foreign(self._state)
         if not self._lines.exists() or self._lines.stat().st_size < held.length:
             raise damaged(self._lines, self._state, "its end is missing")
+        # What was written after the last state is run, and written, again.
         with self._lines.open("r+b") as file:
             file.truncate(held.length)
         return held

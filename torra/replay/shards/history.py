@@ -131,6 +131,7 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
     starts = pd.DatetimeIndex(frame.index).floor(pd.Timedelta(step))
     groups = frame.groupby(starts, sort=True)
     columns = {name: how for name, how in AGGREGATES.items() if name in frame.columns}
+    # A span with a hole gives no bar: half a bar would be a wrong one.
     whole = groups.size() == step // duration(shorter)
     found = groups.agg(columns)[whole]
     found.index = found.index.rename(frame.index.name)
@@ -166,6 +167,7 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
         raise ConfigError(f"{source}: no {timeframe} bars")
     end = frame.index[-1].to_pydatetime() + duration(timeframe)
     try:
+        # As of its own end: a history is old, and that is no fault of it.
         return door.check(frame, timeframe, as_of=end, minimum=1)
     except DataUnavailable as error:
         raise ConfigError(f"{source}: {error}; mend the bars") from error
@@ -187,6 +189,7 @@ def _unpacked(file: Path, clock: str) -> pd.DataFrame:
         try:
             return read_bars(plain, clock=clock)
         except ConfigError as error:
+            # The user knows the packed file, not our temporary one.
             raise ConfigError(str(error).replace(str(plain), str(file))) from None
 
 
@@ -197,6 +200,7 @@ def _timeframe(frame: pd.DataFrame, file: Path) -> str:
             f"{file}: it holds {len(frame)} bar, and its timeframe is read off the steps between "
             "bars: two at least, and some hundreds to score them"
         )
+    # The most frequent step: over weekends and holes it is longer.
     usual = pd.Series(frame.index).diff().mode()
     for name, step in TIMEFRAMES.items():
         if usual.iloc[0] == pd.Timedelta(step):

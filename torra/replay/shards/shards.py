@@ -203,6 +203,7 @@ class _Run:
 
     def _start(self, number: int, waiting: deque[int]) -> None:
         self.started[number] = self.started.get(number, 0) + 1
+        # Processes of ours run our program; a worker of a cluster may be older.
         code = program()["code"] if getattr(self.executor, "elsewhere", False) else None
         try:
             future = self.executor.submit(_told, self.work, self.specs[number], code)
@@ -254,6 +255,7 @@ class _Run:
     def _tell(self, number: int) -> None:
         done, fresh = len(self.results), len(self.results) - self.kept
         left = None
+        # Kept jobs took no time, and would make the rest look quick.
         if fresh:
             left = (self.now() - self.begin) / fresh * (len(self.jobs) - done)
         name = self.jobs[number].name
@@ -417,6 +419,7 @@ class Processes(Executor):
                 self._lanes[at] = self._lane()
                 future = self._lanes[at].submit(fn, *args, **kwargs)
             self._load[at] += 1
+        # Outside the lock: a job that is done already calls back at once, and takes the lock.
         future.add_done_callback(lambda _: self._ended(at))
         return future
 
