@@ -61,7 +61,7 @@ BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1
 BUSY_SECONDS: Final = 5.0
 
 LEFT_BEHIND: Final = timedelta(days=1)
-"""Age at which a half-written backup is nobody's any more."""
+"""Age from which a half-written backup counts as left behind."""
 
 
 @dataclass(frozen=True, slots=True)

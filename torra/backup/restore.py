@@ -70,12 +70,12 @@ ADVICE: Final = (
     "look at the positions and orders in MetaTrader 5, start the desk, compare them with its "
     "pages, then: "
 )
-"""What a person does after a restore; the command that resumes follows."""
+"""Advice for the person after a restore; the command that resumes follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What is known of the database that a restore would replace; it may be damaged.
+    """The database that a restore would replace, as far as it can be read; it may be damaged.
 
     `newer` counts ticks that closed after the backup's newest, None where it cannot be told.
     `under_way` are its signals that may be in the market now: sid, instance, kind, side, lots,
@@ -91,7 +91,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore would do; `backup` is None for an empty database."""
+    """The plan of a restore; `backup` is None for an empty database."""
 
     home: Path
     backup: Backup | None
@@ -241,7 +241,7 @@ def _can_be_renamed(database: Path) -> bool:
 
 
 def _locked(handle: int) -> bool:
-    """Take the lock that SQLite shares among all who have a file open; it goes with the handle."""
+    """Lock the bytes that every open SQLite connection shares; the lock ends with the handle."""
     import fcntl  # noqa: PLC0415 - not everywhere
 
     try:

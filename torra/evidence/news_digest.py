@@ -110,7 +110,7 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class NewsView:
-    """What a tick knows of the news: the items that count, weightiest first, and what they say.
+    """The news that a tick knows: the items that count, weightiest first, and their scores.
 
     `score` is the sum of weight times score over the sum of weights, or over 1 where the weights
     are less in sum: one old headline says little. It lies in [-1, +1] and is None without items.

@@ -60,7 +60,7 @@ Seconds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """What a broker's server shows: the wall clock of `zone` (None: UTC) and `ahead` more."""
+    """The clock of a broker's server: the wall clock of `zone` (None: UTC) plus `ahead`."""
 
     name: str
     zone: ZoneInfo | None = None

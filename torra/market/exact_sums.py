@@ -69,14 +69,14 @@ def rounded(values: Array, decimals: int) -> Array:
 
 
 def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the sum as a double and what it lacks: together exactly the sum (Knuth)."""
+    """Return the sum as a double and its error; together they are exact (Knuth)."""
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)
 
 
 def two_product(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the product as a double and what it lacks: together exactly the product (Dekker)."""
+    """Return the product as a double and its error; together they are exact (Dekker)."""
     product = one * other
     (high, low), (top, rest) = _halves(one), _halves(other)
     return product, low * rest - (((product - high * top) - low * top) - high * rest)

@@ -147,7 +147,7 @@ def reference(arms: Sequence[Arm]) -> str | None:
 
 
 def only_scorer(submit: Submit) -> Submit:
-    """Return a line on which the single-model scorer answers and nobody else does."""
+    """Return a `submit` on which only the single-model scorer answers."""
 
     def ask(request: Request) -> Future[Completion]:
         return submit(request) if request.role.kind == "scorer" else silence(request)

@@ -62,7 +62,7 @@ def taken(folder: Path) -> Iterator[None]:
 
 
 def _locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed; False where somebody else has."""
+    """Lock a file until it is closed; False when another process holds it."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)

@@ -47,7 +47,7 @@ EVERY_TABLE: Final = "Every table: --report FILE."
 
 @dataclass(frozen=True, slots=True)
 class Recomposition:
-    """A recorded arm and what it would have been, beside L1 alone, and the document of both."""
+    """A recorded arm, its recomposition and L1 alone, with the document of them."""
 
     arms: tuple[ArmSeen, ...]
     exact: bool

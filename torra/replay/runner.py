@@ -165,7 +165,7 @@ def run_arm(
 
 
 def _nobody(number: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def _begun(

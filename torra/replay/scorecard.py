@@ -165,7 +165,7 @@ def _whose(names: Sequence[str]) -> str:
 
 
 def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> list[Beside]:
-    """Return every arm that is nobody's placebo beside random entries."""
+    """Return every arm but the placebos beside random entries."""
     return [
         beside_random(arm, market.frames, market.profile, _rng(seed, f"{arm.name} entries"))
         for arm in arms

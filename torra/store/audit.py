@@ -18,7 +18,7 @@ from torra.store.connection import Store, to_json
 SEALED: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
 )  # fmt: skip
-"""What the hash of an entry covers, in this order."""
+"""Columns that the hash of an entry covers, in this order."""
 
 PAGE: Final = 500
 """Entries that are in memory at a time while all are read."""

@@ -58,11 +58,11 @@ REMEDIES: Final = {
     "malformed": RESTORE,
     "not a database": RESTORE,
 }
-"""What to do, by what SQLite's message says."""
+"""Remedies, by a word of SQLite's message."""
 
 
 class TickKey(NamedTuple):
-    """What a tick is stored under; `bar_time` is the bar's open time, aware, in UTC."""
+    """The key of a stored tick; `bar_time` is the bar's open time, aware, in UTC."""
 
     instance: str
     timeframe: str
@@ -356,7 +356,7 @@ class Store:
 
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
-        """Begin a transaction when no thread of ours and no other program has one."""
+        """Wait for our turn among threads and programs, and begin a transaction."""
         clock = System()
         seconds = self._busy_seconds if wait_seconds is None else wait_seconds
         end = clock.monotonic() + seconds

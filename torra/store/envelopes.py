@@ -34,7 +34,7 @@ WHOLE: Final = 2**53
 """Beyond this a whole number is written as text: a browser would round it."""
 
 PHASES: Final = {"research": "debate"}
-"""What a stage of the framework is called in an event, where that is another word."""
+"""Names of the framework's stages in an event, where these differ."""
 
 LOST: Final = (
     "producer_lost",
@@ -62,7 +62,7 @@ FIELDS: Final = 16
 
 
 class StreamEvent(NamedTuple):
-    """What is appended to a stream; `payload` is JSON text."""
+    """An event as it is appended to a stream; `payload` is JSON text."""
 
     event: str
     payload: str
@@ -169,7 +169,7 @@ SHAPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Shaped]]] = {
     "tick": _decision,
     "tick_error": _error,
 }
-"""How each kind of what is told is shaped.
+"""The function that shapes each kind of what a tick tells.
 
 `decision` of the framework is the synthesis of a debate; the decision of the tick is `tick`.
 """

@@ -134,7 +134,7 @@ class HistoryStore(Store):
         )  # fmt: skip
 
     def tick_state(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
-        """Return state, reason and detail of one close; None when nobody has touched it."""
+        """Return state, reason and detail of one close; None for a close without a row."""
         return self._row(
             "SELECT state, reason, detail FROM ticks WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ?",

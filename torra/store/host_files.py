@@ -36,7 +36,7 @@ PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
 
 GUEST_BUSY_SECONDS: Final = 2.0
-"""How long a write waits for the host's own program to finish its."""
+"""Seconds that a write waits for the lock of the host's own program."""
 
 RETRY_SECONDS: Final = 15.0
 """After this time a file that could not be written is tried again, if no new row comes before."""
@@ -54,7 +54,7 @@ log = logging.getLogger("torra")
 
 
 class Source(Protocol):
-    """What is read of the desk's database (instance_database.Database)."""
+    """The part of the desk's database that is read (instance_database.Database)."""
 
     def sentiment_page(self, instance: str, after: str, limit: int) -> list[dict[str, Any]]:
         """Return an instance's rows in the order of their keys."""

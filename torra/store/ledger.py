@@ -56,7 +56,7 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What a request did cost; `until` is when its answer was there.
+    """The real cost of a request; `until` is when its answer was there.
 
     `route` is (vendor, model) when another one than the booked one answered.
     """
@@ -194,7 +194,7 @@ class LedgerStore(Store):
     # --- the ladder -----------------------------------------------------------------------------
 
     def rung(self, profile: str) -> str | None:
-        """Return the rung on which a profile stands; None before it ever left the highest."""
+        """Return the rung of a profile; None before it ever left the highest one."""
         row = self.rung_held(profile)
         return str(row["rung"]) if row else None
 

@@ -86,7 +86,7 @@ class MemoryStore(MemorySignals, Brain):
     # --- claims ---------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours: True when nobody had it or an earlier epoch left it.
+        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
 
         False when it is done, skipped, being worked on, or older than any that is kept.
         """
@@ -252,7 +252,7 @@ class MemoryStore(MemorySignals, Brain):
     # --- the desk ---------------------------------------------------------------------------------
 
     def standing(self, instance: str) -> Row:
-        """Return how an instance stands before a tick: paper_cursor, latches, signal_event."""
+        """Return what an instance has before a tick: paper_cursor, latches, signal_event."""
         return {
             "paper_cursor": self._cursors.get(instance),
             "latches": sorted(side for name, side in self._latches if name == instance),

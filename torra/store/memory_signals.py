@@ -53,7 +53,7 @@ class MemorySignals(PositionStore):
     """Signals, latches and the paper cursor of every instance. Any thread may use it, in turn."""
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
-        """Begin without a signal; `profiles` say by instance what a position is worth."""
+        """Begin without a signal; `profiles` by instance have what values a position."""
         self._profiles = dict(profiles or {})
         self._lock = threading.RLock()
         self._undo: list[Callable[[], object]] = []
@@ -202,7 +202,7 @@ class MemorySignals(PositionStore):
         return [dict(step) for step in self._steps.get(sid, ())]
 
     def note_signal(self, sid: str, detail: str) -> None:
-        """Say why a signal waits, without a step."""
+        """Store the reason why a signal waits; its state stays what it is."""
         if sid in self._signals:
             self._put(self._signals, sid, {**self._signals[sid], "detail": detail})
 

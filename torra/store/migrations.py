@@ -40,7 +40,7 @@ LEGACY_COLUMNS: Final = (
     "verdict",
     "source_type",
 )
-"""What an existing scorer's sentiment table must have."""
+"""Columns that an existing scorer's sentiment table must have."""
 
 ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
 
@@ -338,7 +338,7 @@ CREATE TRIGGER agent_standing_never_changes BEFORE UPDATE ON agent_standing
 CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing
     BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
 """
-"""What each look of the promotion rule decided (torra.store.standings)."""
+"""The decision of each look of the promotion rule (torra.store.standings)."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
@@ -403,7 +403,7 @@ SCRIPTS: Final = {
     "0005_face": FACE,
     "0006_standing": STANDING,
 }
-"""What each step makes besides the sentiment table and columns."""
+"""The script of each step, without the sentiment table and added columns."""
 
 STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""

@@ -17,7 +17,7 @@ from torra.store.connection import Store, stamp, to_json
 
 WAITING: Final = "WAITING"
 DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
-"""How a proposal ends."""
+"""States in which a proposal ends."""
 
 
 FIRST: Final = 1 << 62

@@ -156,7 +156,7 @@ class SignalStore(Store, PositionStore):
         return self._rows(sql, *values, limit)
 
     def note_signal(self, sid: str, detail: str) -> None:
-        """Say why a signal waits, without a step: its state stays what it is."""
+        """Store the reason why a signal waits; its state stays what it is."""
         sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
         # The courier notes the same reason again and again: only a new one is worth a write.
         if self._row("SELECT 1 AS found FROM signals WHERE sid = ? AND detail <> ?", sid, detail):

@@ -28,7 +28,7 @@ CLOCK_SET_BACK: Final = timedelta(seconds=60)
 """A lease renewed this far in the future was renewed under a clock that has been corrected."""
 
 LONGEST_LEASE: Final = timedelta(hours=12)
-"""No lease was ever given for longer: a row that says so is damaged, and nobody's."""
+"""The longest lease ever given; a row with a longer one is damaged, and no desk holds it."""
 
 MUCH_LONGER: Final = 10
 """A lease of another desk that is so many times as long as one's own is damaged too."""
@@ -118,7 +118,7 @@ class TickStore(Store):
     # --- claims ---------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours: True when nobody had it or an earlier epoch left it.
+        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
 
         False when it is done, skipped, or being worked on, be it by this very desk.
         """

@@ -186,11 +186,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "signal_bridge, approval",
     ),
 }
-"""What every deny reason means."""
+"""The row of every deny reason in the docs."""
 
 
 class GuardRow(Protocol):
-    """What the docs tell of a guard (torra.bridges.guards.Guard fits)."""
+    """The part of a guard that the docs show (torra.bridges.guards.Guard fits)."""
 
     @property
     def reason(self) -> str:
@@ -204,7 +204,7 @@ class GuardRow(Protocol):
 
     @property
     def meaning(self) -> str:
-        """What it objects to."""
+        """The condition that it objects to."""
         ...
 
 

@@ -119,7 +119,7 @@ class Leg(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """What verdict and position ask for, before any check; `reason` is one word for the record."""
+    """What verdict and position ask for, before any check; `reason` is a word for the record."""
 
     name: ActionName
     legs: tuple[Leg, ...]
@@ -128,7 +128,7 @@ class Intent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done: its name, one word why, the signals to write, every reason that denied a leg.
+    """The action: its name, one word why, the signals to write, every reason that denied a leg.
 
     `reason` of HOLD is THRESHOLD (the verdict is HOLD), POSITION_HELD (the position stays) or the
     first deny reason. A CLOSE that was a REVERSE carries the reason that took its opening away.

@@ -102,7 +102,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class MarkovView:
-    """Where a stream's consensus stands and where it went from there before.
+    """The state of a stream's consensus, and its earlier moves between states.
 
     `state` is None while there is no history. `duration` counts ticks in the state, the newest
     included, without a gap. `counts[i][j]` are moves from STATES[i] to STATES[j].
@@ -332,7 +332,7 @@ def markov(
 
 
 class MarkovMoves:
-    """Where one stream's consensus went, counted tick by tick.
+    """The moves of one stream's consensus between states, counted tick by tick.
 
     Adding a tick costs the same however long the history is; with a `limit` only the newest so many
     ticks count, and what leaves is uncounted again.

@@ -56,7 +56,7 @@ VERDICTS: Final[Mapping[Outcome, Evolution]] = {
     "loss": "Falsified",
     "scratch": "Weakened",
 }
-"""How an outcome ends a thesis (document 000)."""
+"""The end of a thesis by the outcome of its trade (document 000)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ State = Literal["same", "different", "no_bars", "no_news", "no_record", "not_run
 NOT_COMPARED: Final = frozenset(
     ("calls", "cost_usd", "elapsed_ms", "provider", "versions", "bars", "before", "desk")
 )
-"""Fields of a record that are no result: what it cost and took, who answered, what it stood on."""
+"""Fields of a record that are no result: cost, time, provider, versions and inputs."""
 
 NEEDED: Final = ("now", "before", "desk", "execution")
 """Fields of a record without which its tick cannot run again: records of older versions."""

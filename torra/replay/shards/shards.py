@@ -105,7 +105,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: `name` has just ended, `kept` were there from an earlier run.
+    """The progress of a run: `name` has just ended, `kept` results are from an earlier run.
 
     `left_s` estimates the seconds that remain, None until one job has been timed.
     """
