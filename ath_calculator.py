@@ -1,7 +1,7 @@
-"""How near the price is to its all-time high.
+"""Scores how near the price is to its all-time high, in [-1, +1].
 
-The high is carried as state from tick to tick: no window of bars can know it. Nothing here fails
-on finite prices; keeping the state between ticks is the database's work.
+The caller carries the high from tick to tick: no window of bars contains it. No finite price makes
+it fail. The database stores the high between ticks.
 """
 
 from __future__ import annotations

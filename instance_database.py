@@ -1,16 +1,16 @@
-"""The desk's database and the brain that lives in it: `save_sentiment` and what it remembers.
+"""The desk's database: one SQLite file that holds everything a desk knows.
 
-One file holds everything a desk knows. This module is the face of it: `Database` joins the stores
-of torra/store (ticks, bars, signals, journal, ledger), which share the connections of
-torra.store.connection and the schema of torra.store.migrations; nobody else imports those. The
-brain's own part is here: `save_sentiment` turns four scores into composites, consensus and verdict,
-for the final chain and its three companions (L1 alone, the lower and the higher of the gated and
-ungated blend), and `memory_context` says what was known of a stream at a moment. The arithmetic is
-torra.verdict.sentiment_rules'; here it meets what is stored.
+`Database` joins the stores of torra/store (ticks, bars, signals, journal, ledger and the others)
+into one class. Connections and transactions are torra.store.connection's part, the schema is
+torra.store.migrations', the brain's arithmetic torra.verdict.sentiment_rules'.
 
-Nothing is read that closed after the tick's own close. A score that is not a number in [-1, +1]
-raises ValueError before anything is written; a database that cannot be read or written raises
-StoreUnavailable and keeps nothing of the transaction.
+`save_sentiment` (torra.store.brain) turns four scores into composites, consensus and verdict. It
+does so for the final chain and for three companions: L1 alone, and the lower and the higher of the
+gated and the ungated blend. `memory_context` returns what was known of a stream at a moment.
+Neither reads anything that closed after the tick's own close.
+
+A score that is not a number in [-1, +1] raises ValueError before anything is written. A database
+that cannot be read or written raises StoreUnavailable and keeps nothing of the transaction.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from torra.store.ticks import TickStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
-"""What a memory context looks at of a closed trade."""
+"""Columns of a closed trade that a memory context uses."""
 
 __all__ = [
     "MARKOV_HISTORY",
@@ -76,7 +76,7 @@ class Database(
     def open(
         cls, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
     ) -> Database:
-        """Open, and make or migrate if need be, the database at `path`.
+        """Open the database at `path`, and make or migrate it if need be.
 
         `now` is real time. Raises ConfigError when the file cannot become a desk's database, and
         StoreUnavailable when it is locked or its disk fails.
@@ -85,11 +85,13 @@ class Database(
         database = cls(path, now=now, busy_seconds=busy_seconds)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # Before the first connection of ours: that one would switch a stranger's file to WAL.
             inspect(path, busy_seconds)
             migrations.migrate(database.connection(), path, database.transaction, now)
         except (sqlite3.DatabaseError, OSError) as error:
             database.close()
             raise StoreUnavailable(explain(path, error)) from error
+        # A ConfigError too: a file that is refused must not stay open.
         except BaseException:
             database.close()
             raise
@@ -121,6 +123,7 @@ class Database(
             )  # fmt: skip
             if row is not None:
                 close, *values = row.values()
+                # The columns are selected in the order of CHAINS.
                 found[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
         return found
 
@@ -132,6 +135,7 @@ class Database(
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
             instance, timeframe, stamp(as_of), limit,
         )  # fmt: skip
+        # Read backwards for the index and the limit; the brain wants them oldest first.
         return rows[::-1]
 
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
@@ -174,6 +178,7 @@ class Database(
             "agent_deliberation": None if deliberation is None else to_json(deliberation),
             "torra_key": key.text,
         }
+        # First, because the chain names it by its id.
         sentiment_id = self._add("sentiment", row)
         self._add("chains", _twin(key, close_time, l1, saved, sentiment_id))
 
@@ -185,9 +190,11 @@ class Database(
             stamp(as_of),
         )
         for row in rows:
+            # Other streams may close at the very moment of `as_of`: this tick knew some of them.
             if _stays(row, row["close_time"], instance, as_of, timeframe):
                 continue
             key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
+            # The chain before its sentiment row, which it references.
             for table in ("journal", "calls", "chains", "sentiment"):
                 self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
             self._change(
@@ -199,6 +206,7 @@ class Database(
         now = stamp(as_of)
         for row in self._rows("SELECT * FROM signals WHERE decided_at >= ?", now):
             if not _stays(row, row["decided_at"], instance, as_of, timeframe):
+                # The steps before their signal: they reference it.
                 self._change("DELETE FROM signal_events WHERE sid = ?", row["sid"])
                 self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
         self._change(
@@ -229,9 +237,9 @@ class Database(
 
 
 def open_home(home: Path, *, anew: bool = False) -> Database:
-    """Open, and make or migrate if need be, the database of a home; raises ConfigError.
+    """Open the database of a home, and make or migrate it if need be; raises ConfigError.
 
-    In the place of one that is lost none is made, unless `anew` says so.
+    A lost database is not replaced by an empty one, unless `anew` says so.
     """
     if not anew and lost(home / DATABASE):
         raise ConfigError(f"{home / DATABASE} {LOST}: torra run says what to type")
@@ -273,9 +281,10 @@ def _twin(
 def _stays(
     row: Mapping[str, Any], told: str, instance: str, as_of: datetime, timeframe: str | None
 ) -> bool:
-    """Return whether something told at `as_of` or later was known to the tick that runs again."""
+    """Return whether the tick that runs again at `as_of` knew a row dated `told` (ISO)."""
     if told > stamp(as_of):
         return False
     if row["instance"] != instance:
         return True
+    # Of ticks that close together the longer timeframe runs first (docs/tick.md).
     return timeframe is not None and duration(row["timeframe"]) > duration(timeframe)

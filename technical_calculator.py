@@ -1,15 +1,16 @@
-"""Layer 1: from bars to indicators, components and the four scores, in one causal pass.
+"""Layer 1: turns bars into indicators, components and the four scores, in one causal pass.
 
-`score_frame` is pure: row t depends on the bars up to t and on nothing else, so the live tick is
-the last row of the newest `HISTORY` bars and a replay is one pass over all of them. A row is
+`score_frame` is pure: row t depends on the bars up to t and on nothing else. So the live tick is
+the last row of the newest `HISTORY` bars, and a replay is one pass over all of them. A row is
 either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
-Indicators are pandas-ta-classic's; what it leaves undefined in a flat market is defined here, and
-so are plain means: the library keeps a running sum, whose last digits depend on where it began.
 docs/scores.md has every formula.
 
-Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars
-are no error: the rows are not valid. The all-time high is ath_calculator's; weighing the vectors
-into a composite is the brain's.
+Indicators come from pandas-ta-classic. What it leaves undefined in a flat market is defined here,
+and so are plain means.
+
+Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars are
+no error: the rows are not valid. ath_calculator has the all-time high; the brain weighs the vectors
+into a composite.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ TIE: Final = 1e-9
 """Shares this close count as equal, so that rounding noise decides nothing."""
 
 TOLD: Final = 0.005
-"""A contribution to a score below this is not worth a word in its note."""
+"""Contributions to a score below this are left out of its note."""
 
 INDICATORS: Final = (
     *("rsi14", "macd", "macd_signal", "macd_hist", "stoch_k", "stoch_d", "cci20"),
@@ -207,7 +208,10 @@ def score_frame(bars: pd.DataFrame) -> pd.DataFrame:
         plain = bars[list(BAR_COLUMNS)].astype(np.float64).reset_index(drop=True)
         found = _indicators(plain)
         found |= _components(found)
+        # From the rounded components, so that a reader can recompute a score by hand
+        # (docs/scores.md).
         found |= _scores(found)
+        # Before WARM_UP some columns have numbers that still depend on where the history began.
         columns = {name: np.where(valid, found[name], np.nan) for name in COLUMNS}
     return pd.DataFrame({**columns, "valid": valid}, index=bars.index)
 
@@ -252,11 +256,11 @@ NOTES: Final = {
     "st_medium": "close {close:.6g}, SMA50 {sma50:.6g}",
     "st_long": "SMA50 {sma50:.6g}, SMA200 {sma200:.6g}",
 }
-"""What each component saw, from the columns of its row."""
+"""The note of each component, filled from the columns of its row."""
 
 
 class _Explained(Mapping[str, VectorEvidence]):
-    """The evidence of one row; nobody looks at that of most rows."""
+    """The evidence of one row, worked out when asked for: that of most rows is never read."""
 
     __slots__ = ("_found", "_row")
 
@@ -285,6 +289,7 @@ class _Explained(Mapping[str, VectorEvidence]):
 def _evidence(vector: str, row: Mapping[str, Any] | pd.Series[Any]) -> VectorEvidence:
     values = _Numbers(row)
     components = tuple(
+        # "none": a level without a swing is NaN in the row.
         Component(name, values[name], weight, NOTES[name].format_map(values).replace("nan", "none"))
         for name, weight in COMPONENTS[vector].items()
     )
@@ -293,7 +298,7 @@ def _evidence(vector: str, row: Mapping[str, Any] | pd.Series[Any]) -> VectorEvi
 
 
 class _Numbers(dict[str, float]):
-    """The columns of a row as floats, those that are asked for."""
+    """The columns of a row as floats, converted when asked for."""
 
     def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
         super().__init__()
@@ -307,6 +312,7 @@ class _Numbers(dict[str, float]):
 def _headline(score: float, scale: float, components: tuple[Component, ...]) -> str:
     """Name the two largest contributions for the score and the largest against it."""
     shares = [(scale * part.weight * part.value, part.note) for part in components]
+    # Python sorts stably: equal shares keep the order of COMPONENTS, so a note is reproducible.
     shares.sort(key=lambda share: -abs(share[0]))
     told = [(share, f"{note} ({share:+.2f})") for share, note in shares if abs(share) >= TOLD]
     behind = [text for share, text in told if (share > 0.0) == (score >= 0.0)]
@@ -439,6 +445,7 @@ LIBRARY_COLUMNS: Final = {
 def _indicators(bars: pd.DataFrame) -> Columns:
     found = _from_library(bars) | _from_means(bars)
     found["close"] = close = bars["close"].to_numpy()
+    # Before everything that divides by the ATR: in a flat market it becomes 0 here.
     _define_flat(found, bars)
     atr, average = found["atr14"], found["volume_sma20"]
     found |= _candles(bars, atr)
@@ -455,11 +462,13 @@ def _indicators(bars: pd.DataFrame) -> Columns:
 
 
 def _from_library(bars: pd.DataFrame) -> Columns:
-    """Return the library's columns under our names: by name, never by place, and never by TA-Lib.
+    """Return the library's columns under our names; they are found by name, never by place.
 
-    It answers None for a frame shorter than a length; `score_frame` asks for WARM_UP bars at least.
+    The library returns None for a frame that is shorter than a length, so `score_frame` calls this
+    with at least WARM_UP bars.
     """
     high, low, close = bars["high"], bars["low"], bars["close"]
+    # talib=False: the library would else compute with TA-Lib wherever that is installed.
     frames = (
         ta.macd(close, fast=12, slow=26, signal=9, talib=False),
         ta.adx(high, low, close, length=14, talib=False),
@@ -478,6 +487,7 @@ def _from_library(bars: pd.DataFrame) -> Columns:
 def _from_means(bars: pd.DataFrame) -> Columns:
     """Return the indicators that are made of plain means; around them the library's deviations."""
     high, low, close, volume = (bars[n].to_numpy() for n in ("high", "low", "close", "volume"))
+    # Not the library's means: it keeps a running sum, whose last digits depend on where it began.
     middle, typical = _mean(close, 20), (high + low + close) / 3.0
     band = 2.0 * ta.stdev(bars["close"], length=20, ddof=0, talib=False).to_numpy()
     lowest, span = _late(_window(low, 14).min(axis=1), len(low)), _range(bars, 14)
@@ -500,6 +510,7 @@ def _from_means(bars: pd.DataFrame) -> Columns:
 
 def _cci(typical: Array, length: int) -> Array:
     deviation = ta.mad(pd.Series(typical), length=length).to_numpy()
+    # Rounding noise of equal prices would be blown up to a full CCI.
     deviation = np.where(deviation > FLAT * typical, CCI_SCALE * deviation, 0.0)
     return _per(typical - _mean(typical, length), deviation)
 
@@ -526,7 +537,9 @@ def _define_flat(found: Columns, bars: pd.DataFrame) -> None:
     still = found["atr14"] <= floor
     found["atr14"][still] = 0.0
     for name, value in (("rsi14", 50.0), ("adx14", 0.0), ("plus_di", 0.0), ("minus_di", 0.0)):
+        # The library leaves NaN where nothing has moved since its seed.
         found[name][still | np.isnan(found[name])] = value
+    # not >, instead of <=: NaN, a window that is not there yet, counts as flat as well.
     found["cci20"][~(_range(bars, 20) > floor)] = 0.0
     narrow = ~(found["bb_upper"] - found["bb_lower"] > floor)
     found["bb_upper"][narrow] = found["bb_lower"][narrow] = found["bb_mid"][narrow]

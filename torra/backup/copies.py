@@ -1,14 +1,14 @@
-"""Backups of a desk: what one file of them holds, how it is written, read through and found.
+"""Makes and reads backups of a desk: what one file holds, how it is written, checked and found.
 
 A backup is a copy of the desk's database with two more tables: what it was made of, and the files
 of the home that belong to it (settings, order journals, the HALT file), byte for byte. So it is one
 SQLite file, which any tool opens. It is made beside a desk at work, of one moment, under another
-name; only what was read through again gets its name, and its SHA-256 lies beside it. Backups that a
-migration made are such copies without the two tables and the sum.
+name. It gets its own name only when it was read through again; its SHA-256 lies beside it. Backups
+that a migration made are such copies without the two tables and the sum.
 
-Whatever is wrong with a backup is a ConfigError that says what; nothing here changes a database or
-a home. Which files belong to a backup is torra.backup.files' part, putting one back
-torra.backup.restore's.
+Anything wrong with a backup raises a ConfigError that says what; nothing here changes a database or
+a home. torra.backup.files decides which files belong to a backup, torra.backup.restore puts one
+back.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MARK_DIGITS: Final = 8
 """Hexadecimal digits of a desk's mark in the names of its backups."""
 
 SUM: Final = ".sha256"
-"""What the file with the sum is called, after the whole name of the backup."""
+"""Ending of the file with the sum, after the whole name of the backup."""
 
 ROOM: Final = 1.1
 """Times the size of what is copied that must be free."""
@@ -53,7 +53,7 @@ TABLES: Final = (
 
 TICKS: Final = "ticks"
 SENTIMENT: Final = "sentiment"
-"""Tables that tell a desk's database, and one from before Torra."""
+"""Tables by which a desk's database is recognised, and one from before Torra."""
 
 BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1"
 """When a database was begun, or taken over: no two desks have the same microsecond."""
@@ -61,7 +61,7 @@ BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1
 BUSY_SECONDS: Final = 5.0
 
 LEFT_BEHIND: Final = timedelta(days=1)
-"""Age at which a half-written backup is nobody's any more."""
+"""Age from which a half-written backup counts as left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Backup:
     desk: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what there is to tell of it."""
+        """Return the backup as a document, without the contents of its files."""
         return {
             "path": str(self.path),
             "bytes": self.size,
@@ -107,7 +107,7 @@ def name_of(number: int, desk: str, moment: datetime) -> str:
 
 
 def surplus(made: Path, keep: int) -> list[Path]:
-    """Return which backups of the same desk lie beside one, beyond the newest `keep`; keep > 0.
+    """Return the backups of the same desk beside one, beyond the newest `keep`; keep > 0.
 
     The one that was just made counts as the newest: a clock may have been ahead of it once. What
     other desks keep in that folder is theirs.
@@ -149,6 +149,7 @@ def write(
     """
     if target.exists():
         raise ConfigError(f"{target} is there already; name another file")
+    # A name of its own: two backups at once must not write into one file.
     partial = target.with_name(f"{target.name}.{token(4)}.partial")
     with _plainly(source, target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -159,11 +160,13 @@ def write(
             taken, left_out = files()
             told = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk_of(source)}
             _add(partial, taken, told)
+            # Read back from the disk before it gets a name that somebody will trust.
             made = examine(partial)
             partial.replace(target)
             sha256 = _put_sum(target)
             sync_folder(target.parent)
         finally:
+            # `copy` writes under a name of its own first.
             for left in (partial, partial.with_name(f"{partial.name}.partial")):
                 left.unlink(missing_ok=True)
     return replace(made, path=target, sha256=sha256), left_out
@@ -179,18 +182,20 @@ def schema_of(source: Path) -> int:
 
 
 def desk_of(source: Path) -> str:
-    """Return what tells the backups of this desk from those of another; raises ConfigError.
+    """Return the mark that distinguishes this desk's backups from another's; raises ConfigError.
 
-    It comes of where the database lies and when it was begun. A desk that moved, or began anew,
+    It is a hash of where the database lies and when it was begun. A desk that moved, or began anew,
     has another one: --keep then leaves its older backups alone.
     """
     begun: list[str] = []
     try:
+        # A database from before Torra has no table of migrations.
         with closing(connect_reader(source)) as db, suppress(sqlite3.OperationalError):
             begun = [str(row[0]) for row in db.execute(BEGUN)]
     except sqlite3.DatabaseError as error:
         raise ConfigError(f"no backup was made: {explain(source, error)}") from error
     told = "\n".join([str(source.resolve()), *begun])
+    # surrogatepass: a path may hold bytes that are no text.
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
 
 
@@ -210,6 +215,7 @@ def _sweep(folder: Path, now: datetime) -> None:
     """Remove what a backup that was killed a day ago or more has left in a folder."""
     for path in (*folder.glob("desk-*.db.*.partial"), *folder.glob(".desk-*.db.*.partial")):
         with suppress(OSError):
+            # A backup that is being made has such a file too: only an old one is nobody's.
             if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - LEFT_BEHIND:
                 path.unlink()
 
@@ -218,6 +224,8 @@ def _copied(source: Path, partial: Path) -> dict[str, int]:
     """Copy the database as it is at one moment; return the rows of its tables at that moment."""
     with closing(connect_reader(source)) as db:
         db.execute("BEGIN")
+        # Inside one reading transaction, so that the rows are those of the copy while a desk goes
+        # on.
         rows = count(db)
         if SENTIMENT not in rows:
             raise ConfigError(f"{source} holds no desk; name its home with --home")
@@ -225,6 +233,7 @@ def _copied(source: Path, partial: Path) -> dict[str, int]:
             copy(db, partial)
         except StoreUnavailable as error:
             verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            # The copy is bad because its source is: say that, and not that the volume is.
             if verdict != "ok":
                 verdict = " ".join(verdict.split())
                 raise sqlite3.DatabaseError(f"malformed: {verdict}") from error
@@ -284,6 +293,7 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
         raise ConfigError(f"{path} holds no desk")
     marked = FACTS in _names(db)
     facts = dict(db.execute("SELECT name, value FROM torra_backup")) if marked else {}
+    # quick_check sees a damaged page, not a missing row.
     if facts and json.loads(facts["rows"]) != rows:
         raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
     number = schema(db)

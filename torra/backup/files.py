@@ -1,10 +1,12 @@
-"""The files of a home that belong to a backup, and putting them back.
+"""Decides which files of a home belong to a backup, and where each goes back.
 
-Settings (desk.json, prices.json, profiles with their history), the calendars and headline files
-that profiles name, the log of what replays tried, the HALT file, and what this side remembers of a
-channel, such as the journal of orders that were handed over. Never `access.json`: its tokens are
-made anew. A name that would lead out of the home, or to what no backup holds, is a ConfigError: a
-backup may come from a stranger, and what a desk obeys at its start must not.
+They are the settings (desk.json, prices.json, profiles with their history), the calendars and
+headline files that profiles name, the log of what replays tried, the HALT file, and what this side
+remembers of a channel, such as the journal of orders that were handed over. `access.json` is never
+among them: its tokens are made anew.
+
+A backup may come from a stranger, and what a desk obeys at its start must not. So a name that would
+lead out of the home, or to a file that no backup holds, raises ConfigError.
 """
 
 from __future__ import annotations
@@ -45,24 +47,24 @@ PATTERNS: Final = (
     f"{STATE_FOLDER}/{ALL}",
     HALT.as_posix(),
 )
-"""What belongs to a backup wherever it is there."""
+"""Files that belong to a backup if they exist."""
 
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
 OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, INIT_NOTE, PAGES)
-"""What Torra alone writes into a home: no profile can bring it, and nothing that begins as the
-database's name."""
+"""Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
+begins as the database's."""
 
 LARGEST: Final = 64_000_000
-"""Bytes of a file that a backup takes in; a larger one is told and left out."""
+"""Most bytes of a file in a backup; a larger file is left out, and reported."""
 
 PASSING: Final = (".partial", ".tmp", ".new", ".kept")
 """Endings of files that are being written."""
 
 REMEMBERED: Final = (STATE_FOLDER, HALT.parts[0])
-"""Folders whose files a restore never replaces: what was sent stays sent, a halt stays. Nor does it
-replace TRIALS: what was tried stays tried."""
+"""Folders whose files a restore never replaces: what was sent stays sent, a halt stays. TRIALS is
+never replaced either: what was tried stays tried."""
 
 
 def found(home: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -87,6 +89,7 @@ def found(home: Path) -> tuple[dict[str, bytes], list[str]]:
 
 
 def _there(home: Path, named: list[Path]) -> Iterator[Path]:
+    # Resolved: a link under a harmless name must not carry the tokens out.
     secret = (home / ACCESS).resolve()
     usual = [path for pattern in PATTERNS for path in home.glob(pattern)]
     for path in [*usual, *named]:
@@ -96,7 +99,7 @@ def _there(home: Path, named: list[Path]) -> Iterator[Path]:
 
 
 def _named_by_profiles(home: Path) -> tuple[list[Path], list[str]]:
-    """Return the files of a home that its profiles name, and what they name that is none of it.
+    """Return the files of a home that its profiles name, and those that they name outside of it.
 
     A broken profile names none.
     """
@@ -116,7 +119,7 @@ def _named_by_profiles(home: Path) -> tuple[list[Path], list[str]]:
 
 
 def _named_within(files: Mapping[str, bytes]) -> set[str]:
-    """Return the files that profiles of a backup name, for want of a home to read them in."""
+    """Return the names of files in the profiles of a backup, which is not in a home yet."""
     named: set[str] = set()
     for name, content in files.items():
         for group, key in NAMED if _fits(name, PROFILES) else ():
@@ -142,6 +145,7 @@ def place_of(home: Path, name: str, named: Container[str] = ()) -> Path:
     """
     parts = PurePosixPath(name).parts
     astray = not parts or PurePosixPath(name).is_absolute() or ".." in parts
+    # A backup travels: on Windows a backslash or a colon leads elsewhere.
     foreign = "\\" in name or ":" in name or "\0" in name
     first = "" if astray else parts[0].lower().rstrip(". ")  # as Windows reads it
     taken = first in OWN or first.startswith(DATABASE)
@@ -157,7 +161,7 @@ def remembered(name: str) -> bool:
 
 
 def compare(home: Path, files: Mapping[str, bytes]) -> tuple[list[str], list[str]]:
-    """Return which files of a backup a home lacks, and which settings it has otherwise.
+    """Return the files of a backup that a home lacks, and the settings that differ there.
 
     Raises ConfigError when one belongs to no home.
     """

@@ -1,14 +1,14 @@
-"""Putting a backup in the place of a home's database, safely enough to be typed at night.
+"""Puts a backup in the place of a home's database, safely enough to be typed at night.
 
-`plan` reads everything through and changes nothing; `carry_out` does what was planned. What is
-there now is never deleted: the database goes into a folder beside the backups, with its log. No
-restore happens under a program that has the database open. Settings that are there stay, unless it
-is asked for; what was handed to a market stays remembered in any case. Afterwards trading is HALTED
-and only a person resumes, because the broker may know of orders that the backup does not.
+`plan` reads everything through and changes nothing; `carry_out` does what was planned. The database
+that is there is never deleted: it goes into a folder beside the backups, with its log. No restore
+happens under a program that has the database open. Settings that are there stay, unless their
+return is asked for; what was handed to a market stays remembered in any case. Afterwards trading is
+HALTED and only a person resumes, because the broker may know of orders that the backup does not.
 
 A restore that was cut off at any point leaves a mark, with which no desk starts
-(torra.desk.start_check says what to type); the same command again ends it. Mistakes are
-ConfigError, and then nothing was changed; what fails half-way is a TorraError that says so.
+(torra.desk.start_check says what to type); the same command again ends it. A mistake raises
+ConfigError, and then nothing was changed; a failure half-way raises a TorraError that says so.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ ADVICE: Final = (
     "look at the positions and orders in MetaTrader 5, start the desk, compare them with its "
     "pages, then: "
 )
-"""What a person does after a restore; the command that resumes follows."""
+"""Advice for the person after a restore; the command that resumes follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What is known of the database that a restore would replace; it may be damaged.
+    """The database that a restore would replace, as far as it can be read; it may be damaged.
 
     `newer` counts ticks that closed after the backup's newest, None where it cannot be told.
     `under_way` are its signals that may be in the market now: sid, instance, kind, side, lots,
@@ -91,7 +91,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore would do; `backup` is None for an empty database."""
+    """The plan of a restore; `backup` is None for an empty database."""
 
     home: Path
     backup: Backup | None
@@ -103,7 +103,7 @@ class RestorePlan:
 
     @property
     def what(self) -> str:
-        """What takes the database's place."""
+        """The words for what takes the database's place."""
         return str(self.backup.path) if self.backup else EMPTY
 
     def as_dict(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
 
 
 def _sound(home: Path, path: Path) -> Backup:
-    """Read a backup through; where it is none, name one that is."""
+    """Read a backup through; if it is not whole, name one that is."""
     try:
         return examine(path)
     except ConfigError as error:
@@ -220,10 +220,10 @@ def alone(database: Path) -> Iterator[None]:
 
 @contextmanager
 def _held(database: Path) -> Iterator[bool]:
-    """Say whether nobody has a database open, and keep it so as far as the system can.
+    """Yield whether no program has a database open, and keep it so as far as the system can.
 
-    Windows renames no file that is open, not even to the name that it has: that asks, and then we
-    may not have it open ourselves either.
+    Windows renames no open file, not even to its own name. So a rename asks there, and we may not
+    hold the file open ourselves either.
     """
     if SYSTEM == "nt":
         yield _can_be_renamed(database)
@@ -241,7 +241,7 @@ def _can_be_renamed(database: Path) -> bool:
 
 
 def _locked(handle: int) -> bool:
-    """Take the lock that SQLite shares among all who have a file open; it goes with the handle."""
+    """Lock the bytes that every open SQLite connection shares; the lock ends with the handle."""
     import fcntl  # noqa: PLC0415 - not everywhere
 
     try:
@@ -332,17 +332,22 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
             _stage(planned.backup.path, staged)
         with alone(database):
             files = files_to_halt(home, lambda: load_desk(home))
+            # The terminals first: they may still hold orders that the backup does not know.
             not_halted = put_down(files, _reason(planned))
+            # The desk's own HALT file is the least: the channels may be on drives that are gone.
             if not (home / HALT).exists():
                 raise ConfigError(f"nothing was changed: cannot halt first: {not_halted[0]}")
+            # From here on no desk starts until the restore has ended.
             _mark(planned)
             begun = True
             _set_aside(database, planned.kept)
             if planned.backup is not None:
+                # Copied and read through before: only a rename is left to go wrong.
                 staged.replace(database)
             sync_folder(home)
         _bring_back(planned)
         _halt(planned)
+        # Last: all that comes before can be done again by the same command.
         (home / MARK).unlink()
         sync_folder(home)
     except (OSError, sqlite3.DatabaseError, TorraError) as error:
@@ -382,7 +387,7 @@ def _parts(database: Path) -> list[Path]:
 
 
 def _set_aside(database: Path, kept: Path) -> None:
-    """Move a database away with its log; the index of the log is made anew by whoever needs it."""
+    """Move a database away with its log and the log's index."""
     for part in _parts(database):
         if part.exists():
             kept.mkdir(parents=True, exist_ok=True)
@@ -399,6 +404,7 @@ def _bring_back(planned: RestorePlan) -> None:
         _put(place_of(planned.home, name, {name}), planned.backup.files[name])
     for name in planned.differing if planned.settings else ():
         place = place_of(planned.home, name, {name})
+        # The present one is kept first: a restore deletes nothing.
         _put(place_of(planned.kept, name, {name}), place.read_bytes())
         _put(place, planned.backup.files[name])
 
@@ -410,11 +416,13 @@ def _put(path: Path, content: bytes) -> None:
 
 def _halt(planned: RestorePlan) -> None:
     """Halt the desk in its new database, with an entry in its log; no lease outlives a restore."""
+    # anew: with --empty there is no database, and that is what was asked for.
     with closing(open_home(planned.home, anew=True)) as store, store.transaction():
         before = store.trading_state()
         store.set_trading_state("HALTED", _reason(planned))
         lease = store.lease()
         if lease is not None:
+            # The backup was made at work: its desk still holds the lease in it.
             store.release_lease(lease["owner"], lease["epoch"])
         store.audit(
             actor=COMMAND_LINE.actor,
@@ -452,7 +460,7 @@ def cut_off(home: Path) -> str:
 
 
 def _marked(home: Path) -> dict[str, str]:
-    """Return what the mark of a restore that was cut off tells, as far as it can be read."""
+    """Return the contents of the mark of a cut-off restore, as far as they can be read."""
     try:
         told = json.loads((home / MARK).read_text(encoding="utf-8"))
         return {name: value for name, value in told.items() if isinstance(value, str)}

@@ -1,13 +1,13 @@
-"""The chart as a picture, for the roles that may look at one: candles, averages, levels, RSI, MACD.
+"""Draws the chart as a picture, for the roles that may see one.
 
 `render` draws the newest bars that it is given and nothing else, so a picture knows what its tick
-knows. Every line is a column of technical_calculator.score_frame, every level its last row. The
-same bars give the same bytes, with the same libraries, whatever their settings, from any thread
-and without a display.
+knows. It has candles, averages, levels, RSI and MACD: every line is a column of
+technical_calculator.score_frame, every level its last row. The same bars give the same bytes with
+the same libraries, whatever their settings, from any thread and without a display.
 
 `check_available` says at start whether the extra `chart` is there; afterwards `render` raises only
-what its docstring names. How things are laid on pixels is torra.chart.sheet's part, a screenshot
-that the terminal wrote is torra.chart.screenshot's, and who may see either is the tick's.
+what its docstring names. torra.chart.sheet lays things on pixels, torra.chart.screenshot reads the
+terminal's own picture, and the tick decides who may see either.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ MARGIN: Final = 0.03
 """Share of the view that stays free above and below what is drawn."""
 
 REACH: Final = 0.25
-"""How far beyond the candles, as a share of their range, a line or level still widens the view."""
+"""Share of the candles' range beyond them up to which a line or level still widens the view."""
 
 PRICE_PANEL, RSI_PANEL, MACD_PANEL = PANELS = ((274, 640), (158, 248), (40, 134))
 """Lower and upper edge of each panel in pixels, from the bottom."""
@@ -137,6 +137,7 @@ def render(
     if not (np.isfinite(prices).all() and (prices > 0.0).all()):
         raise ValueError("a price of the bars to draw is not finite and positive")
     scores = (score_frame(bars) if scored is None else scored).reindex(shown.index)
+    # Before the turn: only drawing has to wait for the others.
     chart = _chart(shown, scores, digits)
     if not _turn.acquire(timeout=-1 if wait_s is None else max(wait_s, 0.0)):
         raise TimeoutError(f"other pictures took more than {wait_s} s")
@@ -204,6 +205,7 @@ class _Chart:
     @property
     def x(self) -> Array:
         """The middle of every bar, on a pixel."""
+        # On half pixels: a crisp line is then one pixel wide, not two grey ones.
         return np.asarray(np.floor(LEFT + self.pitch * (np.arange(len(self.bars)) + 0.5)) + 0.5)
 
     def last(self, name: str) -> float:
@@ -272,6 +274,7 @@ def _price_panel(sheet: Sheet, chart: _Chart) -> None:
     marks = [(price, colour) for price, _, colour in levels]
     heights = _apart([panel.clamped(price) for price, _ in marks], panel)
     _frame(sheet, chart, panel)
+    # Labels nearer than the last digit of a price would read the same.
     ticks = _round_values(low, high, 8, 10.0**-chart.digits)
     _axis(sheet, chart, panel, [(value, chart.price(value)) for value in ticks], heights)
     _band(sheet, chart, panel)
@@ -286,6 +289,7 @@ def _view(chart: _Chart) -> Interval:
     """Return the prices to show: all candles, and whatever else is not far away."""
     _, highs, lows, close = chart.ohlc
     low, high = float(lows.min()), float(highs.max())
+    # A scale of no height would divide by zero.
     if high - low <= FLAT * close[-1]:
         edge = max(FLAT_VIEW * close[-1], 4.0 * 10.0**-chart.digits)
         return low - edge, high + edge
@@ -294,6 +298,7 @@ def _view(chart: _Chart) -> Interval:
     near = np.concatenate(
         [*(chart.columns[name] for name in names), [chart.last(name) for name in LEVELS]]
     )
+    # A far level would squeeze the candles flat; NaN compares False and drops out.
     near = near[(near > low - reach) & (near < high + reach)]
     low, high = float(np.min([low, *near])), float(np.max([high, *near]))
     edge = MARGIN * (high - low)
@@ -318,6 +323,7 @@ def _candles(sheet: Sheet, chart: _Chart, panel: _Panel) -> None:
     colours = [RISING if c >= o else FALLING for o, c in zip(opened, close, strict=True)]
     wicks = [[(x, a), (x, b)] for x, a, b in zip(chart.x, low, high, strict=True)]
     sheet.lines(wicks, colours, crisp=True, depth=3)
+    # The middle of a bar lies on half a pixel, so its edges lie on whole ones.
     half = max(1.0, math.floor(0.34 * chart.pitch)) + 0.5
     bodies = zip(chart.x, opened, close, strict=True)
     sheet.areas([_box(x - half, x + half, a, b) for x, a, b in bodies], colours, depth=3)
@@ -383,6 +389,7 @@ def _rsi_panel(sheet: Sheet, chart: _Chart) -> None:
 def _macd_panel(sheet: Sheet, chart: _Chart) -> None:
     bars, line, signal = (chart.columns[name] for name in ("macd_hist", "macd", "macd_signal"))
     size = float(np.max(np.abs(np.nan_to_num([bars, line, signal]))))
+    # A MACD of nothing but zeros needs a scale all the same.
     size = 1.1 * size or 1.0
     panel = _Panel(*MACD_PANEL, -size, size)
     _macd_caption(sheet, chart)
@@ -471,6 +478,7 @@ def _round_values(low: float, high: float, count: int, least: float) -> list[flo
     """Return about `count` round values between two, `least` apart at least."""
     raw = max((high - low) / count, least)
     power = 10.0 ** math.floor(math.log10(raw))
+    # The slack lets a step that is round but for a rounding error count.
     step = next(size * power for size in (1.0, 2.0, 5.0, 10.0) if size * power >= raw * (1 - 1e-9))
     return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
@@ -486,6 +494,7 @@ def _apart(heights: Sequence[float], panel: _Panel) -> list[float]:
     for height in heights:
         moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, panel.bottom + 8))
     ceiling = panel.top - 8
+    # Pushed up from below first; what left the panel is pushed down again from the top.
     for at in reversed(range(len(moved))):
         moved[at] = min(moved[at], ceiling)
         ceiling = moved[at] - LABEL_GAP

@@ -1,13 +1,13 @@
-"""The chart as the terminal wrote it: a screenshot in a file, checked before anyone may see it.
+"""Reads the chart as the terminal wrote it: a screenshot in a file, checked before anyone sees it.
 
 `read_picture` returns the picture or, as a value, the reason why there is none: missing, stale,
-type, size or unreadable. It never raises for what it finds on the disk, so that a tick goes on
-without a picture. What was written for another bar is stale; what is no whole PNG or JPEG, or no
+type, size or unreadable. It never raises for what it finds on the disk, so a tick goes on without a
+picture. A picture that was written for another bar is stale. What is no whole PNG or JPEG, or no
 regular file, is not read on. The pixels are not decoded: only the frame of the format and the
 dimensions in its header are checked.
 
-A path that names anything but {symbol} and {timeframe} raises ConfigError; `check_template` says
-so at start. Let the file lie on a disk of this machine: reading a dead network share waits.
+A path that names anything but {symbol} and {timeframe} raises ConfigError; `check_template` says so
+at start. The file should lie on a disk of this machine: reading a dead network share waits.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Picture:
 
     @property
     def flag(self) -> str:
-        """What the record of the tick says about it: picture:<reason>, or nothing."""
+        """Its flag in the record of the tick: picture:<reason>, or nothing."""
         return f"picture:{self.reason}" if self.reason else ""
 
 
@@ -145,13 +145,16 @@ def _path(text: str) -> Path:
 def _read(path: Path, earliest: float, latest: float) -> bytes:
     """Return the bytes of a regular file written between two moments, in seconds since 1970."""
     _check_regular(path.stat())  # before it is opened: opening a device may do something
+    # O_NONBLOCK: a pipe that took the file's place meanwhile must not hold the tick.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         found = os.fstat(file.fileno())
+        # Again, of what was really opened: the path may name something else by now.
         _check_regular(found)
         if not earliest < found.st_mtime <= latest:
             side = "before" if found.st_mtime <= earliest else "after"
             raise _Refused("stale", f"it was written {side} its time")
+        # One byte more than is allowed tells a file that is too large, whatever its size.
         data = file.read(MOST_BYTES + 1)
     if not LEAST_BYTES <= len(data) <= MOST_BYTES:
         size = f"{len(data)} bytes" if len(data) <= MOST_BYTES else f"more than {MOST_BYTES} bytes"
@@ -204,6 +207,7 @@ def _jpeg_dimensions(data: bytes) -> tuple[int, int]:
     at, found = 2, None
     while True:
         start, marker, length = struct.unpack_from(">BBH", data, at)
+        # A length counts its own two bytes.
         if start != 0xFF or length < 2:
             raise _broken("its parts are out of order")
         if marker in FRAMES:

@@ -1,8 +1,10 @@
 """A white sheet of pixels to draw lines, areas and text on, and its PNG.
 
-The only module that knows matplotlib, the extra `chart`, which rasterises: it is imported when the
-first sheet is made, never with its state machine (pyplot), and is handed finished pixels. Every
-colour, width and font is named here or by the caller, so that no style file changes a picture.
+This is the only module that knows matplotlib (the extra `chart`), which rasterises. It imports
+matplotlib when the first sheet is made, never its state machine (pyplot), and hands it finished
+pixels. Every colour, width and font is named here or by the caller, so no style file changes a
+picture.
+
 Making a sheet raises ConfigError when the package is missing; nothing else here fails. One thread
 at a time may draw on sheets.
 """
@@ -176,6 +178,7 @@ class Sheet:
 
         drawn.set_transform(IdentityTransform())
         drawn.set_zorder(depth)
+        # Each of these would else come from the style settings of the machine.
         drawn.set_snap(False)
         drawn.set_sketch_params(None)
         drawn.set_path_effects([])

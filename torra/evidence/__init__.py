@@ -1,1 +1,1 @@
-"""What an agent may cite: features, headlines and scheduled events, as values. Pure."""
+"""The evidence that agents may cite: features, headlines and scheduled events, as values. Pure."""

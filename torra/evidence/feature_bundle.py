@@ -1,27 +1,26 @@
-"""The evidence of one tick: every number that an agent may cite, with its id, unit and time.
+"""Builds the evidence of one tick: every number that an agent may cite, with its id, unit and time.
 
-`build` turns the newest row of `technical_calculator.score_frame`, the bars behind it, the memory
-context and what was known of news and scheduled events into a flat table of features, all of it
-known at `as_of`. It computes no indicator; its own are a few words about the last 20 bars, a spread
+`build` makes a flat table of features from what was known at `as_of`: the newest row of
+`technical_calculator.score_frame`, the bars behind it, the memory context, the news and the
+scheduled events. It computes no indicator; its own are a few words about the last 20 bars, a spread
 in ATR and a forecast:
 
     drift = horizon * (close - ema20) * a / (1 - a), a = 2 / 21    as percent of the close
     band  = drift +- atr14 * sqrt(horizon)                         as percent of the close
 
 An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drift is the trend that
-would keep EMA20 where it is; the band is one ATR a bar, growing as a random walk does. The forecast
+would keep EMA20 where it is. The band is one ATR a bar, growing as a random walk does. The forecast
 is evidence for agents and nothing else: no score, stop or size is made of it.
 
-The bundle is always whole; a block of it is worked out when somebody looks at it. What cannot be
-known (NaN, no memory yet, a feed that is off or brings
-nothing) is a feature with the value None, never a guess; the block `source` says why. Each kind of
-number has its decimals, and the value is rounded to them, so that the value and its text in a
-prompt are the same thing: a price has two more than the symbol is quoted with, which leaves three
-digits of a MACD that is a ten-thousandth of its price. Strangers wrote the values of `news.item.N`
-and of no other feature.
+The bundle is always whole; a block of it is computed at the first look at it. What cannot be known
+(NaN, no memory yet, a feed that is off or brings nothing) is a feature with the value None, never a
+guess; the block `source` says why. Each kind of number has its decimals. The value is rounded to
+them, so the value and its text in a prompt are the same. A price has two decimals more than the
+symbol is quoted with, which leaves three digits of a MACD that is a ten-thousandth of its price.
+Strangers wrote the values of `news.item.N` and of no other feature.
 
-Reads no clock and no file. Nothing in it is later than `as_of`: raises ValueError for a bar that is
-not closed then, bars that do not end with it, or a headline first seen later; and for a row of the
+Reads no clock and no file. Nothing in it is later than `as_of`: a bar that is not closed then, bars
+that do not end with it and a headline first seen later raise ValueError. So does a row of the
 warm-up.
 """
 
@@ -122,15 +121,15 @@ FUNDAMENTALS: Final[Mapping[str, Kind]] = {
     "revenue_growth_pct": Kind(PERCENT, 2),
     "net_margin_pct": Kind(PERCENT, 2),
 }
-"""What is told of a company, as NewsView.fundamentals names it."""
+"""Figures of a company, by their names in NewsView.fundamentals."""
 
 NO_NEWS: Final = NewsView(NewsStatus.OFF)
 NO_EVENTS: Final = EventView()
 HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
-"""Where no headline means that there is none."""
+"""Statuses in which no headline means that there is none."""
 
 IN_FORCE: Final = ("available", "broken")
-"""Status of a calendar that knows what comes; of a broken one the last good reading does."""
+"""Statuses of a usable calendar; a broken one is used as it was last read well."""
 
 Value = float | str | None
 Found = Iterator[tuple[str, Value, Kind]]
@@ -138,7 +137,7 @@ Found = Iterator[tuple[str, Value, Kind]]
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What one tick goes by: the four L1 scores, a line about each, and the evidence by id.
+    """The evidence of one tick: the four L1 scores, a line about each, and the features by id.
 
     `regime` is the kind of market, with the features that it was read from; `explained` holds the
     components behind the scores.
@@ -154,7 +153,7 @@ class Bundle:
 
 
 class LazyFeatures(Mapping[str, Feature]):
-    """Features by id in their order; each block of them is worked out at the first look at it."""
+    """Features by id, in order; each block of them is computed at the first look at it."""
 
     __slots__ = ("_blocks", "_known", "_moment", "_one", "_raw", "_whole")
 
@@ -164,9 +163,9 @@ class LazyFeatures(Mapping[str, Feature]):
         moment: str,
         one: Callable[[str], tuple[Value, Kind] | None],
     ) -> None:
-        """Take the blocks in their order, each with what yields it; `moment` is ISO text.
+        """Take the blocks in order, each with its generator; `moment` is ISO text.
 
-        `one` gives a single feature of a large block by its id, None where it is in none.
+        `one` returns a single feature of a large block by its id, None for an id of another block.
         """
         self._blocks = blocks
         self._one = one
@@ -178,6 +177,7 @@ class LazyFeatures(Mapping[str, Feature]):
     def __getitem__(self, name: str) -> Feature:
         found = self._known.get(name)
         if found is None:
+            # One indicator is looked up alone: working out its whole block would cost fifty.
             raw = self._one(name) or self._block(name.partition(".")[0])[name]
             found = self._known[name] = _feature(name, *raw, self._moment)
         return found
@@ -225,6 +225,7 @@ class LazyFeatures(Mapping[str, Feature]):
         if self._whole is None:
             moment, known = self._moment, self._known
             self._known = self._whole = {
+                # Features that were handed out already stay the same objects.
                 name: known.get(name) or _feature(name, value, kind, moment)
                 for yields in self._blocks.values()
                 for name, value, kind in yields()
@@ -310,6 +311,7 @@ def plain(value: Any, decimals: int) -> Value:
     if value is None or isinstance(value, str):
         return value
     number = float(value)
+    # + 0.0: no negative zero in a prompt.
     return round(number, decimals) + 0.0 if math.isfinite(number) else None
 
 
@@ -333,6 +335,7 @@ def _check_times(
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
     unit, decimals = kind
+    # The usual case, without a further call.
     if type(value) is float and math.isfinite(value):
         return Feature(name, round(value, decimals) + 0.0, unit, moment, "", decimals)
     known = plain(value, decimals)
@@ -363,6 +366,7 @@ def _indicator(name: str, row: Mapping[str, float], price: Kind) -> tuple[Value,
 def _gap_pct(row: Mapping[str, float]) -> float:
     """Return the gap between the close before and the bar's open as percent of that close."""
     gap = row["gap_atr"] * row["atr14"]
+    # The row has no open and no close before: both follow from body and gap.
     before = row["close"] - row["body_atr"] * row["atr14"] - gap
     return 100.0 * gap / before if before > 0.0 else math.nan
 
@@ -405,6 +409,7 @@ def _market(
 def _spread_atr(spread: float, atr: float) -> float:
     if math.isnan(atr) or spread <= 0.0:
         return math.nan if math.isnan(atr) else 0.0
+    # In a flat market any spread is wide, and the gate must see that.
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
@@ -450,12 +455,12 @@ def _news(view: NewsView) -> Found:
 
 
 def _heard(view: NewsView) -> float | None:
-    """Return how many headlines count; None where none came because nobody could be heard."""
+    """Return how many headlines count; None where the source could not be heard."""
     return float(view.unique) if view.unique or view.status in HEARD else None
 
 
 def _mood(bars: BarView | None, news: NewsView) -> Found:
-    """Yield what the last bars and the headlines say of the mood.
+    """Yield the mood, as the last bars and the headlines show it.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
     either side: a market that stands still is in neither mood, and upside down the shares are 1
@@ -471,12 +476,14 @@ def _mood(bars: BarView | None, news: NewsView) -> Found:
 
 
 def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
+    # One bar more than are counted: the first close needs one before it.
     if bars is None or len(bars) <= MOOD_BARS:
         return None, None, None
     opened, close, volume = (
         bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
     )
     moves = [_direction(last, now) for last, now in pairwise(close)]
+    # Each move is +1, 0 or -1, so the sum is the length of the streak with its sign.
     streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
     traded = math.fsum(volume[1:])
     bodies = map(_direction, opened[1:], close[1:])
@@ -498,9 +505,9 @@ def _fundamentals(view: NewsView) -> Found:
 
 
 def _sources(news: NewsView, events: EventView) -> Found:
-    """Yield why there is something, or nothing; and what the gate holds its windows against.
+    """Yield the status of each source, and the minutes that the gate compares with its windows.
 
-    Those minutes count from the tick, which may run later than the close: when an event is due is
+    These minutes count from the tick, which may run later than the close: when an event is due is
     known beforehand.
     """
     yield "source.news", str(news.status), WORD

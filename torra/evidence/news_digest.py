@@ -1,11 +1,11 @@
-"""From headlines to evidence: what concerns a symbol, what is said twice, what it weighs.
+"""Turns headlines into evidence: what concerns a symbol, what repeats another, what each weighs.
 
 Pure functions over items that were collected. An item counts from the moment it was first seen,
-never from the moment it says it was published; what was first seen after `as_of` is not there, so
+never from the moment it says it was published. What was first seen after `as_of` is not there, so
 nothing that comes later changes a view. The order in which items are handed in does not matter.
 
-Words are compared, nothing is understood: a headline concerns gold when one of gold's words stands
-in it, and two headlines are the same story when most of their words are the same.
+Words are compared, nothing is understood. A headline concerns gold when one of gold's words stands
+in it; two headlines are the same story when most of their words are the same.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NEAR: Final = 0.8
 """Two headlines are one story when the words they share are this share of all their words."""
 
 READ_ITEMS: Final = 2_000
-"""Headlines of a period that are read, those seen last: a tick must not wait for a year of them."""
+"""Headlines of a period that are read, the newest: a tick must not wait for a year of them."""
 
 COUNTED: Final = 500
 """Headlines that can count for a symbol at once: of more, those that were published last."""
 
 REMEMBERED: Final = 20_000
-"""Texts of which it is remembered whether they speak of a subject."""
+"""Texts for which it is cached whether they speak of a subject."""
 
 DECIMALS: Final = 8
 """Scores are rounded to this many decimals, as everywhere."""
@@ -42,7 +42,7 @@ EARLY: Final = timedelta(minutes=5)
 
 COMPANY: Final = "company."
 FIGURES: Final = "figures."
-"""Begin topics that ask for one company's news, and for its figures; its ticker follows."""
+"""Prefixes of topics for one company's news and for its figures; its ticker follows."""
 
 
 class NewsStatus(StrEnum):
@@ -90,7 +90,7 @@ class NewsItem:
 
 @dataclass(frozen=True, slots=True)
 class NewsSubject:
-    """What is asked about: a symbol with its asset class, ticker, currencies and search terms."""
+    """A symbol to find news for, with its asset class, ticker, currencies and search terms."""
 
     symbol: str
     asset: str = ""
@@ -110,7 +110,7 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class NewsView:
-    """What a tick knows of the news: the items that count, weightiest first, and what they say.
+    """The news that a tick knows: the items that count, weightiest first, and their scores.
 
     `score` is the sum of weight times score over the sum of weights, or over 1 where the weights
     are less in sum: one old headline says little. It lies in [-1, +1] and is None without items.
@@ -129,7 +129,7 @@ class NewsView:
 
 @dataclass(frozen=True, slots=True)
 class NewsAnswer:
-    """What a source said about a topic: items, a company's figures, or why there are none.
+    """The answer of a source to a topic: items, a company's figures, or why there are none.
 
     `status` is AVAILABLE, EMPTY or a trouble; `dropped` counts items that could not be read;
     `detail` is in our words and never quotes what was sent or received.
@@ -186,6 +186,7 @@ def counting(
     ]
     if len(found) <= COUNTED:
         return found
+    # By id too: of equal times the same ones must be left, whatever order they came in.
     return sorted(found, key=lambda item: (item.published, item.id), reverse=True)[:COUNTED]
 
 
@@ -205,7 +206,7 @@ def concerns(item: NewsItem, subject: NewsSubject) -> bool:
 
 
 def terms_of(subject: NewsSubject) -> tuple[str, ...]:
-    """Return the words of which one makes a headline concern the subject."""
+    """Return the search terms of a subject; one of them makes a headline concern it."""
     if subject.terms:
         return subject.terms
     symbol = subject.symbol.upper()
@@ -239,6 +240,7 @@ def unique(items: Iterable[NewsItem]) -> list[NewsItem]:
     A repetition has the words of an item before it, or nearly: shared words over all words (the
     Jaccard index of the two sets) are at least NEAR, and its numbers are the same.
     """
+    # The first sight of a story is the one that is kept, in whatever order they are handed in.
     found = sorted(items, key=_order)
     said = [tokens(item.headline) for item in found]
     common = Counter(word for words in said for word in words)
@@ -261,6 +263,7 @@ def _marks(words: frozenset[str], common: Mapping[str, int]) -> list[tuple[froze
     rarest there is one of these, and where it is the rarest of the shared words, it is among the
     rarest of both. Headlines with other numbers are never compared.
     """
+    # "rises 2 %" and "rises 3 %" are two stories that differ in one word.
     numbers = frozenset(word for word in words if DIGIT.search(word))
     rarest = sorted(words, key=lambda word: (common[word], word))
     enough = len(words) - math.ceil(NEAR * len(words) - ROUNDING) + 1
@@ -288,6 +291,7 @@ def event_class(text: str) -> str:
         name: len({match.lower() for match in pattern.findall(text)})
         for name, pattern in EVENT_PATTERNS.items()
     }
+    # max keeps the first of equals: the order of EVENT_WORDS decides.
     best = max(found, key=lambda name: found[name])
     return best if found[best] else "other"
 
@@ -308,16 +312,19 @@ def _order(item: NewsItem) -> tuple[datetime, datetime, str]:
 
 
 def _weighted(item: NewsItem, as_of: datetime, half_life_hours: float) -> Weighted:
+    # A vendor's clock may be ahead of ours by EARLY.
     age = max(0.0, (as_of - item.published) / timedelta(hours=1))
+    # A very old item would weigh 0.0, and a weight is above 0.
     return Weighted(item, age, max(0.5 ** (age / half_life_hours), sys.float_info.min))
 
 
 def _said(some: Sequence[Weighted]) -> float | None:
-    """Return what headlines say together: sum(w s) / max(1, sum(w)); None without any."""
+    """Return the common score of headlines, sum(w s) / max(1, sum(w)); None without any."""
     if not some:
         return None
     total = math.fsum(one.weight * one.item.score for one in some)
     mean = total / max(1.0, math.fsum(one.weight for one in some))
+    # Rounding may push a mean of ones a little beyond 1.
     return round(max(-1.0, min(1.0, mean)), DECIMALS) + 0.0
 
 
@@ -337,10 +344,11 @@ def _names(subject: NewsSubject) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _pattern(terms: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return what finds one of the terms; a blank in a term stands for blanks or a dash."""
+    """Return a pattern that finds one of the terms; a blank in a term also matches a dash."""
     written = [r"[\s-]+".join(map(re.escape, term.split())) for term in terms if term.strip()]
     if not written:
         return None
+    # Not \b: it would find nothing at the end of a term such as opec+.
     return re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
 
 
@@ -356,7 +364,7 @@ RATES: Final = (
     "treasury yield", "treasury yields", "treasuries", "bond yields", "central bank",
     "central banks",
 )  # fmt: skip
-"""What moves the dollar and, with it, gold and shares."""
+"""Words of what moves the dollar and, with it, gold and shares."""
 
 ASSET_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "gold": (
@@ -446,7 +454,7 @@ EVENT_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
         "nuclear",
     ),
 }  # fmt: skip
-"""The words of each event class, and who wins a tie: what says more stands first."""
+"""The words of each event class. The first class wins a tie, so those that say more come first."""
 
 EVENT_PATTERNS: Final = {
     name: pattern for name, words in EVENT_WORDS.items() if (pattern := _pattern(words)) is not None

@@ -1,8 +1,9 @@
-"""Files of headlines as a tick may see them: read and scored already, whole, unchanging.
+"""Keeps files of headlines as a tick may see them: read and scored already, whole, unchanging.
 
-Somebody looks at the files from time to time, which may take seconds and may hang with a drive; a
-tick takes what the last look left and waits for nothing. Where nobody looks, as for a single tick,
-the files stand as they were opened, and what counts is scored when it is asked for: few at most.
+A thread looks at the files from time to time; that may take seconds, and may hang with a drive. A
+tick takes the result of the last look and waits for nothing. Where nothing looks, as for a single
+tick, the files stand as they were opened, and the few items that count are scored when they are
+asked for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torra.evidence.news_digest import (
 )
 
 LATE_FILE_S: Final = 120.0
-"""A file that nobody could look at for so long is not there any more: a reading takes seconds."""
+"""A file that could not be looked at for so long counts as gone: a reading takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ShelvedNews:
     told: str = ""
 
     def between(self, since: datetime, as_of: datetime) -> Sequence[NewsItem]:
-        """Return what was first seen in (since, as_of]; of much, what was seen last."""
+        """Return what was first seen in (since, as_of], at most the newest READ_ITEMS."""
         first, last = bisect_right(self.seen, since), bisect_right(self.seen, as_of)
         return self.items[max(first, last - READ_ITEMS) : last]
 
@@ -53,7 +54,7 @@ class Headlines(Protocol):
 
     @property
     def topic(self) -> str:
-        """What its items have as topic."""
+        """The topic of its items."""
         ...
 
     @property
@@ -68,9 +69,9 @@ class Headlines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Finished:
-    """A reading with its scored items by id, None for what concerns none of the subjects.
+    """A reading with its scored items by id, None for an item that concerns no subject.
 
-    It never changes. `scored` is None before the first look; `at` is when somebody looked last.
+    It never changes. `scored` is None before the first look; `at` is the time of the last look.
     """
 
     reading: ShelvedNews
@@ -101,15 +102,16 @@ class Shelves:
         return iter(sorted(self._files))
 
     def topic(self, name: str) -> str:
-        """Return what the items of a file have as topic."""
+        """Return the topic of a file's items."""
         return self._files[name].topic
 
     def look(self, wanted: Callable[[str], Sequence[NewsSubject]]) -> None:
-        """Read what has changed, score what is new of it, and show each file as a whole.
+        """Read the files that have changed, score what is new, and replace each result as a whole.
 
-        `wanted` tells the subjects that a file is read for; nothing else is scored. Whoever finds
-        another looking leaves it to him.
+        `wanted` returns the subjects that a file is read for; nothing else is scored. While another
+        thread looks, this does nothing.
         """
+        # A drive may hang for minutes: nobody may queue behind it.
         if not self._looking.acquire(blocking=False):
             return
         try:
@@ -122,14 +124,17 @@ class Shelves:
     def _scored(
         self, reading: ShelvedNews, subjects: tuple[NewsSubject, ...], name: str
     ) -> _Finished:
-        """Return a reading with its scores; what was decided for these subjects stays."""
+        """Return a reading with its scores; items that are scored already keep their score."""
         last = self._finished[name]
         scored = last.scored if subjects == last.subjects else None
+        # By identity: a file that was not read again has the very same items.
         if scored is None or reading.items is not last.reading.items:
             known, decided = last.scored or {}, scored or {}
             scored = {
                 item.id: decided[item.id]
                 if item.id in decided
+                # A score holds for any subject; that an item concerned nobody holds for the old
+                # subjects alone.
                 else known.get(item.id) or self._judged(item, subjects)
                 for item in reading.items
             }
@@ -148,11 +153,12 @@ class Shelves:
         max_age_hours: float,
         looked_at: bool,
     ) -> tuple[list[NewsItem], NewsStatus]:
-        """Return what counts of a file, scored, and how it stands with the file.
+        """Return the items of a file that count, scored, and the status of the file.
 
-        `looked_at` says that somebody looks from time to time; before the first look is finished
+        `looked_at` says that a thread looks from time to time; before its first look is finished
         there is nothing yet.
         """
+        # Taken once: `look` may replace it at any moment.
         now = self._finished.get(name)
         if now is None:
             return [], NewsStatus.NO_FILE
@@ -166,7 +172,7 @@ class Shelves:
         return [scored.get(item.id) or self._read_now(item) for item in rows], status
 
     def told(self, name: str, *, looked_at: bool) -> tuple[NewsStatus, str, int]:
-        """Return how it stands with a file, why, and how many headlines are in it."""
+        """Return the status of a file, the reason for it, and the number of its headlines."""
         now = self._finished[name]
         old = self._monotonic() - now.at
         if looked_at and old > LATE_FILE_S:

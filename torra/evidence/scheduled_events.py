@@ -1,10 +1,10 @@
-"""Scheduled events, and how near the next and the last one that matters to a symbol is.
+"""Finds scheduled events: how near the next and the last one that matters to a symbol is.
 
-Pure functions over events that were read from a calendar file (torra.news.event_file). What matters
-is of high impact and for one of the symbol's currencies, or for all. That an event will come is
-known before it comes, so an event later than the tick is no look into the future; what came of it
-would be, and is not kept. So a tick that runs late may know what is due between its bar's close and
-now.
+Pure functions over events that were read from a calendar file (torra.news.event_file). An event
+matters when it is of high impact and for one of the symbol's currencies, or for all. When an event
+is due is known before it comes, so an event later than the tick is no look into the future. Its
+result would be, and is not kept. So a tick that runs late may know what is due between its bar's
+close and now.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def around(
     `events` are a whole calendar, oldest first. `broken` says that it is the last good one.
     """
     concerned = {*currencies, EVERY_CURRENCY}
+    # A tick cannot run before its close, whatever the clock says.
     tick = as_of if now is None else max(as_of, now)
     start = bisect_left(events, as_of - REACH, key=_time)
     end = bisect_right(events, tick + REACH, lo=start, key=_time)
@@ -90,6 +91,7 @@ def around(
         since_last=since_last,
         events=near,
         ahead=(coming[0] - tick) / MINUTE if coming else None,
+        # An event between the close and the tick is right now, for a window.
         behind=since_last if len(coming) == len(later) else 0.0,
     )
 

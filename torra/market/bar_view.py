@@ -1,9 +1,9 @@
-"""The bars of one tick: a stretch of a frame, looked at without cutting it out.
+"""The bars of one tick: a stretch of a frame, read without being cut out.
 
 Most ticks of a long history need two times, two prices and a count of their 750 bars. `BarView`
-gives those at once and the frame itself when somebody asks for it; a history shares its arrays with
-all of its views. A view is never changed, and the frame behind it may not be either. Checking bars
-is the door's part (torra.feeds.door).
+returns those at once, and makes the frame itself only when it is asked for. All views of a history
+share its arrays. A view never changes, and the frame behind it must not change either.
+torra.feeds.door checks the bars.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class BarArrays:
         self.frame = frame
         self.names = list(frame.columns)
         self.numbers: NDArray[np.float64] = np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+        # pandas indexes come in several units; asi8 means microseconds only after this.
         self.times: NDArray[np.int64] = index.as_unit("us").asi8
         self.moments: list[datetime] = list(index.to_pydatetime())
 
@@ -93,6 +94,7 @@ class BarView:
 
     def newest(self, name: str, count: int) -> list[Any]:
         """Return the newest `count` numbers of a column, fewer where there are fewer bars."""
+        # Not before our own start: the arrays go on into bars that this tick must not see.
         start = max(self._start, self._end - count)
         found: list[Any] = self._shelf.column(name)[start : self._end].tolist()
         return found

@@ -1,12 +1,12 @@
 """The broker's wall clock: MetaTrader 5 stamps bars with it, Torra stores UTC.
 
-A clock is "utc", a fixed offset such as "+03:00", a zone such as "Europe/Athens", or "new_york+7",
-the usual one: New York's wall clock plus 7 hours, which follows the daylight saving dates of the
-USA and ends the trading day at midnight. Times of the server are "wall seconds": what its clock
-shows, counted from 1970 as if it were UTC. All zones come from zoneinfo; nothing here reads the
-clock or the zone of the host.
+A clock is "utc", a fixed offset such as "+03:00", a zone such as "Europe/Athens", or "new_york+7".
+The last one is the usual one: New York's wall clock plus 7 hours, which follows the daylight saving
+dates of the USA and ends the trading day at midnight. Times of the server are "wall seconds": what
+its clock shows, counted from 1970 as if it were UTC. All zones come from zoneinfo; nothing here
+reads the clock or the zone of the host.
 
-A clock with daylight saving time jumps twice a year (new_york+7: on a Sunday at 09:00):
+A clock with daylight saving time jumps twice a year (new_york+7: on a Sunday at 09:00).
 
 - In spring one hour is never shown. A time in it means that the clock is the wrong one: it is
   refused, never moved.
@@ -14,8 +14,8 @@ A clock with daylight saving time jumps twice a year (new_york+7: on a Sunday at
   backwards or repetition on are the second hour (winter time); an hour that is there once is read
   as the first (summer time), like a single time.
 
-What a wrong time means (a mistake of a person, or bars that cannot be used) is decided by the
-callers; an unknown name is a ConfigError here.
+An unknown name raises ConfigError. The callers decide what a wrong time means: a mistake of a
+person, or bars that cannot be used.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ USUAL: Final = ("new_york+7", "Europe/Athens", "Europe/London", "Europe/Moscow",
 KNOWN: Final = "use utc, new_york+7 or an offset such as +03:00"
 OFFSET: Final = re.compile(r"([+-])(0\d|1[0-4]):([0-5]\d)")
 ZONE: Final = re.compile(r"[A-Z][A-Za-z_]{1,30}(/[A-Z][A-Za-z0-9_+-]{1,30}){1,2}")
-"""What a zone looks like. Names without a region are left out: one of them is the host's own."""
+"""Form of a zone's name. Names without a region are refused: one of them is the host's own."""
 
 QUARTER: Final = timedelta(minutes=15)
-"""Every zone's offset is a multiple of it, so that a reported one may be some seconds off."""
+"""Every zone's offset is a multiple of it; a reported one, which may be seconds off, is rounded."""
 
 FULL_DAY: Final = 86_400
 LONGEST_JUMP: Final = 10_800
@@ -60,7 +60,7 @@ Seconds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """What a broker's server shows: the wall clock of `zone` (None: UTC) and `ahead` more."""
+    """The clock of a broker's server: the wall clock of `zone` (None: UTC) plus `ahead`."""
 
     name: str
     zone: ZoneInfo | None = None
@@ -85,7 +85,7 @@ class ServerClock:
         return cls(name, zone)
 
     def offset_at(self, moment: datetime) -> timedelta:
-        """Return what the server is ahead of UTC at a moment."""
+        """Return how far the server is ahead of UTC at a moment."""
         wall = moment.astimezone(UTC if self.zone is None else self.zone)
         return (wall.utcoffset() or timedelta(0)) + self.ahead
 
@@ -117,6 +117,7 @@ class ServerClock:
         again = _second_time(wall, first > second)
         moments = wall - np.where(again, second, first)
         times = (moments * 1_000_000).view("M8[us]")
+        # The offset grows over a time that the server never shows.
         times[first < second] = np.datetime64("NaT")
         return pd.DatetimeIndex(times).tz_localize(UTC)
 
@@ -125,6 +126,7 @@ class ServerClock:
 
         The first is the larger where the time is shown twice and the smaller where it never is.
         """
+        # datetime ends at the years 1 and 9999, and a broken bar may lie anywhere.
         within = min(max(wall, EXTREMES[0]), EXTREMES[1])
         local = EPOCH.replace(tzinfo=self.zone or UTC) + timedelta(seconds=within) - self.ahead
         first, second = (
@@ -133,7 +135,9 @@ class ServerClock:
         return int(first.total_seconds()), int(second.total_seconds())
 
     def _all_offsets(self, wall: Seconds) -> tuple[Seconds, Seconds]:
-        """Do the same for many times; only days in which the clock jumps are looked at closely."""
+        """Return what `_offsets` does for many times at once."""
+        # zoneinfo takes one time at a call: ask for the ends of each day, and for single times only
+        # in the few days in which the clock jumps.
         days, place = np.unique(wall // FULL_DAY, return_inverse=True)
         starts = [self._offsets(int(day) * FULL_DAY)[0] for day in days]
         ends = [self._offsets((int(day) + 1) * FULL_DAY)[1] for day in days]
@@ -168,7 +172,7 @@ def check(clock: ServerClock, offset_seconds: int, at: datetime) -> str:
 
 
 def ahead_of(zone: str) -> timedelta:
-    """Return what a zone written as "+03:00", "Z" or "" is ahead of UTC."""
+    """Return how far a zone written as "+03:00", "Z" or "" is ahead of UTC."""
     if zone in ("Z", ""):
         return timedelta(0)
     sign = -1 if zone[0] == "-" else 1
@@ -176,7 +180,7 @@ def ahead_of(zone: str) -> timedelta:
 
 
 def offsets_used(wall: pd.DatetimeIndex, utc: pd.DatetimeIndex) -> tuple[str, ...]:
-    """Return what wall times were ahead of their moments, as text, ascending, each value once."""
+    """Return how far wall times were ahead of their moments, as text, ascending, each once."""
     ahead = wall.as_unit("us").asi8 - utc.as_unit("us").asi8
     return tuple(
         offset_text(timedelta(microseconds=found)) for found in sorted(set(ahead.tolist()))
@@ -212,6 +216,7 @@ def _second_time(wall: Seconds, twice: npt.NDArray[np.bool_]) -> npt.NDArray[np.
     steps = np.diff(wall)
     back, start = np.zeros(len(wall), dtype=np.int64), np.ones(len(wall), dtype=np.bool_)
     back[1:] = np.cumsum(steps <= 0)
+    # A far step means another autumn: its steps back count for themselves.
     start[1:] = ~twice[:-1] | (np.abs(steps) > LONGEST_JUMP)
     first = np.maximum.accumulate(np.where(start, np.arange(len(wall)), 0))
     again: npt.NDArray[np.bool_] = twice & (back > back[first])

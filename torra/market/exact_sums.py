@@ -1,11 +1,13 @@
-"""Sums and decimal rounding of whole arrays, to the last bit what `math.fsum` and `round` return.
+"""Sums and rounds whole arrays, to the last bit as `math.fsum` and `round` do.
 
-The brain adds exactly rounded and rounds to 1e-8 (torra.verdict.sentiment_rules); a pass over a
+The brain adds exactly rounded and rounds to 1e-8 (torra.verdict.sentiment_rules). A pass over a
 long history must do the same to a hundred thousand numbers at once. Error-free transformations do
-it: the sum of two doubles and its error are two doubles again (Knuth), so is a product (Dekker, by
-Veltkamp's split). Where two stages of errors leave a doubt about the last bit, `math.fsum` itself
-decides for that element. Pure; NaN in gives NaN out; numbers are taken to be far from overflow, and
-their products from underflow.
+it: the sum of two doubles and its error are two doubles again (Knuth), and so are a product and its
+error (Dekker, by Veltkamp's split). Where two stages of errors leave a doubt about the last bit,
+`math.fsum` itself decides for that element.
+
+Pure. NaN in gives NaN out. Numbers must be far from overflow, and their products far from
+underflow.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ def rounded(values: Array, decimals: int) -> Array:
     the double nearest to that. |value| x 10 ** decimals must stay below 2 ** 52.
     """
     scale = float(10**decimals)
+    # This product is rounded, so `whole` may be one off: the loop below puts it right.
     whole = np.rint(values * scale)
     product, error = two_product(values, np.full_like(values, 2.0 * scale))
     apart = product - 2.0 * whole  # exact: the two are near each other, or whole is 0
@@ -66,14 +69,14 @@ def rounded(values: Array, decimals: int) -> Array:
 
 
 def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the sum as a double and what it lacks: together exactly the sum (Knuth)."""
+    """Return the sum as a double and its error; together they are exact (Knuth)."""
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)
 
 
 def two_product(one: Array, other: Array) -> tuple[Array, Array]:
-    """Return the product as a double and what it lacks: together exactly the product (Dekker)."""
+    """Return the product as a double and its error; together they are exact (Dekker)."""
     product = one * other
     (high, low), (top, rest) = _halves(one), _halves(other)
     return product, low * rest - (((product - high * top) - low * top) - high * rest)

@@ -1,4 +1,4 @@
-"""What kind of market this is, and what is odd about its newest bar, in words that code chose.
+"""Names the kind of market and what is odd about its newest bar, in words that code chose.
 
 `read` names the regime of one row of `technical_calculator.score_frame`, by the first that holds:
 
@@ -8,12 +8,12 @@
     range                all else
 
 Volatile comes first because levels and stretched oscillators mean little in such a market, trending
-or not; a quiet trend is a trend. Turn the directional movement round and trend_up becomes
-trend_down, nothing else changes. `triage` flags what deserves a second look; it judges nothing.
+or not. A quiet trend is a trend. With the directional movement turned round trend_up becomes
+trend_down, and nothing else changes. `triage` flags what deserves a second look; it judges nothing.
 
-Both read numbers rounded as the bundle tells them, so that whoever sees the numbers finds the same
-words. A number that is not known holds nothing: without any the regime is range, and no flag is
-set. Pure; nothing raises.
+Both round their numbers as the bundle shows them, so a reader of the numbers finds the same words.
+An unknown number fulfils no condition: with none known the regime is range, and no flag is set.
+Pure; nothing raises.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ QUIET_UPTO: Final = 25.0
 
 PERCENTILE_DECIMALS: Final = 2
 DISTANCE_DECIMALS: Final = 4
-"""Decimals of a number out of 100, and of one measured in ATR or as a ratio, wherever it is told.
-"""
+"""Decimals, wherever it is shown, of a number out of 100, and of one in ATR or as a ratio."""
 
 ADX, PLUS, MINUS = "technical.adx14", "technical.plus_di", "technical.minus_di"
 PERCENTILE: Final = "technical.volatility_percentile"
@@ -58,12 +57,12 @@ GAP_ATR: Final = 0.5
 """Open less the close before, in ATR and either way, from which there is a gap."""
 
 STALE_BARS: Final = 1.0
-"""Age of the newest bar's close, in bars, from which a newer one is missing. The gate vetoes later,
+"""Age of the newest bar's close, in bars, from which a newer bar is missing. The gate vetoes later,
 at GateSettings.max_bar_age.
 """
 
 TRIAGE_FLAGS: Final = ("range_spike", "volume_spike", "gap", "stale")
-"""What `triage` may say, in its order."""
+"""The flags of `triage`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,7 @@ def _name(
 ) -> RegimeName:
     if _reaches(percentile, VOLATILE_FROM):
         return "volatile"
+    # Equal DI have no direction, however large the ADX is.
     if _reaches(adx, TREND_ADX) and plus is not None and minus is not None and plus != minus:
         return "trend_up" if plus > minus else "trend_down"
     return "quiet" if percentile is not None and percentile <= QUIET_UPTO else "range"
@@ -120,5 +120,5 @@ def _reaches(value: float | None, limit: float) -> bool:
 
 
 def _told(value: float | None, decimals: int) -> float | None:
-    """Return a number as it is told; None for what is not finite."""
+    """Return a number rounded as it is shown; None for what is not finite."""
     return round(value, decimals) if value is not None and math.isfinite(value) else None

@@ -1,14 +1,14 @@
-"""Where the market turned: confirmed swings, and the levels and states that follow from them.
+"""Finds where the market turned: confirmed swings, and the levels and states that follow from them.
 
-A swing high is a bar whose high tops the `PIVOT_BARS` bars on each side. It cannot be known before
-the last of those bars has closed, so it appears at that bar (its confirmation) and never moves
-afterwards: nothing here repaints. Memory is bounded: a swing older than `SWING_MEMORY` bars is
-forgotten, and levels come from the `LEVEL_SWINGS` newest highs and lows. So the value at a bar is
-the same from the whole history as from the last 750 bars.
+A swing high is a bar whose high tops the `PIVOT_BARS` bars on each side. It is known when the last
+of those bars has closed: it appears at that bar (its confirmation) and never moves afterwards.
+Nothing here repaints. Memory is bounded: a swing older than `SWING_MEMORY` bars is forgotten, and
+levels come from the `LEVEL_SWINGS` newest highs and lows. So the value at a bar is the same from
+the whole history as from the last 750 bars.
 
-Everything is the mirror image of itself: turn the prices upside down and support becomes
-resistance, +1 becomes -1. Where there is no swing to speak of the level is NaN and the state 0.
-Nothing here fails on finite prices; checking them is the door's work.
+Everything is the mirror image of itself: turn the prices upside down, and support becomes
+resistance and +1 becomes -1. Where there is no swing the level is NaN and the state 0. Finite
+prices never fail; torra.feeds.door checks them.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
         "support": support,
         "resistance": resistance,
         **_retracements(highs, lows),
+        # Only +2 and -2 are a trend: highs and lows must move the same way.
         "trend_state": np.trunc(np.nan_to_num(rising) / 2),
         "bos": broken,
     }
@@ -88,8 +89,10 @@ def swings(values: Array) -> Swings:
     windows = np.lib.stride_tricks.sliding_window_view(values, span)
     # argmax names the first of equals: a peak is above the bars before it, not below those after.
     peaks = np.flatnonzero(windows.argmax(axis=1) == PIVOT_BARS) + PIVOT_BARS
+    # Counted by confirmation, not by the bar itself: no row may know a peak before it is one.
     known = np.searchsorted(peaks + PIVOT_BARS, bars, side="right")
     number = known - 1 - np.arange(LEVEL_SWINGS)[:, None]
+    # The appended 0 is what the index -1 finds where there is no such peak; `seen` drops it.
     peak = np.append(peaks, 0)[np.maximum(number, -1)]
     seen = (number >= 0) & (bars - peak <= SWING_MEMORY)
     return Swings(np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan))

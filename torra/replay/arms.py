@@ -1,15 +1,17 @@
-"""The arms of a replay: what is compared with what, on the same ticks and the same market.
+"""The arms of a replay: the variants that are compared on the same ticks and the same market.
 
-An arm is the very run_tick with another desk of agents, or with nobody asked. The placebo arms hold
-the debate themselves (Edges.debater): what a real arm's agents said is given to other ticks, with
-another sign, or drawn at random, so that an arm that only stirs the scores is seen to do no more
-than its placebo. Their rules of the gate are those of every arm; a model's veto goes with the
-words it came with, and so does what the agents left of the size of an opening: a placebo that
-traded larger than its source would lose to it, or beat it, by its size alone.
+An arm is the very run_tick with another desk of agents, or with nobody asked. A placebo arm holds
+the debate itself (Edges.debater). It gives the words of a real arm's agents to other ticks, with
+another sign, or drawn at random. So an arm that only stirs the scores is seen to do no more than
+its placebo:
 
     shuffled   the words of the same time of day on another day
     flipped    the words of this tick with the other sign
     random     the words of any other tick, each vector with a sign of its own
+
+The rules of the gate hold in a placebo as in every arm. A model's veto stays with the words that it
+came with, and so does what the agents left of an opening's size: a placebo that traded larger than
+its source would lose to it, or beat it, by its size alone. An unknown arm raises ConfigError.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class Arm:
     whole: frozenset[SourceType] = frozenset()
 
     def profile(self, profile: Profile) -> Profile:
-        """Return the profile with which this arm runs: whatever was said counts."""
+        """Return the profile with which this arm runs; its agents always count (influence full)."""
         settings = profile.agents.model_copy(update={"influence": "full", **self.agents})
         return profile.model_copy(update={"agents": settings})
 
@@ -133,7 +135,7 @@ ARMS: Final[Mapping[str, Arm]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "placebo": tuple(f"placebo_{kind}" for kind in PLACEBOS)
 }
-"""Words that stand for several arms."""
+"""Names that stand for several arms."""
 
 REFERENCES: Final = (*reversed(MODES), "analysts", "legacy")
 """Whose words the placebos use: the first of these that runs."""
@@ -142,7 +144,7 @@ REFERENCES: Final = (*reversed(MODES), "analysts", "legacy")
 def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
     """Return the arms of a list of names in running order, the control always among them.
 
-    Raises ConfigError for a name that is none, and for placebos with nobody to take the words from.
+    Raises ConfigError for an unknown name, and for placebos without an arm to take words from.
     """
     wanted = [CONTROL]
     for name in names:
@@ -170,7 +172,7 @@ def reference(arms: Sequence[Arm]) -> str | None:
 
 
 def only_scorer(submit: Submit) -> Submit:
-    """Return a line on which the single-model scorer answers and nobody else does."""
+    """Return a `submit` on which only the single-model scorer answers."""
 
     def ask(request: Request) -> Future[Completion]:
         return submit(request) if request.role.kind == "scorer" else silence(request)
@@ -189,9 +191,10 @@ def silence(request: Request) -> Future[Completion]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a placebo or a recomposition gives to a tick: adjustments after the gate, and its veto.
+    """The words that a placebo or a recomposition gives to a tick: adjustments and a veto.
 
-    `debate` are the adjustments before the gate where they are known. `veto` adds to the rules'.
+    `adjustments` are those after the gate, `debate` those before it where they are known. `veto`
+    adds to the rules'.
     `multiplier` is what the agents, by disagreeing or by their gate's word, left of the rules'
     multiplier, and `conviction` what theirs left of an opening; both in [0, 1], and they scale
     sizes only.
@@ -217,7 +220,7 @@ def rows_of(words: Spoken) -> list[list[Any]]:
 
 
 def words_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Words]:
-    """Return the words that `rows_of` told of."""
+    """Return the words that `rows_of` packed."""
     return {
         (row[0], row[1]): Words(
             tuple(row[2]), bool(row[3]), tuple(row[4]) if row[4] else None, row[5], row[6]
@@ -237,6 +240,7 @@ def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
     def debate(context: DebateContext, config: DebateSettings) -> Deliberation:
         said = words.get((context.timeframe, context.bar_time))
         if said is None:
+            # Nobody was asked on this tick then, so nobody is now.
             return agent_framework.undebated(context, config)
         alone = agent_framework.undebated(context, config, SourceType.AGENT_CUSTOM)
         return _with(alone, context, said, note)
@@ -247,6 +251,7 @@ def speaking(words: Spoken, note: str = PLACEBO_WORD) -> Debater:
 def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -> Deliberation:
     moves = dict(zip(VECTORS, said.adjustments, strict=True))
     before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
+    # Only the size: the adjustments are those after a gate, and are not scaled a second time.
     size = round(alone.ruling.multiplier * said.multiplier, SCORE_DECIMALS)
     ruling = replace(alone.ruling, multiplier=size)
     if said.veto and not ruling.veto:
@@ -270,6 +275,7 @@ def placebo(kind: Placebo, seen: ArmSeen, seed: int, gate: GateSettings) -> Spok
 
     `seed` fixes the draw, `gate` are the settings with which the arm ran.
     """
+    # One generator for each kind: whether another placebo runs too must not change its draw.
     rng = Generator(PCG64([seed, PLACEBOS.index(kind)]))
     parts = zip(seen.ticks, agents_part(seen.ticks, gate), strict=True)
     said = {_place(tick): _words(tick, part) for tick, part in parts}
@@ -289,6 +295,7 @@ def agents_part(ticks: Sequence[TickSeen], gate: GateSettings) -> list[float]:
 def _part(tick: TickSeen, agreed: float) -> float:
     if tick.rule_multiplier <= 0.0 or agreed <= 0.0:
         return agreed
+    # The recorded rules hold the disagreement already: divided out, it counts once.
     return min(1.0, tick.multiplier / min(1.0, tick.rule_multiplier / agreed))
 
 
@@ -334,6 +341,7 @@ def _random(ticks: Sequence[TickSeen], said: Spoken, rng: Generator) -> Spoken:
 
 def _signed(words: Words, signs: Sequence[float]) -> Words:
     moved = zip(VECTORS, words.adjustments, signs, strict=True)
+    # 0.0 + x: a flipped zero would be -0.0.
     return replace(words, adjustments=four({v: 0.0 + sign * a for v, a, sign in moved}))
 
 

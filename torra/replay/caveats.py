@@ -1,8 +1,8 @@
-"""What is to be read before the figures of a replay: its conditions, and what they cannot carry.
+"""States what is to be read before the figures of a replay: its conditions, and their limits.
 
-An arm whose agents were not asked on many ticks is no trial of them, whatever its figures say; so
-each such arm is named with its count. The conditions of the run (costs, provider, seed, bars) stand
-first, because every figure is a figure under them.
+The conditions of the run (costs, provider, seed, bars) come first, because every figure is a figure
+under them. An arm whose agents were not asked on many ticks is no trial of them, whatever its
+figures say; each such arm is named with its count.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MEMORY: Final = (
 )
 
 NO_REPLY: Final = "the journal holds no reply for these requests"
-"""Why a desk that is answered from the journal was not whole."""
+"""The reason when a desk that is answered from the journal was not whole."""
 
 
 def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
-    """Return what stands above the figures of a replay."""
+    """Return the sentences above the figures of a replay."""
     return [conditions(plan), *_of_the_bars(plan), *_of_the_run(plan, seen), PAPER]
 
 

@@ -1,4 +1,4 @@
-"""An arm's trades beside random entries: the same number, share of longs, exits and costs."""
+"""Compares an arm's trades with random entries of equal number, share of longs, exits, costs."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def beside_random(
     `frames` are the bars by symbol and timeframe. A stream without bars is left out of both, and so
     are trades that the end of the history closed.
     """
+    # Random entries run to an exit of their own; a trade that the end of the bars cut off had none.
     ended = [trade for trade in arm.trades if trade.reason != END]
     left_out = len(arm.trades) - len(ended)
     total, longs, number, results = np.zeros(draws), 0, 0, 0.0
@@ -60,6 +61,7 @@ def beside_random(
         )
         buys = sum(trade.side == "BUY" for trade in mine)
         some = drawn(found, buys, len(mine) - buys, rng, draws)
+        # No entry of this kind could be drawn: the stream is left out of both sides.
         if not len(some.expectancies):
             continue
         total += some.expectancies * len(mine)

@@ -1,9 +1,9 @@
 """The folder of a replay, TORRA_HOME/replays/NAME: what it was made of, and who works in it.
 
-`taken` gives a folder to one process at a time, and the system takes it back when that process
-dies. `begin` compares the folder with the plan before anything is logged or written, so a folder
-that belongs to another replay stays as it is. `seen_of` gives back an arm that was run to its end.
-What is another replay's, unfinished, damaged or cannot be written is a ConfigError with the remedy.
+`taken` gives a folder to one process at a time; the system takes it back when that process dies.
+`begin` compares the folder with the plan before anything is logged or written, so a folder that
+belongs to another replay stays as it is. `seen_of` returns an arm that was run to its end. A folder
+that is another replay's, unfinished, damaged or not writable raises ConfigError with the remedy.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ def taken(folder: Path) -> Iterator[None]:
 
 
 def _locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed; False where somebody else has."""
+    """Lock a file until it is closed; False when another process holds it."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # A lock that is held: Windows says PermissionError, other systems BlockingIOError.
     except (BlockingIOError, PermissionError):
         return False
     except OSError as error:
@@ -86,8 +87,10 @@ def begin(home: Path, plan: ReplayPlan) -> int:
         held = made_of(home, plan.name)
         if held.settings != plan.settings:
             raise foreign(folder / MADE_OF)
+        # Arms of an earlier run stay on the list: they can still be recomposed.
         names |= {arm.name for arm in held.arms}
     for arm in plan.arms:
+        # Opened to be checked: a damaged or foreign file is refused before a trial is logged.
         Checkpoint(folder, arm.name, plan.identity(arm))
     logged = plan.log(home)
     told = {
@@ -104,7 +107,7 @@ def begin(home: Path, plan: ReplayPlan) -> int:
 
 
 def done(home: Path, plan: ReplayPlan) -> dict[str, int]:
-    """Return how many ticks of each arm were run already; those that are damaged tell later."""
+    """Return how many ticks of each arm were run already; damage is reported when an arm runs."""
     found = {}
     for arm in plan.arms:
         held = Checkpoint(home / FOLDER / plan.name, arm.name, plan.identity(arm)).state

@@ -1,9 +1,9 @@
-"""The grid of a sweep: from `--thresholds .3:.7:.05 --weights momentum=0:.5:.25` to profiles.
+"""Reads the grid of a sweep: from `--thresholds .3:.7:.05 --weights momentum=0:.5:.25` to profiles.
 
-An axis is FROM:TO:STEP, both ends included, or values with commas between them, or one value.
+An axis is FROM:TO:STEP with both ends included, or values with commas between them, or one value.
 Numbers are read as decimals, so that 0.3 + 8 x 0.05 is 0.7 and not a little less. Every combination
-of the axes is a configuration, in the order in which they were written, thresholds first. What
-cannot be a grid, or is too large a one, is a ConfigError that says what to write.
+of the axes is a configuration, in the order in which they were written, thresholds first. A text
+that is no grid, and a grid that is too large, raise ConfigError that says what to write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AXIS_HELP: Final = "write FROM:TO:STEP or values with commas, as .3:.7:.05 or .4
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One configuration: what it is called, what differs from the profile, the profile itself."""
+    """One configuration: its name, its differences from the profile, and its own profile."""
 
     name: str
     settings: Mapping[str, float]
@@ -41,6 +41,7 @@ def axis(option: str, text: str) -> tuple[float, ...]:
         first, last, step = (_decimal(option, text, part) for part in parts)
         if step <= 0 or last < first:
             raise ConfigError(f"{option} {text}: FROM is at most TO and STEP above 0; {AXIS_HELP}")
+        # Before the values are made: a tiny step would fill the memory.
         if (last - first) / step >= LARGEST:
             raise ConfigError(f"{option} {text}: more than {LARGEST:,} values; take a larger step")
         count = int((last - first) / step) + 1
@@ -70,6 +71,7 @@ def cells(profile: Profile, thresholds: str, weights: Sequence[str] = ()) -> tup
     count = 1
     for values in axes.values():
         count *= len(values)
+    # Counted before the product is made, for the same reason.
     if count > LARGEST:
         raise ConfigError(f"the grid has {count:,} configurations; {LARGEST:,} at most")
     drawn = (dict(zip(axes, chosen, strict=True)) for chosen in product(*axes.values()))

@@ -1,11 +1,13 @@
-"""The scorecard of a running desk: its own ticks and trades, and what L1 alone would have done.
+"""The scorecard of a running desk: its own ticks and trades, beside what L1 alone would have done.
 
 Nothing is run again and no model is asked. The ticks are those of the journal that ran with the
-profile's setting of now, the trades those that were made. The control arm is on every row: L1's own
-scores, consensus and verdict were stored beside the final ones. Its trades were never sent; on
-ticks in shadow they are the desk's own, else they are those that the stored bars would have given
-on paper (torra.replay.l1.sweep). Where agents only looked on, they are judged by the verdicts that
-their recorded adjustments would have made; such an arm has no trades, and nothing is said of them.
+profile's present setting, the trades those that were made. The control arm is on every row: L1's
+own scores, consensus and verdict were stored beside the final ones. L1's trades were never sent. On
+ticks in shadow they are the desk's own; else they are those that the stored bars would have given
+on paper (torra.replay.l1.sweep). Agents that only looked on are judged by the verdicts that their
+recorded adjustments would have made; such an arm has no trades.
+
+A desk of several profiles without a symbol, and a text that is no time, raise ConfigError.
 """
 
 from __future__ import annotations
@@ -40,14 +42,14 @@ from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
 
 CALLED: Final = "scorecard"
-"""Begins the names of what a desk says of itself: no replay may be called so."""
+"""Prefix of the names of a desk's own scorecards; no replay may have it."""
 
 FINAL: Final = "final"
 WOULD_BE: Final = "recomposed"
 """Names of the desk's own chain, and of the one that agents in shadow would have made."""
 
 OF_TRADES: Final = frozenset(("claims", "arms", "sharpe", "paired-days", "gate", "criteria"))
-"""Exhibits that need trades or actions, which agents in shadow have none of."""
+"""Exhibits that need trades or actions; agents in shadow have none."""
 
 NO_TICK: Final = (
     "This desk has run no tick yet: start it with torra run. The first look takes "
@@ -121,7 +123,7 @@ def made(
 ) -> Scorecard:
     """Return the scorecard of the ticks of a profile that closed in [start, end].
 
-    `symbol` is what was named, None for the whole profile: the document is called by it too.
+    `symbol` is the one that was named, None for the whole profile; the document's name has it too.
     """
     final = arm_seen(database, subject, start, end)
     heard = sum(map(promotion.heard_on, final.ticks))
@@ -130,6 +132,7 @@ def made(
     frames = frames_of(database, subject, final.ticks)
     arms = arms_of(final, subject, frames)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
+    # Agents in shadow sent nothing: an exhibit of trades would be about none.
     if arms[-1].name == WOULD_BE:
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
@@ -168,7 +171,7 @@ def _why_none(
 
 
 def document_name(subject: PromotionSubject, symbol: str | None = None) -> str:
-    """Return what the file of a scorecard is called: by its profile, and the symbol if named.
+    """Return the name of a scorecard's file: by its profile, and the symbol if one is named.
 
     A name that is too long for a file is cut to its symbol, or to the word itself.
     """
@@ -207,7 +210,7 @@ def arm_seen(
 
 
 def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") -> ArmSeen:
-    """Return L1 alone on the same ticks: what it said is on every row; `trades` are its own."""
+    """Return L1 alone on the same ticks, from the rows of `final`; `trades` are its own."""
     ticks = tuple(
         replace(
             tick,
@@ -244,14 +247,16 @@ def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[
 def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list[TradeSeen]:
     """Return the trades that L1 alone would have closed on the stored bars, on paper.
 
-    None of an instance whose profile goes by a calendar, which bars do not tell of.
+    An instance whose profile uses a calendar has none: bars do not show its events.
     """
     found: list[TradeSeen] = []
     for instance in subject.instances:
         own = [tick.close_time for tick in final.ticks if tick.instance == instance.id]
+        # A calendar kept openings back; bars alone would give trades that L1 never had.
         if not own or subject.profile.events.calendar:
             continue
         bars = {name: frames[instance.symbol][name] for name in instance.timeframes}
+        # The ground runs ticks that close after `begin`: the first own one is among them.
         begin = own[0] - timedelta(microseconds=1)
         ground = Ground(instance, bars, begin=begin, end=own[-1])
         found += [one for one in ground.run(subject.profile).trades if one.reason != END]
@@ -281,7 +286,7 @@ def frames_of(
 
 
 def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
-    """Return what is to be read before the figures."""
+    """Return the sentences to be read before the figures."""
     shadow = sum(tick.shadow for tick in final.ticks)
     found = []
     if shadow == len(final.ticks):

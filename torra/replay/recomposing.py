@@ -1,10 +1,12 @@
-"""The work behind `torra recompose`: a replay that was run, judged as if its desk had been another.
+"""The work behind `torra recompose`: judges a finished replay as if its desk had been another.
 
 The words of every agent are in the replay's folder, so no model is asked. Scores and verdicts come
-from torra.evaluation.recomposition; to get trades, the recomposed adjustments go through the very
-run_tick again, as the words of a debater. Exact for analysts with the debate off; the label says
-when it is only first-order, and stands above every figure. Each recomposition is a trial, logged
-before it runs: whoever tries many desks and shows the best one shows luck.
+from torra.evaluation.recomposition. To get trades, the recomposed adjustments go through the very
+run_tick again, as the words of a debater. A recomposition is exact for analysts with the debate
+off; otherwise it is first-order, and its label says so above every figure. Each one is a trial,
+logged before it runs: whoever tries many desks and shows the best one shows luck.
+
+An unknown replay, arm or analyst raises ConfigError.
 """
 
 from __future__ import annotations
@@ -33,19 +35,19 @@ from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import trials
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
-"""Shows how far long work is: total and label in, a context whose value moves it on."""
+"""A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
 
 RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
 FIRST_ORDER: Final = "first-order: "
-"""Begins the label of a recomposition that is not exact."""
+"""Prefix of the label of a recomposition that is not exact."""
 
 EVERY_TABLE: Final = "Every table: --report FILE."
 
 
 @dataclass(frozen=True, slots=True)
 class Recomposition:
-    """A recorded arm and what it would have been, beside L1 alone, and the document of both."""
+    """A recorded arm, its recomposition and L1 alone, with the document of them."""
 
     arms: tuple[ArmSeen, ...]
     exact: bool
@@ -81,7 +83,7 @@ def recomposed(
     sell: float | None = None,
     weights: str = "",
 ) -> Recomposition:
-    """Recompose an arm of a replay in the words of the command; raises ConfigError."""
+    """Recompose an arm of a replay by the options of the command; raises ConfigError."""
     plan = made_of(home, name)
     recorded = seen_of(home, plan, arm)
     changes = Changes(
@@ -92,6 +94,7 @@ def recomposed(
         blend=BLEND_WEIGHT if blend is None else blend,
     )
     profile = _changed(plan.profile, (buy, sell), weights)
+    # Before it runs: a trial whose result disappoints counts as well.
     tried = trials.log(
         home, plan.history.symbol, [_trial(plan, arm, changes, profile)], f"recompose {name} {arm}"
     )
@@ -103,6 +106,7 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
     """Return the name of a recomposition in the log of trials."""
     settings = {
         **plan.identity(arms.ARMS[arm]),
+        # Another version of the program is no other trial.
         "program": "",
         "profile": arms.ARMS[arm].profile(profile).digest(),
         "analysts": None if changes.analysts is None else sorted(changes.analysts),
@@ -167,7 +171,9 @@ def run(
         commission=plan.costs.commission,
         on_ticks=on_ticks,
     )
+    # No agent was asked in this run: its opinions are the recorded ones.
     told = dataclasses.replace(told, ticks=_with_opinions(told.ticks, found.ticks))
+    # L1 anew: the recorded control ran with the old thresholds and weights.
     control = run_arm(
         course,
         arms.ARMS[CONTROL],
@@ -203,7 +209,7 @@ def run(
 def differences(
     before: Profile, recorded: ArmSeen, changes: Changes, after: Profile
 ) -> tuple[str, ...]:
-    """Return in words what a recomposition changes; the profiles are the replay's and the new."""
+    """Return in words what a recomposition changes from one profile to the other."""
     told = []
     if changes.analysts is not None:
         told += [f"without {name}" for name in sorted(_analysts(recorded) - changes.analysts)]
@@ -230,14 +236,15 @@ def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
 
 
 def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> list[float]:
-    """Return what the agents leave of the rules' multiplier on each tick; all, with no gate."""
+    """Return the agents' part of the rules' multiplier on each tick; 1.0 with the gate off."""
     if changes.gate == "off":
         return [1.0] * len(ticks)
     return arms.agents_part(ticks, plan.profile.gate)
 
 
 def _words(tick: TickSeen, blend: float, part: float) -> Words:
-    """Return a tick's recomposed words, which trade at the size that they left."""
+    """Return a tick's recomposed words, with the size that they leave of an opening."""
+    # run_tick blends with BLEND_WEIGHT: scaled words come out as with the other blend.
     scale = blend / BLEND_WEIGHT
     return Words(
         _scaled(tick.adjustments, scale),

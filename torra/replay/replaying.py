@@ -1,10 +1,12 @@
-"""The work behind `torra replay`: every arm over one history, then the scorecard of all of them.
+"""The work behind `torra replay`: runs every arm over one history.
 
-The arms whose words are their own run first, then the placebos, which use those words. Each arm is
-a job of its own: in this process, with checkpoints, so that an interruption costs seconds; or one
-job each on an executor (torra.replay.shards.shards), where a finished arm is kept. Either way the
-same plan gives the same result. Every arm is logged as a trial before it runs. A vendor's models
-are asked in this process only, through the desk's own ledger, and never past `max_cost`.
+The arms with words of their own run first, then the placebos, which use those words. Each arm is a
+job of its own. In this process it has checkpoints, so an interruption costs seconds; on an executor
+(torra.replay.shards.shards) a finished arm is kept. The same plan gives the same result either way.
+Every arm is logged as a trial before it runs. A vendor's models are asked in this process only,
+through the desk's own ledger, and never past `max_cost`.
+
+Costs that are no numbers raise ConfigError. torra.replay.reporting makes the scorecard of all arms.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ SEED: Final = 20_260_101
 
 @dataclass(frozen=True, slots=True)
 class TradingCosts:
-    """What trading costs: spread and slippage in price units, commission a lot, there and back.
+    """The costs of trading: spread and slippage in price units, commission a lot, there and back.
 
-    Raises ValueError for what is no finite number, or below zero.
+    Raises ValueError for a cost that is not a finite number, or is below zero.
     """
 
     spread: float
@@ -78,7 +80,7 @@ class TradingCosts:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What is replayed, all of it: two plans that are equal have equal results.
+    """Everything that a replay depends on: equal plans have equal results.
 
     The profile's trading conditions of the symbol become those of `costs`.
     """
@@ -97,12 +99,12 @@ class ReplayPlan:
 
     @property
     def settings(self) -> tuple[object, ...]:
-        """What is the same for every arm: plans with equal settings may share a folder."""
+        """The part that all arms share; plans with equal settings may share a folder."""
         bars, profile = self.history.digest, self.profile.digest()
         return bars, profile, self.costs, self.begin, self.end, self.seed
 
     def identity(self, arm: Arm) -> dict[str, Any]:
-        """Return what names an arm of this plan, and the program that runs it."""
+        """Return the settings that identify an arm of this plan, and the program that runs it."""
         return {
             "bars": self.history.digest,
             "profile": arm.profile(self.profile).digest(),
@@ -110,6 +112,7 @@ class ReplayPlan:
             "commission": self.costs.commission,
             "begin": iso(self.begin) if self.begin else "",
             "end": iso(self.end) if self.end else "",
+            # Only placebos draw: another seed leaves the other arms as they are.
             "seed": self.seed if arm.placebo else 0,
             "words": arms.reference(self.arms) if arm.placebo else "",
             "program": program()["code"],
@@ -122,6 +125,7 @@ class ReplayPlan:
                 "arm",
                 self.history.symbol,
                 self.history.digest,
+                # Another version of the program is no other trial.
                 {**self.identity(arm), "program": ""},
             )
             for arm in self.arms
@@ -159,13 +163,14 @@ def run(
             commission=plan.costs.commission,
             chunk=chunk,
             shared=shared,
+            # A default argument: the name of this arm, not of the loop's last one.
             on_ticks=lambda number, name=arm.name: on_ticks(name, number),  # type: ignore[misc]
         )
     return list(seen.values())
 
 
 def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
-    """Return who speaks in a placebo arm."""
+    """Return the voice of a placebo arm."""
     source = arms.reference(plan.arms)
     if arm.placebo is None or source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
@@ -187,6 +192,7 @@ def run_on(
     seen: dict[str, ArmSeen] = {}
     own = [arm for arm in plan.arms if arm.placebo is None]
     rest = [arm for arm in plan.arms if arm.placebo is not None]
+    # Placebos need the words of a finished arm.
     for some in (own, rest):
         jobs = [Job(f"{plan.name} {arm.name}", spec_of(plan, arm, seen)) for arm in some]
         found = run_all(jobs, run_job, executor, on_done=on_done, keep=keep)
@@ -197,7 +203,7 @@ def run_on(
 
 
 def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one arm in a worker; `spec` holds all that it needs, and so does what comes back."""
+    """Run one arm in a worker; `spec` holds all that it needs, the result all that it found."""
     history = parcels.history_of(spec["history"])
     profile = Profile.model_validate_json(spec["profile"])
     arm = arms.ARMS[spec["arm"]]
@@ -212,7 +218,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
-    """Return what a worker needs to run an arm, as JSON values."""
+    """Return the spec with which a worker runs an arm, as JSON values."""
     source = arms.reference(plan.arms)
     words: list[Any] = []
     if arm.placebo and source:

@@ -1,8 +1,9 @@
-"""From the words of `torra replay` to its report: the plan, the run, the scorecard, the document.
+"""Takes `torra replay` from its options to its report: plan, run, scorecard, document.
 
-The plan is checked whole before anything runs. What a replay was made of (bars, settings, every
-tick and trade of each arm) stays in TORRA_HOME/replays/NAME, so that it can be taken up again after
-an interruption and recomposed later; what it shows goes to TORRA_HOME/replays/NAME.json.
+The plan is checked whole before anything runs; a mistake raises ConfigError that says what to mend.
+What a replay was made of (bars, settings, every tick and trade of each arm) stays in
+TORRA_HOME/replays/NAME, so that the replay can go on after an interruption and be recomposed later.
+What it shows goes to TORRA_HOME/replays/NAME.json.
 """
 
 from __future__ import annotations
@@ -170,6 +171,7 @@ def profile_of(home: Path, symbol: str, named: str | None, provider: str | None)
     settings = load_profile(path or named or used, home)
     values = json.loads(settings.model_dump_json())
     if settings.execution == "approve":
+        # Nobody is there to approve: every opening would wait until it expires.
         values["execution"] = "auto"
     if provider is not None:
         values["agents"]["provider"] = provider
@@ -212,8 +214,8 @@ def estimate(
     """Say how much there is to do and how long it will take; return the ticks of an arm.
 
     `done` is how many ticks of an arm an earlier run has done: they take no time now. The speed
-    is measured on the first ticks that are long enough in, with the rules provider, in a store that
-    is thrown away. A vendor's time and price are not foretold: its answers take seconds.
+    is measured on the first ticks after the warm-up, with the rules provider, in a store that is
+    thrown away. A vendor's time and price are not estimated: its answers take seconds.
     """
     course = Course.of(plan.history, begin=plan.begin, end=plan.end)
     ticks = len(course.keys)
@@ -242,6 +244,7 @@ def estimate(
 
 def _inside(course: Course) -> tuple[TickKey, ...]:
     """Return some ticks after the warm-up."""
+    # Ticks of the warm-up end at once, and would make every arm look fast.
     begin = min(len(course.keys) - 1, (WARM_UP + 1) * len(course.instance.timeframes))
     return course.keys[begin : begin + SAMPLE]
 
@@ -251,7 +254,7 @@ def _here(
 ) -> tuple[list[ArmSeen], int]:
     """Run the arms in this process; return them and how many trials are logged.
 
-    Whoever answers is there before the folder is taken: a replay that is refused leaves nothing.
+    The provider is opened before the folder is taken: a replay that is refused leaves nothing.
     """
     symbol, folder = plan.history.symbol, home / FOLDER / plan.name
     with (
@@ -292,6 +295,7 @@ def _teach(home: Path, plan: ReplayPlan, control: ArmSeen, say: Callable[[str], 
     They are kept for every instance of the desk that trades the symbol.
     """
     symbol = plan.history.symbol
+    # A symbol that the desk does not trade yet is taught under its own name.
     ids = [item.id for item in voices.own_instances(home, symbol)] or [symbol]
     rates = {
         (timeframe, side): _won(control, timeframe, side)
@@ -320,7 +324,7 @@ def _won(arm: ArmSeen, timeframe: str, side: str) -> tuple[int, int]:
 
 
 def judged(plan: ReplayPlan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhibit, ...]:
-    """Return what the arms of a replay show."""
+    """Return the exhibits of the arms of a replay."""
     symbol = plan.history.symbol
     return scorecard.exhibits(
         seen,

@@ -1,14 +1,14 @@
 """Runs an arm of a replay: the very run_tick over every tick of a history, in the live order.
 
 The market is the history's: fills at the next bar's open, stop before target inside a bar, gaps
-fill at the open (the paper bridge). Time is a clock that shows each close in turn and stands still
-within a tick, so that neither a slow machine nor a busy one changes a result; where a vendor is
-asked, real time passes and the deadline is real. Nothing is published, stored in a desk or told to
-a listener; what is kept of each tick is its observation (torra.replay.shards.seen), and, with a
-checkpoint, the place to go on from.
+filled at the open (the paper bridge). The clock shows each close in turn and stands still within a
+tick, so a slow or busy machine changes no result. Where a vendor is asked, real time passes and the
+deadline is real. Nothing is published, stored in a desk or told to a listener. What is kept of each
+tick is its observation (torra.replay.shards.seen) and, with a checkpoint, the place to go on from.
 
 A desk that halted itself waits for a person; in a replay the person comes at the next midnight,
 UTC, and the halts are counted. A position that is open at the end is closed at the last close.
+Errors of run_tick pass through; a damaged checkpoint raises ConfigError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from torra.tick.debate import Debater, Payer
 from torra_trader import Edges, run_tick
 
 EPOCH: Final = 1
-"""The desk's epoch in a replay, which nobody contests."""
+"""The desk's epoch in a replay; no other desk contests it."""
 
 
 REAL: Final = System()
@@ -49,7 +49,7 @@ REAL: Final = System()
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Who speaks in an arm: nobody, a provider, or a debater that holds the debate itself."""
+    """The voice of an arm: nobody, a provider, or a debater that holds the debate itself."""
 
     submit: Submit | None = None
     provider: str = "nobody"
@@ -59,7 +59,7 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What every arm of a replay runs on: the bars, scored once, and the ticks in running order."""
+    """The course that every arm runs: the bars, scored once, and the ticks in running order."""
 
     history: History
     instance: Instance
@@ -91,7 +91,7 @@ class Course:
 
 @dataclass(slots=True)
 class _Run:
-    """An arm under way: what it has come to since the last checkpoint, and over all."""
+    """An arm under way: its results since the last checkpoint, and its place in the course."""
 
     course: Course
     profile: Profile
@@ -112,7 +112,7 @@ class _Run:
 
     @property
     def state(self) -> dict[str, Any]:
-        """How the arm stands, as JSON values; at its end nobody asks for the store any more."""
+        """The state of the arm as JSON values; a finished arm needs no store."""
         told = {
             "at": self.at,
             "halts": self.halts,
@@ -151,6 +151,7 @@ def run_arm(
             checkpoint.save(run.ticks, run.trades, run.state, done=run.done)
             ticks.extend(run.ticks)
             trades.extend(run.trades)
+            # Saved: the next chunk begins empty, or its lines would be written twice.
             run.ticks, run.trades = [], []
     return ArmSeen(
         arm.name,
@@ -164,7 +165,7 @@ def run_arm(
 
 
 def _nobody(number: int) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def _begun(
@@ -176,6 +177,7 @@ def _begun(
     state = checkpoint.state
     try:
         store = MemoryStore(profiles)
+        # A finished arm was saved without its store.
         if not checkpoint.done:
             store = MemoryStore.of(state["store"], profiles)
         return _Run(
@@ -197,6 +199,7 @@ def _steps(run: _Run) -> Iterator[None]:
     """Run what is left of the ticks, one at a time."""
     course, paid = run.course, run.voice.account is not None
     start = course.history.period[0]
+    # A paid answer takes real time; else no deadline may pass on a slow machine.
     clock = Simulated(start) if paid else Still(start)
     edges = Edges(
         run.store,
@@ -221,6 +224,7 @@ def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
     close = key.bar_time + duration(key.timeframe)
     clock.set(close)
     day = close.date().isoformat()
+    # Before the tick: the new day begins with a desk that trades.
     _let_a_person_in(run, day)
     began = REAL.monotonic()
     outcome = run_tick(
@@ -262,6 +266,7 @@ def _open_at_end(run: _Run) -> list[TradeSeen]:
     last = run.course.keys[-1]
     end = last.bar_time + duration(last.timeframe) - duration(instance.shortest)
     frame = run.course.history.frames[instance.shortest]
+    # The history may go on after the last tick of this replay (--to).
     frame = frame[frame.index <= pd.Timestamp(end)]
     close, bar_time = float(frame["close"].iloc[-1]), frame.index[-1].to_pydatetime()
     spec = run.profile.symbol(instance.symbol)

@@ -1,8 +1,8 @@
-"""The scorecard: from what the arms saw to everything that can honestly be said about it.
+"""Assembles the scorecard: every exhibit that can honestly be made of what the arms saw.
 
-One assembly for replays, recompositions and a running desk. It computes nothing of its own: each
-exhibit is torra.evaluation's, and this module hands the arms, the bars and the seeds to it. The
-order is that of reading: what is claimed first, the evidence under it, at the end what the sample
+Replays, recompositions and a running desk share this one assembly. It computes nothing of its own:
+each exhibit is torra.evaluation's, and this module hands the arms, the bars and the seeds to it.
+The order is that of reading: the claim first, the evidence under it, and at the end what the sample
 could have shown at all.
 """
 
@@ -49,7 +49,7 @@ REFERENCES: Final = (*reversed(MODES), "analysts", "final", "recomposed", "legac
 """Whose agents are looked at one by one: the first of these that is there."""
 
 PLACEBO: Final = "placebo_"
-"""Beginning of the names of arms that speak another arm's words."""
+"""Prefix of the names of arms that use another arm's words."""
 
 OUTAGE: Final = "outage"
 BUDGET: Final = "budget"
@@ -60,7 +60,7 @@ FIRST: Final = (
     "claims", "arms", "placebos", "random-entries", "discordant", "paired-days", "sharpe", "gate",
 )  # fmt: skip
 LAST: Final = ("criteria", "states", "power")
-"""The order of reading: these first, what is known of the agents next, these last."""
+"""The order of reading: FIRST, then the exhibits of the agents, then LAST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ScoredMarket:
         return outcomes(ticks, flat, {symbol: self.costs(symbol) for symbol in self.frames})
 
     def costs(self, symbol: str) -> RoundTripCosts:
-        """Return what a round trip costs, in units of the price."""
+        """Return the costs of a round trip, in units of the price."""
         spec = self.profile.symbol(symbol)
         value = spec.tick_value / spec.tick_size
         return RoundTripCosts(
@@ -114,7 +114,7 @@ def exhibits(
 
     The arm `l1` is the control; without it nothing is paired. `frames` are the bars by symbol and
     timeframe, `trials` how many configurations were ever tried on them, `seed` that of all
-    resampling. `measured` has what the arms cannot tell of the success criteria.
+    resampling. `measured` has those figures of the success criteria that the arms do not contain.
     """
     market = ScoredMarket(frames, profile, commission)
     told = _with_outage(measured or Measured(), arms)
@@ -138,10 +138,10 @@ def compare(
     seed: int = 0,
     measured: Measured | None = None,
 ) -> Compared:
-    """Return what is compared with what: the outage is no competitor, placebos are somebody's.
+    """Return the arms with what each is compared with; the outage is no competitor.
 
-    They are held against the one arm whose words they use: another arm moves the scores by less or
-    by more, and would beat them, or lose to them, by that alone.
+    Placebos are compared with the one arm whose words they use: another arm moves the scores by
+    less or by more, and would beat them, or lose to them, by that alone.
     """
     shown = [arm for arm in arms if arm.name != OUTAGE]
     control = next((arm for arm in shown if arm.name == CONTROL), None)
@@ -161,12 +161,12 @@ def compare(
 
 
 def _whose(names: Sequence[str]) -> str:
-    """Return whose words the placebos use; "" where that arm is not among these."""
+    """Return the name of the arm whose words the placebos use; "" without that arm."""
     return next((name for name in SOURCES if name in names), "")
 
 
 def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> list[Beside]:
-    """Return every arm that is nobody's placebo beside random entries."""
+    """Return every arm but the placebos beside random entries."""
     return [
         beside_random(arm, market.frames, market.profile, _rng(seed, f"{arm.name} entries"))
         for arm in arms
@@ -175,7 +175,7 @@ def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> l
 
 
 def reference(arms: Sequence[ArmSeen]) -> ArmSeen | None:
-    """Return the arm whose agents are looked at one by one; None where nobody was asked."""
+    """Return the arm whose agents are looked at one by one; None when no agent answered."""
     named = {arm.name: arm for arm in arms if heard(arm)}
     return next((named[name] for name in REFERENCES if name in named), None)
 
@@ -186,7 +186,7 @@ def heard(arm: ArmSeen) -> bool:
 
 
 def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterator[Exhibit]:
-    """Yield what can be said of the agents one by one."""
+    """Yield the exhibits of single agents."""
     arm = reference(arms)
     if arm is not None:
         known, brain = market.outcomes(arm.ticks), BrainNumbers.of(market.profile)
@@ -213,7 +213,7 @@ def _rng(seed: int, use: str) -> Generator:
 
 
 def _with_outage(told: Measured, arms: Sequence[ArmSeen]) -> Measured:
-    """Return what is measured with the outage's part: scores that equal L1's to the last bit."""
+    """Return `told` with the outage's figures: on how many ticks the scores equal L1's exactly."""
     named = {arm.name: arm for arm in arms}
     if OUTAGE not in named:
         return told

@@ -1,8 +1,9 @@
-"""`torra sweep` from its words to its documents: one job for each symbol, here or on an executor.
+"""Takes `torra sweep` from its options to its documents, with one job for each symbol.
 
 The plan of every symbol is checked, and all of its configurations are logged as trials, before the
-first one runs. A job carries its own bars and settings, and brings back the finished document, so
-the result is the same wherever it ran; a lost worker costs one symbol, which runs again.
+first one runs. A mistake raises ConfigError that says what to mend. A job carries its own bars and
+settings and returns the finished document, so the result is the same wherever it ran. A lost worker
+costs one symbol, which runs again.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def swept(
         planned.append((plan, cells))
         frames = ", ".join(plan.history.timeframes)
         say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
+    # Only now: a mistake in the last symbol must not leave trials of the first in the log.
     jobs = [_job(home, plan, cells, walk, name) for plan, cells in planned]
     finished = []
     for told in _run(home, jobs, workers, address, say):
@@ -199,6 +201,7 @@ def _name(plan: ReplayPlan, cells: Sequence[Cell], walk: tuple[int, int, int]) -
 
 def _trials(plan: ReplayPlan, cells: Sequence[Cell]) -> list[str]:
     """Return the name of each configuration in the log of trials."""
+    # Another version of the program is no other trial.
     identity = {**plan.identity(plan.arms[0]), "program": ""}
     symbol, digest = plan.history.symbol, plan.history.digest
     return [

@@ -1,12 +1,14 @@
-"""The work behind `torra sweep`: a grid of configurations on L1 alone, and what may be made of it.
+"""The work behind `torra sweep`: runs a grid of configurations on L1 alone, and judges the best.
 
-Every configuration is run (torra.replay.l1.sweep) and entered into the log of trials before its
-result is known. The table of them all is not yet an answer: the best of many is lucky. So it is
-said beside it what walking forward would have chosen and got, how likely it is that the best is
-only the luckiest (PBO), what is left of its Sharpe ratio after all trials (deflated), and what
-random entries with the same exits, costs and share of longs come to. Costs are those of the replay:
-spread and slippage in the fills, commission off each trade's R. The same words give the same
-document.
+Every configuration is run by torra.replay.l1.sweep. The table of them all is not yet an answer: the
+best of many is lucky. So four more exhibits stand beside it: what walking forward would have chosen
+and got, how likely it is that the best is only the luckiest (PBO), what is left of its Sharpe ratio
+after all trials (deflated), and what random entries with the same exits, costs and share of longs
+come to. Costs are those of the replay: spread and slippage in the fills, commission off each
+trade's R. The same input gives the same document.
+
+A history that is too short, also for its folds, raises ConfigError. torra.replay.sweep_jobs logs
+each configuration as a trial before its result is known.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one configuration came to, net of costs; `r` results in the order of openings.
+    """The result of one configuration, net of costs.
 
     `sharpe` is a year's, `longs` the share of longs; None where there was too little.
     """
@@ -137,7 +139,7 @@ def sweep_cells(
     seed: int = 0,
     draws: int = DRAWS,
 ) -> Sweeping:
-    """Return what the configurations of a grid make of a history.
+    """Return the results of the configurations of a grid on a history.
 
     `walk` is the number of folds, purge and embargo in bars of the shortest timeframe; `commission`
     is a lot's, there and back, `logged` the number of trials on record. Raises ConfigError for a
@@ -206,6 +208,7 @@ def _days(closes: Times) -> tuple[Times, bool]:
 
     As torra.evaluation.account_curve has them: Sunday evening belongs to Monday.
     """
+    # A bar that closes at midnight belongs to the day that ends then.
     days = np.unique((closes - 1) // DAY)
     weekday = (days + THURSDAY) % WEEK
     all_week = bool((weekday == SATURDAY).any())
@@ -219,10 +222,12 @@ def _tried(cell: Cell, found: Swept, days: Times, all_week: bool, commission: fl
     r = np.array(net_results(arm))
     closed = np.array([micros(trade.closed) for trade in trades], dtype=np.int64)
     decided = np.array([micros(trade.decided) for trade in trades], dtype=np.int64)
+    # A trade that ends within a bar is known when that bar has closed.
     known = closed + found.ticks.streams[0].step
     money = np.array([trade.profit - commission * trade.lots for trade in trades])
     daily = by_day(closed, money, days)
     level = capital + np.concatenate([[0.0], np.cumsum(daily)[:-1]]) if len(daily) else daily
+    # An account that is used up has no returns.
     shares = daily / level if (level > 0).all() else np.empty(0)
     year = account_curve.YEAR_OF_ALL_DAYS if all_week else account_curve.YEAR_OF_WEEKDAYS
     return _Tried(
@@ -374,7 +379,7 @@ def _beside_chance(
     rng: Generator,
     draws: int,
 ) -> Exhibit:
-    """Return the best configuration beside its placebo, with what choosing it means for that."""
+    """Return the best configuration beside its placebo, and what picking it does to that."""
     found = [_placebo(best, ground, history, rng, draws)] if best else []
     shown = random_entries_exhibit(found)
     if not found or len(tried) < 2:
@@ -395,6 +400,7 @@ def _placebo(
         if not mine:
             continue
         ran = np.zeros(len(stream.atr), dtype=bool)
+        # Random entries begin at ticks that ran, and not at bars outside the period.
         ran[ground.ticks.bar[ground.ticks.stream == number]] = True
         bars, atr = history.frames[stream.timeframe], np.where(ran, stream.atr, np.nan)
         found = outcomes(bars, atr, spec, farthest=profile.risk.price_collar_atr)

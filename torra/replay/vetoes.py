@@ -1,10 +1,10 @@
-"""What vetoed openings would have come to: the same levels and exits on the bars that followed.
+"""Follows vetoed openings: what each would have come to, with its own levels, on the bars after it.
 
 The gate's worth is loss avoided minus gain forgone. An opening that a veto took away (GATE_VETO,
 GATE_CANNOT_OPEN) is made on the paper bridge at the next bar's open, with the levels of its tick,
-and followed to its stop or its target; an opposite verdict would close it earlier in a real arm, so
-this is what the trade itself was worth. Of ticks in a row on which the same verdict was vetoed the
-first is the opening; the others are the same decision asked again.
+and followed to its stop or its target. In a real arm an opposite verdict would close it earlier, so
+this is what the trade itself was worth. When the same verdict is vetoed on several ticks in a row,
+the first is the opening; the others are the same decision asked again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torra.verdict.order_levels import Levels, Side, levels
 
 VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
 LOTS: Final = 1.0
-"""Size of a trade whose result is told in R."""
+"""Any size will do: the result is in R."""
 
 LOOK: Final = 500
 """Bars that are looked through at a time for the end of a trade."""
@@ -34,6 +34,7 @@ def vetoed(ticks: Sequence[TickSeen]) -> Iterator[TickSeen]:
     standing: dict[str, str] = {}
     for tick in ticks:
         if tick.verdict == "HOLD" or tick.reason not in VETOED:
+            # The row has ended: the next veto is a decision of its own.
             standing.pop(tick.instance, None)
             continue
         if standing.get(tick.instance) != tick.verdict:

@@ -1,10 +1,10 @@
-"""Who answers in a replay: the rules, what was recorded, or a vendor's models for money.
+"""Opens the provider that answers in a replay: the rules, the recorded replies, or a paid vendor.
 
-A vendor is asked through the home's own ledger, under the name of the replay, each stage reserved
-before it is asked, and never past the sum that the user named: the transaction that books a stage
-counts everything that was ever booked under that name, by this process or another, in this life or
-a former one (torra.tick.spending). Where a whole tick does not fit any more, or the ledger cannot
-be read, nobody is asked.
+A vendor is asked through the home's own ledger, under the name of the replay. Each stage is
+reserved before it is asked, never past the sum that the user named. The transaction that books a
+stage counts everything that was ever booked under that name, by this process or another, now or in
+an earlier run (torra.tick.spending). When a whole tick does not fit any more, or the ledger cannot
+be read, nobody is asked. A vendor without `max_cost`, or without a key, raises ConfigError.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def is_paid(profile: Profile) -> bool:
 def opened(
     home: Path, profile: Profile, symbol: str, name: str, *, max_cost: float | None
 ) -> Iterator[Callable[[Arm], Voice]]:
-    """Yield who speaks in each arm; raises ConfigError naming what to mend.
+    """Yield a function from an arm to its voice; raises ConfigError naming what to mend.
 
-    `max_cost` is the sum in USD that a vendor may be paid under the replay's name, all its lives
+    `max_cost` is the sum in USD that a vendor may be paid under the replay's name, in all runs
     together.
     """
     provider = profile.agents.provider
@@ -76,6 +76,7 @@ def opened(
             raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
         wiring.check_models(home, profile.agents)
         database = open_home(home)
+        # Before the models: closed after them, so that a call that ends then is booked.
         stack.callback(database.close)
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
@@ -95,7 +96,7 @@ def own_instances(home: Path, symbol: str) -> list[Instance]:
 
 
 def _recalled(home: Path, database: Database, symbol: str) -> Recollection:
-    """Return what answers from the journals of the desk's instances, the first that has a reply."""
+    """Return a function that answers from the journals of the desk's instances, first hit first."""
     names = [item.id for item in own_instances(home, symbol)] or [symbol]
     histories = [journal_history(database, name) for name in names]
 
@@ -109,8 +110,8 @@ def _recalled(home: Path, database: Database, symbol: str) -> Recollection:
 def ledger_name(name: str) -> str:
     """Return the name under which a replay's calls stand in the ledger: LONGEST characters at most.
 
-    No two replays have the same. One that is too long is told by its hash, after a "_", with which
-    no replay's own name begins.
+    No two replays have the same. A name that is too long is replaced by its hash, after a "_": no
+    replay's own name begins with that.
     """
     told = f"{SUMMED}{name}"
     if len(told) <= LONGEST:
@@ -120,7 +121,7 @@ def ledger_name(name: str) -> str:
 
 
 def rules_voice(arm: Arm) -> Voice:
-    """Return who speaks in an arm when the rules answer."""
+    """Return the voice of an arm when the rules answer."""
     rules = RulesProvider()
     return _speaker(rules.submit, rules.name, None)(arm)
 
@@ -145,9 +146,9 @@ class Allowance:
         self._most = most
 
     def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
-        """Return what the next tick is run with: a desk whose worst case what is left pays for.
+        """Return the rung for the next tick: a desk whose worst case the rest of the sum covers.
 
-        This only chooses. What is booked meanwhile may leave less: then the purse refuses.
+        This only chooses. Bookings made meanwhile may leave less: then the purse refuses.
         """
         try:
             ceiling = self._ceiling()
@@ -157,6 +158,7 @@ class Allowance:
         if ceiling <= 0.0:
             return Rung(settings, UNASKED, asked=False)
         chosen = self._account.rung(_under(settings, ceiling), agents)
+        # The lowered ceiling was for the choice alone: the purse checks the whole sum itself.
         return replace(chosen, settings=_under(chosen.settings, self._most))
 
     def purse(
@@ -172,9 +174,9 @@ class Allowance:
         return self._account.purse(key, settings, submit, monotonic=monotonic, deadline=deadline)
 
     def _ceiling(self) -> float:
-        """Return the ceiling of this hour under which what is left of the sum can be spent.
+        """Return the ceiling of this hour that lets the rest of the sum be spent.
 
-        The ladder takes what was spent within the hour from it.
+        The ladder subtracts what was spent within the hour.
         """
         account = self._account
         total = account.database.spent(account.profile, EVER)

@@ -1,1 +1,1 @@
-"""The desk's SQLite file: connection, migrations, one file per noun, and the null store."""
+"""The desk's SQLite file: connection, migrations, one module per noun, and the store in memory."""

@@ -1,9 +1,9 @@
-"""The log of what people did to the desk: append-only, each entry sealed to the one before it.
+"""The audit log: what people did to the desk, append-only, each entry sealed to the one before it.
 
-An entry says who did what to which thing, from where, with what outcome, and what it was before
-and after. Its hash covers all of that and the hash of the entry before, so that a line which was
-changed or taken out breaks the chain (`broken_entry`). The schema refuses updates and deletions.
-No secret belongs in here: callers pass settings and ids.
+An entry says who did what to which thing, from where and with what outcome, and what the thing was
+before and after. Its hash covers all of that and the hash of the entry before. So a line that was
+changed or taken out breaks the chain, and `broken_entry` finds it. The schema refuses updates and
+deletions. Callers pass settings and ids: no secret belongs in here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torra.store.connection import Store, to_json
 SEALED: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
 )  # fmt: skip
-"""What the hash of an entry covers, in this order."""
+"""Columns that the hash of an entry covers, in this order."""
 
 PAGE: Final = 500
 """Entries that are in memory at a time while all are read."""
@@ -53,6 +53,8 @@ class AuditStore(Store):
         with self.transaction():
             last = self._row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
             row: dict[str, Any] = {
+                # Numbered here and not by SQLite: the number is under the hash, and a gap shows a
+                # deletion.
                 "seq": last["seq"] + 1 if last else 1,
                 "at": self._moment(),
                 "actor": actor,
@@ -78,13 +80,14 @@ class AuditStore(Store):
         chosen = "".join(f" AND {name} = ?" for name in named)
         return self._rows(
             f"SELECT * FROM audit WHERE seq < ?{chosen} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - names of ours
+            # `before` comes from an address; SQLite refuses a number of more than 64 bits.
             NEVER if before is None else min(max(before, 0), NEVER),
             *named.values(),
             limit,
         )
 
     def every_audit_entry(self, page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
-        """Yield all entries, oldest first, some at a time; those that come meanwhile too."""
+        """Yield all entries, oldest first, a page at a time; entries written meanwhile come too."""
         last = 0
         sql = "SELECT * FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
         while rows := self._rows(sql, last, page):
@@ -110,6 +113,7 @@ def first_break(rows: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> B
     for row in rows:
         if row["seq"] != last["seq"] + 1:
             return Break(row["seq"], f"entry {last['seq'] + 1} is missing before it")
+        # Before the link: a changed entry is named itself, and not the one after it.
         if row["hash"] != seal(row):
             return Break(row["seq"], "it was changed: its hash is another")
         if row["previous"] != last["hash"]:

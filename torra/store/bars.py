@@ -1,13 +1,15 @@
-"""The bars that Torra has seen, each stored once; a changed bar is a new revision of it.
+"""Stores the bars that Torra has seen, each once; a changed bar becomes a new revision of it.
 
-Revisions count through a whole stream: what is changed, or put in between, gets a number above all
-that its stream has. So a range of bars and the highest revision in it name, for ever, the very bars
-that a tick saw (`bars_then`).
+Revisions count through a whole stream: a bar that is changed, or put in between, gets a number
+above all that its stream has. So a range of bars and its highest revision name for ever the very
+bars that a tick saw (`bars_then`).
 
-What is read is causal: nothing that closed after `as_of`. The highest price so far is looked up,
-not searched: a small table holds the bars that set a new high, kept right when bars arrive late or
-change. Whether bars may be used at all was decided at the feed's door; here a number that is not
-finite raises ValueError, and a database that fails StoreUnavailable.
+Reads are causal: they return nothing that closed after `as_of`. The highest price so far is looked
+up in a small table of the bars that set a new high; that table is kept right when bars arrive late
+or change.
+
+A number that is not finite raises ValueError, a database that fails StoreUnavailable. The feed's
+door (torra.feeds) decides whether bars may be used at all.
 """
 
 from __future__ import annotations
@@ -54,13 +56,17 @@ class BarStore(Store):
             if stored == bars[: len(stored)]:  # what every tick but the first finds
                 fresh = bars[len(stored) :]
             else:
+                # In the order of revisions: the newest revision of a bar overwrites the others.
                 last = {bar[0]: bar for bar in stored}
                 fresh = [bar for bar in bars if last.get(bar[0]) != bar]
             span = self.bar_span(instance, timeframe) if fresh else None
             newest = span[1] if span else BEFORE_ALL
+            # Bars that only extend the stream keep revision 0, so the usual tick needs no search
+            # for it.
             again = bool(fresh) and fresh[0][0] <= newest
             later = self._next_revision(instance, timeframe) if again else 0
             at = self._moment()
+            # `_add` would refuse what is not finite; `_as_rows` has done so for all bars at once.
             self.connection().conn.executemany(
                 "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
@@ -174,9 +180,12 @@ class BarStore(Store):
             "DELETE FROM record_highs WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
             instance, timeframe, first,
         )  # fmt: skip
+        # What is left in the table lies before `first`: the high that the new bars must beat.
         highest = self._highest(instance, timeframe, first)
         later = self.connection().conn.execute(
-            NEWEST_REVISIONS + "ORDER BY bar_time", (instance, timeframe, first, "~")
+            # "~" sorts after every time.
+            NEWEST_REVISIONS + "ORDER BY bar_time",
+            (instance, timeframe, first, "~"),
         )
         records = []
         for bar_time, _, _, high, *_ in later:
@@ -192,12 +201,15 @@ def _as_rows(frame: pd.DataFrame) -> list[Stored]:
         raise ValueError("a bar with a number that is not finite may not be stored")
     times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
     texts = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
+    # Sorted as `_stored` is, so that the two lists can be compared as they are.
     return sorted(zip(texts, *values.T.tolist(), strict=True))
 
 
 def _as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     index = pd.DatetimeIndex(
-        np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"), name="time"
+        # numpy takes no Z at the end of a time.
+        np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"),
+        name="time",
     ).tz_localize("UTC")
     values = [[row[name] for name in COLUMNS] for row in rows]
     shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))

@@ -1,12 +1,15 @@
-"""What every store that a tick is kept in does alike: the brain's part.
+"""The brain over a store: weighs a tick's scores beside what is stored, and recalls a stream.
 
-`Brain` weighs the scores of a tick beside what is stored (`save_sentiment`, `foresee`) and says
-what was known of a stream at a moment (`memory_context`). The arithmetic is
-torra.verdict.sentiment_rules'; where rows are kept is left to the store that inherits: the desk's
-database (instance_database) or memory alone (torra.store.memory).
+`Brain.save_sentiment` weighs and stores the scores of a tick; `foresee` does the weighing alone.
+`memory_context` returns what was known of a stream at a moment. Nothing is read that closed after
+the tick's own close.
 
-Nothing is read that closed after the tick's own close. A score that is not a number in [-1, +1]
-raises ValueError before anything is kept; a store that fails raises what it raises.
+Each store that keeps ticks inherits from it and supplies the rows: the desk's database
+(instance_database) and the store in memory (torra.store.memory). The arithmetic is
+torra.verdict.sentiment_rules'.
+
+A score that is not a number in [-1, +1] raises ValueError before anything is kept. Errors of the
+store pass through.
 """
 
 from __future__ import annotations
@@ -62,14 +65,14 @@ class Brain(PositionStore):
     def _history(
         self, instance: str, timeframe: str, as_of: datetime, limit: int
     ) -> list[tuple[str, float, str]]:
-        """Return close time (ISO), consensus and verdict of the newest ticks that closed before.
+        """Return close time (ISO), consensus and verdict of a stream's newest ticks, oldest first.
 
-        Oldest first.
+        Only ticks that closed before `as_of`.
         """
 
     @abstractmethod
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return the newest close of a stream at `as_of`; None for what is not known."""
+        """Return the newest close price of a stream at `as_of`; None when it is not known."""
 
     @abstractmethod
     def _keep_tick(
@@ -109,12 +112,14 @@ class Brain(PositionStore):
         composite of each, up to `close_time`, takes part in the consensus, this tick's own for its
         own. Joins the open transaction. Raises ValueError for a broken score.
         """
+        # Before the transaction, so that a broken score raises before anything is written.
         gated, plain, free = numbers(scores), numbers(l1), numbers(ungated)
         height = number("ath", ath)
         low, high = sentiment_rules.low_high(gated, free)
         own = sentiment_rules.composites((plain, low, high, gated), height, profile)
         with self.transaction():
             latest = self._latest_composites(key, close_time, timeframes)
+            # Its own stream counts with this tick, not with the one stored last.
             latest[key.timeframe] = (close_time, own)
             saved = sentiment_rules.weigh(own, latest, profile, close_time)
             self._keep_tick(
@@ -139,9 +144,9 @@ class Brain(PositionStore):
         profile: Profile,
         timeframes: Sequence[str],
     ) -> tuple[float, float]:
-        """Return the consensus of the L1 and of the final chain if a tick kept its L1 scores.
+        """Return the consensus of the L1 and of the final chain that L1's scores alone would give.
 
-        It is what `save_sentiment` would find with nobody asked; nothing is stored.
+        `save_sentiment` would find the same with no agent asked. Nothing is stored.
         """
         weights = profile.sentiment_weights
         own = sentiment_rules.composite(numbers(l1), number("ath", ath), weights)
@@ -214,6 +219,7 @@ def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
     """Return what closing now would bring, in account currency; 0 for one not filled yet."""
     if price is None or position.state not in ("FILLED", "CLOSED"):
         return 0.0
+    # Bars are bid prices: a short is bought back at the ask.
     leave = price if position.side == "LONG" else price + spec.spread
     gain = leave - position.entry if position.side == "LONG" else position.entry - leave
     return gain / spec.tick_size * spec.tick_value * position.lots

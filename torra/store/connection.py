@@ -1,16 +1,17 @@
 """The desk's SQLite file: one connection per thread, one kind of transaction, checked settings.
 
-The only `sqlite3.connect` of the project is here. Every connection writes ahead (WAL), syncs at
-each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was told;
-a file or a system that refuses one of these is not used. Every write of the project is part of a
-`transaction()`, which begins IMMEDIATE: a deferred one fails at once when it turns from reading to
-writing behind another writer. sqlite-utils' methods join the open transaction.
+This module holds the project's only `sqlite3.connect`. Every connection writes ahead (WAL), syncs
+at each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was
+told. A file or a system that refuses one of these is not used. Every write of the project is part
+of a `transaction()`, and the methods of sqlite-utils join the open one.
 
-When something fails: nothing of the transaction is kept and StoreUnavailable says what a person
-can do; a broken rule of the schema (sqlite3.IntegrityError) and a wrong statement are defects of
-the program and pass through as they are. A number that is not finite is refused with ValueError
-before it is written, because SQLite would quietly store NaN as NULL. What is stored is the
-business of the stores that inherit from here; the schema is torra.store.migrations' part.
+After a failure nothing of the transaction is kept, and StoreUnavailable says what a person can do.
+A broken rule of the schema (sqlite3.IntegrityError) and a wrong statement are defects of the
+program and pass through as they are. A number that is not finite raises ValueError before it is
+written.
+
+The stores that inherit from `Store` decide what is stored; the schema is torra.store.migrations'
+part.
 """
 
 from __future__ import annotations
@@ -42,8 +43,6 @@ BUSY_SECONDS: Final = 5.0
 SYNCHRONOUS_FULL: Final = 2
 """SQLite's number for synchronous=FULL: the log is synced at every commit."""
 
-"""Beside the database."""
-
 RESTORE: Final = (
     f"its backups are in its {BACKUP_FOLDER} folder; `torra restore` lists a desk's and puts one "
     "in its place"
@@ -59,11 +58,11 @@ REMEDIES: Final = {
     "malformed": RESTORE,
     "not a database": RESTORE,
 }
-"""What to do, by what SQLite's message says."""
+"""Remedies, by a word of SQLite's message."""
 
 
 class TickKey(NamedTuple):
-    """What a tick is stored under; `bar_time` is the bar's open time, aware, in UTC."""
+    """The key of a stored tick; `bar_time` is the bar's open time, aware, in UTC."""
 
     instance: str
     timeframe: str
@@ -96,6 +95,8 @@ class FairLock:
         if turn.wait(max(0.0, seconds)):
             return True
         with self._guard:
+            # Our turn came between the end of the wait and the guard: given up, it would block the
+            # line.
             if turn.is_set():
                 return True
             self._turns.remove(turn)
@@ -141,7 +142,7 @@ class Store:
 
     @contextmanager
     def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
-        """Make everything inside one unit: all of it is kept, or, after any exception, nothing.
+        """Run what is inside as one unit: all of it is kept, or, after any exception, nothing.
 
         Waits for another writer up to `wait_seconds` (None: the connection's own patience), then
         raises StoreUnavailable, as it does when the disk fails. A transaction inside another joins
@@ -152,10 +153,13 @@ class Store:
                 with self._inner(db.conn):
                     yield
                 return
+            # Begun IMMEDIATE: a deferred transaction fails at once when it turns from reading to
+            # writing behind another writer.
             with self._turn(db, wait_seconds):
                 try:
                     yield
                     db.execute("COMMIT")
+                # KeyboardInterrupt too: nothing of a transaction that broke may stay.
                 except BaseException:
                     db.rollback()
                     raise
@@ -163,16 +167,18 @@ class Store:
     def close(self) -> None:
         """Close the connections of all threads.
 
-        One that is in use may not be closed under its thread, which would crash the process: it is
-        closed by that thread at the end of its use, for which this waits a moment.
+        A connection that is in use is closed by its own thread at the end of that use; this waits
+        up to CLOSE_SECONDS for it.
         """
         ours = threading.current_thread()
         with self._lock:
             self._closed = True
             for thread, held in list(self._open.items()):
+                # Closing a connection under the thread that uses it crashes the process.
                 if thread is ours or not held.uses:
                     self._open.pop(thread).db.close()
             self._lock.wait_for(lambda: not self._open, CLOSE_SECONDS)
+        # The connection that each thread remembers is closed now.
         self._local = threading.local()
 
     @staticmethod
@@ -211,7 +217,7 @@ class Store:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def _tuples(self, sql: str, *values: object) -> list[Any]:
-        """Return rows as they come, for who reads many and knows their columns."""
+        """Return rows as plain tuples, for a caller that reads many and knows the columns."""
         with self._using() as db:
             return db.conn.execute(sql, values).fetchall()
 
@@ -248,21 +254,24 @@ class Store:
     def _connected(self) -> _Held:
         with self._lock:
             self._refuse_closed()
+            # A thread that ended left its connection open: nobody else will close it.
             for thread in [thread for thread in self._open if not thread.is_alive()]:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         with self._translated():
             held = _Held(connect(self.path, self._busy_seconds))
         with self._lock:
+            # Which file it is is known once it is open: SQLite makes a missing one.
             self._identity = self._identity or _identity(self.path)
             if self._closed:
+                # `close` came while we connected, and did not see this connection.
                 held.db.close()
             self._refuse_closed()
             self._open[threading.current_thread()] = held
         return held
 
     def _using(self) -> _Use:
-        """Hold this thread's connection, and say what is wrong when SQLite does not."""
+        """Hold this thread's connection, and translate SQLite's errors into StoreUnavailable."""
         return _Use(self)
 
     def hold(self) -> _Held:
@@ -286,6 +295,7 @@ class Store:
             return
         with self._lock:
             held.uses -= 1
+            # `close` was called meanwhile, and left this connection to us.
             if self._closed and not held.uses:
                 self._open.pop(threading.current_thread(), None)
                 held.db.close()
@@ -330,11 +340,11 @@ class Store:
             )
 
     def _refuse_lost_log(self, held: _Held) -> None:
-        """Raise StoreBroken when the log that a connection writes to has lost its name.
+        """Raise StoreBroken when the log that a connection writes to was deleted or replaced.
 
-        SQLite would go on in it, and whoever is killed then loses every commit that it holds. It is
-        still open here, so what it holds is put into the database first, unless another program has
-        begun a log of its own: then the database is that one's.
+        SQLite would go on writing to the deleted log, and a kill would lose every commit in it. The
+        log is still open here, so its commits are put into the database first. They are not when
+        another program has begun a log of its own: the database is that program's then.
         """
         if held.log is not None and _identity(self._log_path) != held.log:
             if not _has_content(self._log_path):
@@ -346,30 +356,35 @@ class Store:
 
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
-        """Begin a transaction when no thread of ours and no other program has one."""
+        """Wait for our turn among threads and programs, and begin a transaction."""
         clock = System()
         seconds = self._busy_seconds if wait_seconds is None else wait_seconds
         end = clock.monotonic() + seconds
+        # SQLite lets waiting writers guess when to try again: threads of ours queue first, or one
+        # may starve.
         if not self._line.enter(seconds):
             raise StoreUnavailable(
                 f"{self.path}: database is locked; another thread of this program is writing to it"
             )
         try:
+            # Checked after the wait: the file may have been replaced meanwhile.
             self._refuse_moved()
             self._refuse_lost_log(self._local.held)
+            # The queue took part of the time; SQLite may wait only for what is left of it.
             if not self._began_at_once(db, end - clock.monotonic()):
                 _be_patient(db, end - clock.monotonic())
                 try:
                     db.execute("BEGIN IMMEDIATE")
                 finally:
                     _be_patient(db, self._busy_seconds)
+            # Only now: the log is certain to be there once a transaction has begun.
             self._local.held.log = self._local.held.log or _identity(self._log_path)
             yield
         finally:
             self._line.leave()
 
     def _began_at_once(self, db: sqlite_utils.Database, seconds: float) -> bool:
-        """Begin with the patience that the connection has, if that is not more than is given."""
+        """Begin with the connection's own patience, unless less time is left; False if not so."""
         if round(seconds * 1000) < round(self._busy_seconds * 1000):  # SQLite counts milliseconds
             return False
         try:
@@ -384,6 +399,7 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        # Defects of the program: they are not translated into a fault of the disk.
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise
         except sqlite3.DatabaseError as error:
@@ -391,7 +407,7 @@ class Store:
 
 
 class _Use:
-    """One use of a thread's connection; what SQLite says becomes what a person can act on."""
+    """One use of a thread's connection; SQLite's errors become ones that a person can act on."""
 
     __slots__ = ("_held", "_store")
 
@@ -417,6 +433,7 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
         _be_patient(db, busy_seconds)
+        # SQLite ignores a setting that it cannot give, such as WAL on a network share.
         check_settings(db, path, busy_seconds)
     except BaseException:
         db.close()
@@ -425,16 +442,16 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
 
 
 def connect_guest(path: Path, busy_seconds: float) -> sqlite_utils.Database:
-    """Open a file that belongs to another program, which must be there; change none of its ways."""
+    """Open a file of another program as it is: it must exist, and its settings stay."""
     if not path.is_file():
         raise StoreUnavailable(f"{path} is not there; put it back, or take it out of desk.json")
     return _plain(path, busy_seconds)
 
 
 def connect_reader(path: Path, *, still: bool = False) -> sqlite_utils.Database:
-    """Open a file that must be there to read it alone; nothing is written, the log not folded in.
+    """Open an existing file for reading only; nothing is written, and its log stays as it is.
 
-    `still` promises that nobody writes to it: then it opens on a volume that is read-only too.
+    `still` promises that nobody writes to it; such a file opens on a read-only volume too.
     """
     place = f"{uri_of(path.absolute())}?mode=ro{'&immutable=1' if still else ''}"
     return _plain(place, BUSY_SECONDS, uri=True)
@@ -450,7 +467,7 @@ def uri_of(path: PurePath) -> str:
 
 
 def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -> None:
-    """Raise ConfigError unless the connection works as every one must (facts: promise D3)."""
+    """Raise ConfigError unless a connection has the settings that promise D3 needs."""
     wanted = {
         "journal_mode": "wal",
         "synchronous": SYNCHRONOUS_FULL,
@@ -475,6 +492,7 @@ def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
     with closing(_plain(path, busy_seconds)) as db:
         try:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        # Locked, or a failing disk: that says nothing about what the file is.
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
@@ -487,9 +505,11 @@ def copy(db: sqlite_utils.Database, target: Path) -> Path:
     """Copy a database to a new file; the copy is read through before it gets its name."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".partial")
+    # Left by a copy that was interrupted.
     partial.unlink(missing_ok=True)
     with closing(_plain(partial, BUSY_SECONDS)) as written:
         db.conn.backup(written.conn)
+        # The copy takes over WAL, and would be a file with two others beside it.
         written.execute("PRAGMA journal_mode = DELETE").fetchone()
         found = written.execute("PRAGMA quick_check").fetchone()[0]
     if found != "ok":
@@ -543,7 +563,13 @@ def to_json(value: object) -> str:
 
 def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqlite_utils.Database:
     connection = sqlite3.connect(
-        place, timeout=busy_seconds, isolation_level=None, check_same_thread=False, uri=uri
+        # isolation_level=None: Python begins no transaction behind our back.
+        # check_same_thread=False: `close` closes the idle connections of other threads.
+        place,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=uri,
     )
     return sqlite_utils.Database(connection, execute_plugins=False)
 
@@ -555,4 +581,5 @@ def _be_patient(db: sqlite_utils.Database, seconds: float) -> None:
 def _refuse_infinite(values: Iterable[object], place: str) -> None:
     for value in values:
         if isinstance(value, float) and not math.isfinite(value):
+            # SQLite would quietly store NaN as NULL.
             raise ValueError(f"a number that is not finite may not be stored: {value} in {place}")

@@ -1,12 +1,12 @@
-"""The envelope of an event: what is told of a running tick, shaped, made to fit, and framed.
+"""Shapes what a running tick tells into events, makes them fit, and frames them as envelopes.
 
     {schema_version, stream_id, stream_kind, seq, event, terminal, payload}
 
-`shaped` turns what the framework and the tick tell into an event with the fields that it has for
-ever; `fitted` writes a payload as JSON of 64 KB at most, whatever is in it: a number that is not
-finite becomes null, what is too long is shortened and the payload then says `shortened`. Pure, and
-nothing raises. Within schema version 1 fields and events may be added; a reader skips what it does
-not know.
+`shaped` turns what the framework and the tick tell into an event with a fixed set of fields.
+`fitted` writes any payload as JSON of at most 64 KB: a number that is not finite becomes null, and
+a payload that is too long is shortened and says `shortened`. Everything is pure, and nothing
+raises. Within schema version 1 fields and events may be added; a reader skips what it does not
+know.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SHORTER: Final = ((4000, 200), (600, 40), (100, 10), (20, 3))
 """Longest text and longest list of a payload that is too long, step by step until it fits."""
 
 DEEPEST: Final = 8
-"""Levels of a payload; deeper ones are left out."""
+"""Levels of a payload; what lies deeper becomes null."""
 
 WHOLE: Final = 2**53
 """Beyond this a whole number is written as text: a browser would round it."""
 
 PHASES: Final = {"research": "debate"}
-"""What a stage of the framework is called in an event, where that is another word."""
+"""Names of the framework's stages in an event, where these differ."""
 
 LOST: Final = (
     "producer_lost",
@@ -62,7 +62,7 @@ FIELDS: Final = 16
 
 
 class StreamEvent(NamedTuple):
-    """What is appended to a stream; `payload` is JSON text."""
+    """An event as it is appended to a stream; `payload` is JSON text."""
 
     event: str
     payload: str
@@ -78,13 +78,13 @@ class Shaped(NamedTuple):
 
 
 def shaped(kind: str, told: Mapping[str, Any]) -> Shaped | None:
-    """Return what a tick told as an event; None for a kind that has none."""
+    """Return the event for what a tick told; None for a kind that has no event."""
     shape = SHAPES.get(kind)
     return None if shape is None else shape(kind, told)
 
 
 def failure(code: Any, message: Any, recoverable: Any = True) -> Shaped:
-    """Return the terminal event of an attempt that came to nothing.
+    """Return the terminal event of an attempt that ended without a result.
 
     `recoverable` says whether the tick may be tried again.
     """
@@ -119,6 +119,7 @@ def picked(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def fitted(payload: Mapping[str, Any]) -> str:
     """Return a payload as one line of JSON of at most PAYLOAD_BYTES, in ASCII."""
+    # ASCII: its length in characters is its length in bytes.
     text = _json(payload, None, None)
     if len(text) <= PAYLOAD_BYTES:
         return text
@@ -168,7 +169,7 @@ SHAPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Shaped]]] = {
     "tick": _decision,
     "tick_error": _error,
 }
-"""How each kind of what is told is shaped.
+"""The function that shapes each kind of what a tick tells.
 
 `decision` of the framework is the synthesis of a debate; the decision of the tick is `tick`.
 """
@@ -181,6 +182,7 @@ def _json(payload: Any, longest: int | None, most: int | None) -> str:
 def _plain(value: Any, longest: int | None, most: int | None, depth: int = 0) -> Any:
     """Return a value as JSON can hold it, no longer than told."""
     if isinstance(value, Mapping | list | tuple | set | frozenset):
+        # A bound also ends a structure that contains itself.
         return None if depth == DEEPEST else _several(value, longest, most, depth + 1)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
@@ -188,6 +190,7 @@ def _plain(value: Any, longest: int | None, most: int | None, depth: int = 0) ->
         return value
     if isinstance(value, int) and abs(value) <= WHOLE:
         return int(value)
+    # Whatever else it is: nothing here may raise in the middle of a tick.
     return _cut(str(value), longest)
 
 

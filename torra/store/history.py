@@ -1,12 +1,12 @@
-"""What pages read of many streams at a time, or of a long one: few rows, each found by an index.
+"""Reads what pages show of many streams at once, or of a long one, each row by an index.
 
-The stores beside this one answer for one tick; a page over fifty instances would ask them some
-hundred times and read what it does not show. Here a question is asked once for all streams, of
-their newest rows, and what must be counted was counted when it was written (verdict_tallies). No
-statement reads a table through, so a page costs the same after ten years as after a day. Nothing
-is written. Raises StoreUnavailable when the file cannot be read.
+The other stores answer for one tick. A page over fifty instances would ask them some hundred times
+and read rows that it does not show. A statement here asks once for all streams, and only for their
+newest rows; what must be counted was counted when it was written (verdict_tallies). No statement
+reads a table through, so a page costs the same after ten years as after a day.
 
-A part of instance_database.Database. Streams are given as (instance, timeframe).
+Nothing is written. A file that cannot be read raises StoreUnavailable. A part of
+instance_database.Database; streams are given as (instance, timeframe).
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class HistoryStore(Store):
         return found
 
     def told_ticks(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
-        """Return what a chart and a list tell of the newest ticks of a stream, newest first.
+        """Return the newest ticks of a stream as charts and lists show them, newest first.
 
-        torra_key, bar_time, close_time, both consensus and verdicts, the five blended scores,
-        source_type; action and reason are None for a tick without a journal.
+        The keys are torra_key, bar_time, close_time, both consensus and verdicts, the five blended
+        scores and source_type; action and reason are None for a tick without a journal.
         """
         return self._rows(TICKS, instance, timeframe, limit)
 
@@ -101,11 +101,11 @@ class HistoryStore(Store):
     def skips_after(
         self, instance: str, timeframe: str, bar_time: str, limit: int
     ) -> dict[str, Any] | None:
-        """Return the newest skipped close of the bars after `bar_time` ("" for all of them).
+        """Return the newest skipped close of the bars after `bar_time` ("" for all), or None.
 
-        bar_time, close_time, state, reason, detail; of the newest `limit` of these skips also
-        `count`, `oldest` (its bar time) and `others`, how many have another reason than the newest.
-        None without a skip.
+        Its keys are bar_time, close_time, state, reason and detail. Three more keys describe the
+        newest `limit` of these skips: `count`, `oldest` (a bar time), and `others`, how many have
+        another reason than the newest.
         """
         asked = (instance, timeframe, bar_time)
         newest = self._row(
@@ -116,6 +116,7 @@ class HistoryStore(Store):
             return None
         told = self._row(
             "SELECT count(*) AS count, min(bar_time) AS oldest, "  # noqa: S608
+            # Counted within a limit: a stream may have skipped for years.
             f"sum(reason <> ?) AS others FROM (SELECT bar_time, reason {SKIPPED})",
             newest["reason"], *asked, limit,
         )  # fmt: skip
@@ -133,7 +134,7 @@ class HistoryStore(Store):
         )  # fmt: skip
 
     def tick_state(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
-        """Return state, reason and detail of one close; None when nobody has touched it."""
+        """Return state, reason and detail of one close; None for a close without a row."""
         return self._row(
             "SELECT state, reason, detail FROM ticks WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ?",
@@ -178,7 +179,7 @@ class HistoryStore(Store):
         return (str(row["bar_time"]), float(row["close"])) if row else None
 
     def spent_together(self, profiles: Collection[str], since: datetime) -> float:
-        """Return what counts for some profiles in the window that began at `since`, in USD."""
+        """Return the USD booked for some profiles in the window that began at `since`."""
         marks = ", ".join("?" * len(profiles))
         row = self._row(
             "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger "  # noqa: S608
@@ -198,6 +199,7 @@ class HistoryStore(Store):
         Newest first. One that is older was left by a desk that died.
         """
         rows = self._rows(
+            # owner >= '' holds for every row, and lets SQLite use the index of the open streams.
             "SELECT stream_id, torra_key, at FROM streams WHERE ended = 0 AND owner >= '' "
             "AND kind = 'tick' AND at > ?",
             stamp(since),

@@ -1,13 +1,14 @@
-"""A host's own sentiment files, fed with the rows of its symbols after the desk has stored them.
+"""Feeds a host's own sentiment files with the rows of its symbols, after the desk has stored them.
 
-`symbol_databases` of desk.json maps a symbol to the file of an existing scorer. Two files cannot
-be written as one, so the desk's database comes first and this follows: a thread of its own writes
-each new row by its torra_key, and compares both files whenever the desk sets to work and after any
-failure. So a row is there once, however often anything crashes; a file that is locked, full or gone
-is behind until it can be written again, and never keeps a tick waiting.
+`symbol_databases` of desk.json maps a symbol to the file of an existing scorer. Two files cannot be
+written as one, so the desk's database comes first and this follows. A thread of its own writes each
+new row by its torra_key. It compares both files whenever the desk sets to work, and after any
+failure. So each row is there once, however often anything crashes. A file that is locked, full or
+gone is behind until it can be written again, and never keeps a tick waiting.
 
 The file keeps its journal mode, its rows and the columns that Torra does not know; its sentiment
-table gains two columns and an index (after a backup). What it lacks is a ConfigError at start.
+table gains two columns and an index (after a backup). A file that lacks what Torra needs raises
+ConfigError at start.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
 
 GUEST_BUSY_SECONDS: Final = 2.0
-"""How long a write waits for the host's own program to finish its."""
+"""Seconds that a write waits for the lock of the host's own program."""
 
 RETRY_SECONDS: Final = 15.0
 """After this time a file that could not be written is tried again, if no new row comes before."""
 
 COMPARE_EVERY: Final = 200
-"""After this many told ticks an instance's file is compared anew: what was not told is found."""
+"""Ticks after which an instance's file is compared anew, to find rows that nobody announced."""
 
 WRITE: Final = (
     f"INSERT INTO sentiment ({', '.join(FED)}) VALUES ({', '.join('?' * len(FED))}) "  # noqa: S608
@@ -53,7 +54,7 @@ log = logging.getLogger("torra")
 
 
 class Source(Protocol):
-    """What is read of the desk's database (instance_database.Database)."""
+    """The part of the desk's database that is read (instance_database.Database)."""
 
     def sentiment_page(self, instance: str, after: str, limit: int) -> list[dict[str, Any]]:
         """Return an instance's rows in the order of their keys."""
@@ -124,6 +125,7 @@ class SymbolDatabases:
             except sqlite3.DatabaseError as error:
                 if LOCKED not in str(error):
                     raise ConfigError(f"symbol_databases: {explain(path, error)}") from error
+                # A host that writes just now is no reason not to start.
                 log.warning("symbol_databases: %s; it is made ready later", explain(path, error))
 
     def _prepare(self, path: Path) -> None:
@@ -141,6 +143,7 @@ class SymbolDatabases:
         """Compare every file with the desk's database, and write new rows from now on."""
         if not self._files or self._thread is not None:
             return
+        # A thread that outlived `rest` still reads the old queue, and ends at the None in it.
         self._told = queue.SimpleQueue()
         self._behind = dict.fromkeys(self._files, "not compared yet")
         self._thread = threading.Thread(target=self._work, name="symbol databases", daemon=True)
@@ -151,6 +154,7 @@ class SymbolDatabases:
         thread, self._thread = self._thread, None
         if thread is not None:
             self._told.put(None)
+            # The thread may be waiting for the host's lock, which lasts as long at most.
             thread.join(GUEST_BUSY_SECONDS)
 
     def on_change(self, change: Mapping[str, Any]) -> None:
@@ -161,6 +165,7 @@ class SymbolDatabases:
     def _work(self) -> None:
         told, heard = self._told, dict.fromkeys(self._files, 0)
         while True:
+            # Files that are behind first: `repair` also finds the rows that wait in the queue.
             for instance in list(self._behind):
                 self._try(instance, partial(self.repair, instance))
             try:
@@ -172,6 +177,7 @@ class SymbolDatabases:
             instance = key.partition("|")[0]
             heard[instance] += 1
             if not heard[instance] % COMPARE_EVERY:
+                # Called behind, so that the next round compares it.
                 self._behind.setdefault(instance, "compared from time to time")
             if instance not in self._behind:
                 self._try(instance, partial(self._feed, key))
@@ -181,6 +187,7 @@ class SymbolDatabases:
         try:
             step()
         except (sqlite3.Error, StoreUnavailable, ConfigError, OSError) as error:
+            # One message when it falls behind, not one at every try.
             if instance not in self._behind:
                 log.error("the file %s of %s is behind: %s", path, instance, error)
             self._behind[instance] = str(error)
@@ -235,6 +242,7 @@ def _missing(
     return [
         row for row in rows
         if row["torra_key"] not in there
+        # Older rows were there once: the owner of the file has taken them out.
         and row["torra_key"] >= oldest[row["torra_key"].rpartition("|")[0]]
     ]  # fmt: skip
 

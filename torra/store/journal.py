@@ -1,11 +1,11 @@
-"""What every tick saw, thought and did: its journal, its calls to models, and how pages read them.
+"""Stores what every tick saw, thought and did: its journal and its calls to models.
 
-The journal is written inside the tick's transaction, so a record never stands without the
-sentiment row and the chains that belong to it. Reading gives plain dicts; a tick that is not there
-is None. What a record holds is decided where it is made (torra.tick.record); here it is JSON.
+The journal is written inside the tick's transaction, so a record never stands without its sentiment
+row and its chains. Reads return plain dicts, None for a tick that is not there. torra.tick.record
+decides what a record holds; here it is JSON.
 
-The texts of calls are the bulk of a database and are pruned by age, ticks as a whole; the tick, its
-scores, its reports, its record and what it cost stay.
+The texts of calls are the bulk of a database. `prune` removes them by age, ticks as a whole; the
+tick, its scores, its reports, its record and what it cost stay.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TICK_ROW: Final = (
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
     "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
 )
-"""A tick without its record: the index has what is told of it, the record is some pages long."""
+"""A tick without its record, which is several pages long: the index has the columns read here."""
 
 LATE_COLUMNS: Final = (
     "model",
@@ -71,14 +71,13 @@ LATE_COLUMNS: Final = (
 """Columns of a call that an answer fills which came after its tick was stored."""
 
 SPOKE: Final = frozenset(("answered", "abstained"))
-"""What a stage says of an agent that gave a report; every other word is why it gave none."""
+"""Words of a stage for an agent that gave a report; every other word says why it gave none."""
 
 REFUSALS: Final = frozenset(("budget", "deadline"))
-"""What a stage says of every agent when it was refused: no leave to spend, or no time."""
+"""Words of a stage that was refused as a whole: no money left to spend, or no time."""
 
 NOT_REPEATED: Final = "budget"
-"""Why a failed request had no second attempt: no time or no room, which ends in the first's reason.
-"""
+"""Status of a second attempt that was not made, for want of time or money."""
 
 TICKS_AT_HAND: Final = 4
 """Ticks whose calls a history keeps in memory."""
@@ -125,6 +124,7 @@ class JournalStore(Store):
         sets = ", ".join(f"{name} = ?" for name in LATE_COLUMNS)
         changed = self._change(
             f"UPDATE calls SET status = 'late', {sets} WHERE torra_key = ? AND role = ? "  # noqa: S608
+            # By the hash too: a tick that ran again may have asked something else.
             "AND round = ? AND attempt = ? AND request_hash = ? AND status = 'timeout'",
             *(getattr(call, name) for name in LATE_COLUMNS),
             key.text, call.role_id, call.round, call.attempt, call.request_hash,
@@ -155,6 +155,7 @@ class JournalStore(Store):
         """
         last = stamp(before)
         with self.transaction():
+            # By tick: a tick has all of its calls or none.
             oldest = self._rows(
                 "SELECT DISTINCT torra_key FROM "
                 "(SELECT torra_key FROM calls WHERE at < ? ORDER BY at LIMIT ?)",
@@ -164,6 +165,7 @@ class JournalStore(Store):
             gone += self._change(
                 "DELETE FROM pictures WHERE hash IN "
                 "(SELECT hash FROM pictures WHERE at < ? ORDER BY at LIMIT ?)",
+                # The last tick may go beyond the limit; LIMIT -1 would mean all.
                 last, max(0, limit - gone),
             )  # fmt: skip
         return gone
@@ -173,6 +175,7 @@ class JournalStore(Store):
         gone = self._change("DELETE FROM calls WHERE torra_key = ?", key)
         for row in told:
             self._change(
+                # The same text serves every tick: it goes with the last call that names it.
                 "DELETE FROM instructions WHERE hash = ? "
                 "AND NOT EXISTS (SELECT 1 FROM calls WHERE instructions = hash)",
                 row["instructions"],
@@ -230,10 +233,10 @@ class JournalStore(Store):
     # --- what a replay asks for ------------------------------------------------------------------
 
     def standing(self, instance: str) -> dict[str, Any]:
-        """Return how an instance stands before a tick: paper_cursor, latches, signal_event.
+        """Return what an instance has before a tick: paper_cursor, latches, signal_event.
 
-        The last is the number of the newest step of any signal, so that the signals of that moment
-        can be told later (`state_before`).
+        `signal_event` is the number of the newest step of any signal: `state_before` finds the
+        signals of that moment by it.
         """
         cursor = self._row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
         latches = self._rows("SELECT side FROM latches WHERE instance = ? ORDER BY side", instance)
@@ -254,7 +257,7 @@ class JournalStore(Store):
         )  # fmt: skip
 
     def debate_of(self, torra_key: str) -> StoredDebate | None:
-        """Return what a tick asked whom; None for a tick that is not there."""
+        """Return the stored debate of a tick; None for a tick that is not there."""
         spoken = self._row(
             "SELECT agent_deliberation FROM sentiment WHERE torra_key = ?", torra_key
         )
@@ -322,6 +325,7 @@ class JournalStore(Store):
         found = self._rows(
             "SELECT * FROM (SELECT c.*, row_number() OVER "
             "(PARTITION BY c.timeframe ORDER BY c.close_time DESC) AS place FROM chains c "
+            # In the order of storing: of ticks that close together, one knows those before it.
             "WHERE c.instance = ? AND c.sentiment_id < "
             "(SELECT sentiment_id FROM chains WHERE torra_key = ?)) "
             "WHERE place <= ? ORDER BY sentiment_id",
@@ -370,7 +374,7 @@ class JournalStore(Store):
 
 
 class StoredDebate(NamedTuple):
-    """What was asked on one tick.
+    """The requests of one tick, as they are stored.
 
     `calls` are the stored rows by (role, round, attempt), `asked` the same triples of every request
     that was made, `words` how each agent ended by (role, round): empty where nobody was asked.
@@ -382,7 +386,7 @@ class StoredDebate(NamedTuple):
     flags: tuple[str, ...] = ()
 
     def refused(self, roles: Sequence[str], round_: int) -> str:
-        """Return why the stage of these roles asked nobody, "" when it did or nobody knows."""
+        """Return why the stage of these roles asked nobody; "" when it asked or it is not known."""
         places = {(role, round_) for role in roles}
         if any((role, number) in places for role, number, _ in (*self.calls, *self.asked)):
             return ""
@@ -390,10 +394,10 @@ class StoredDebate(NamedTuple):
         return words.pop() if len(words) == 1 and words <= REFUSALS else ""
 
     def row(self, role: str, round_: int, attempt: int) -> Mapping[str, Any] | None:
-        """Return the stored row of a request.
+        """Return the stored row of a request; None for what is not known (any more).
 
-        One that was not made then, because money, time or the request cap did not allow it, is
-        {"status": the reason, "unasked": True}; None for what is not known (any more).
+        A request that was not made then, because money, time or the request cap did not allow it,
+        is {"status": the reason, "unasked": True}.
         """
         place = (role, round_, attempt)
         if place in self.calls or place in self.asked:
@@ -407,7 +411,7 @@ class StoredDebate(NamedTuple):
 
 
 def journal_history(store: JournalStore, instance: str) -> Recollection:
-    """Return what answers a request about a tick of an instance from its journal.
+    """Return a function that answers requests about ticks of an instance from its journal.
 
     Any thread may ask. The rows are those that were there when a tick was first asked for.
     """
@@ -416,8 +420,10 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
 
     def recall(request: Request) -> Mapping[str, Any] | None:
         key = f"{instance}|{request.timeframe}|{request.bar_time}"
+        # Under the lock, so that the agents of one stage read the tick once between them.
         with lock:
             if key not in kept:
+                # Ticks are asked for in their order: the oldest one is done with.
                 while len(kept) >= TICKS_AT_HAND:
                     kept.pop(next(iter(kept)))
                 kept[key] = store.debate_of(key)
@@ -454,6 +460,7 @@ def _signal_then(row: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[s
     reached = {step["to_state"] for step in steps}
     executed = bool(reached & set(EXECUTED))
     if not executed:
+        # The row holds what later steps filled in; the tick did not know it yet.
         known |= dict.fromkeys(("opened_at", "price", "filled_lots", "deal"))
     if not ("CLOSED" in reached if row["kind"] == "open" else executed):
         known |= dict.fromkeys(OF_ITS_END)

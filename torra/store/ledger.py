@@ -1,15 +1,17 @@
 """The desk's ledger: what calls to models may cost and did cost, in USD, by profile.
 
-A row is one request that a tick may make. It is booked at the most that the request can cost
-(`reserved`), before it is made; it becomes `settled` at what it did cost, or stays at its worst
-case (`kept`) when nobody will ever know; a request that is not made leaves no row. `until` is the
-last moment, in real time, at which its money can be spent. A row counts in a sliding hour while
-`until` lies in it or in the future, so that a clock that is set back frees nothing.
+A row is one request that a tick may make. It is booked (`reserved`) before the request, at the most
+that the request can cost. It becomes `settled` at the real cost, or `kept` at its worst case when
+nobody will ever know; a request that is not made leaves no row.
 
-Times are written as whole seconds, `until` rounded up and the beginning of a window rounded down,
-so that rounding never frees anything either. Here too: the rung of the ladder on which a profile
-stands, and the vendors that are not asked for a while. What to book, and when, is
-torra.tick.spending's part. Raises StoreUnavailable when the file cannot be read or written.
+`until` is the last moment, in real time, at which its money can be spent. A row counts in a sliding
+hour while `until` lies in it or in the future, so a clock that is set back frees nothing. Times are
+whole seconds: `until` is rounded up and the beginning of a window down, so rounding frees nothing
+either.
+
+The ledger also holds the rung of the ladder on which a profile stands, and the vendors that are not
+asked for a while. torra.tick.spending decides what to book, and when. A file that cannot be read or
+written raises StoreUnavailable.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from typing import Any, Final
 from torra.store.connection import Store, stamp
 
 SUMMED: Final = "replay."
-"""Begins the names that have one sum for ever: their rows are never forgotten, or a replay that is
-taken up again after months would begin to spend anew.
+"""Prefix of profiles whose rows are never pruned: a replay that goes on after months would
+otherwise begin to spend anew.
 """
 
 JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
@@ -54,7 +56,7 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What a request did cost; `until` is when its answer was there.
+    """The real cost of a request; `until` is when its answer was there.
 
     `route` is (vendor, model) when another one than the booked one answered.
     """
@@ -83,6 +85,7 @@ class LedgerStore(Store):
     ) -> list[int]:
         """Reserve the worst case of requests; return the ids of their rows, in order."""
         with self.transaction():
+            # All bookings of a stage or none: half of them would leave calls that no row covers.
             return [
                 self._change_id(
                     "INSERT INTO ledger (profile, torra_key, stage, role, round, attempt, "
@@ -95,25 +98,27 @@ class LedgerStore(Store):
             ]  # fmt: skip
 
     def settle(self, row_id: int, paid: Settlement) -> None:
-        """Replace a row's worst case by what its request did cost; one that is settled stays."""
+        """Replace a row's worst case by its request's real cost; a settled row stays as it is."""
         self._change(
             "UPDATE ledger SET state = 'settled', usd = ?, input_tokens = ?, output_tokens = ?, "
             "cached_tokens = ?, until = ?, provider = coalesce(?, provider), "
+            # A kept row too: its answer may come after all.
             "model = coalesce(?, model) WHERE id = ? AND state <> 'settled'",
             paid.usd, paid.input_tokens, paid.output_tokens, paid.cached_tokens,
             _ceil(paid.until), *(paid.route or (None, None)), row_id,
         )  # fmt: skip
 
     def keep(self, row_id: int) -> None:
-        """Let a row stand at its worst case: nobody knows what its request did cost."""
+        """Leave a row at its worst case for good: nobody knows what its request cost."""
         self._change("UPDATE ledger SET state = 'kept' WHERE id = ? AND state = 'reserved'", row_id)
 
     def release(self, row_id: int) -> None:
         """Take back the row of a request that was not made and will not be."""
+        # Not a kept row: its request was made.
         self._change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
 
     def spent(self, profile: str, since: datetime) -> float:
-        """Return what counts in the window that began at `since`, in USD."""
+        """Return the USD booked for a profile in the window that began at `since`."""
         row = self._row(
             "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger WHERE profile = ? AND until > ?",
             profile, stamp(since),
@@ -135,9 +140,9 @@ class LedgerStore(Store):
     def ledger_sums(
         self, profile: str, after: datetime, upto: datetime | None
     ) -> list[dict[str, Any]]:
-        """Return what counts for a profile with after < until <= upto (None: for ever), in groups.
+        """Return sums of a profile's rows with after < until <= upto (None: for ever), by group.
 
-        A group: role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
+        Each has role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
         cached_tokens, output_tokens.
         """
         end = "" if upto is None else "AND until <= ?"
@@ -189,7 +194,7 @@ class LedgerStore(Store):
     # --- the ladder -----------------------------------------------------------------------------
 
     def rung(self, profile: str) -> str | None:
-        """Return the rung on which a profile stands; None before it ever left the highest."""
+        """Return the rung of a profile; None before it ever left the highest one."""
         row = self.rung_held(profile)
         return str(row["rung"]) if row else None
 

@@ -1,17 +1,17 @@
-"""The null store: everything a running instance needs of a database, in memory and no longer.
+"""The store in memory: what a running instance needs of a database, without a file.
 
-`MemoryStore` stands in `run_tick` where the desk's database stands, for ticks whose record nobody
-keeps: the arms of a replay. It holds what the next tick depends on (claims, the newest chains of
-each stream, signals with their steps, latches, the paper cursor, the trading state) and nothing
-else: journal, calls, pictures, news and proposals are dropped as they come. The brain and the books
-are the database's own (torra.store.brain, torra.store.positions), and so is what a signal may
-become.
+`MemoryStore` takes the place of the desk's database in `run_tick`, for ticks whose record nobody
+keeps: the arms of a replay. It holds what the next tick depends on: claims, the newest chains of
+each stream, signals with their steps, latches, the paper cursor and the trading state. Journal,
+calls, pictures, news and proposals are dropped as they come. The brain, the books and the steps of
+a signal are the database's own code (torra.store.brain, torra.store.positions,
+torra.verdict.signal_states).
 
-A transaction that raises leaves no trace, as in the database; a broken score, a wrong step and a
-second opening raise ValueError. Ticks of one stream are taken in the order of their closes; what no
-later tick can ask for any more is forgotten, so a long replay needs no more memory than a short
-one. `as_json` and `of` carry the whole state through a checkpoint unchanged. There is no lease, no
-clock and no disk here.
+A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
+second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
+later tick can ask for is forgotten, so a long replay needs no more memory than a short one.
+`as_json` and `of` carry the whole state through a checkpoint unchanged. There is no lease, no clock
+and no disk.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
 
 @dataclass(slots=True)
 class _Chains:
-    """The newest ticks of one stream, oldest first, and their moves counted as they came."""
+    """The newest ticks of one stream, oldest first, and the running count of their moves."""
 
     rows: list[Chain] = field(default_factory=list)
     moves: MarkovMoves | None = None
@@ -71,10 +71,10 @@ class MemoryStore(MemorySignals, Brain):
     """One instance's, or one desk's, store in memory. Any thread may use it, one at a time."""
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
-        """Begin with nothing done; `profiles` are those that the instances run, by their id.
+        """Begin empty; `profiles` maps an instance's id to the profile that it runs.
 
-        They say what a position is worth, as the profile that a desk applied does; an instance
-        without one has the shipped trading conditions.
+        A profile has the trading conditions that value a position. An instance without one has the
+        shipped conditions.
         """
         super().__init__(profiles)
         self._claims: dict[Stream, dict[str, list[Any]]] = {}
@@ -86,17 +86,19 @@ class MemoryStore(MemorySignals, Brain):
     # --- claims ---------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours: True when nobody had it or an earlier epoch left it.
+        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
 
         False when it is done, skipped, being worked on, or older than any that is kept.
         """
         claims, at = self._stream_claims(key)
         row = claims.get(at)
+        # Its row was forgotten: it was done or skipped, and must not run twice.
         if row is None and at <= self._forgotten.get(key[:2], ""):
             return False
         if row is not None and (row[0] != "claimed" or row[1] >= epoch):
             return False
         self._put(claims, at, ["claimed", epoch, "", ""])
+        # Only at twice the bound, so that sorting is rare.
         if len(claims) > 2 * CLAIMS:
             self._forget_claims(key[:2])
         return True
@@ -140,6 +142,7 @@ class MemoryStore(MemorySignals, Brain):
         old = sorted(at for at, row in claims.items() if row[0] != "claimed")[:-CLAIMS]
         if not old:
             return
+        # The transaction may still raise: then they are put back.
         gone = {at: claims.pop(at) for at in old}
         self._undoing(lambda: claims.update(gone))
         self._put(self._forgotten, stream, old[-1])
@@ -168,7 +171,7 @@ class MemoryStore(MemorySignals, Brain):
         return [(row.close_text, row.consensus, row.verdict) for row in known[-limit:]]
 
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return None: no bar is kept, so whoever asks for a position's profit tells the price."""
+        """Return None: no bar is kept, so a caller passes the price of a position."""
         del instance, timeframe, as_of
         return None
 
@@ -195,10 +198,12 @@ class MemoryStore(MemorySignals, Brain):
         row = Chain(stamp(close_time), close_time, composites, saved.consensus, saved.verdict)
         rows, moves = stream.rows, stream.moves
         if rows and rows[-1].close_time >= close_time:
+            # The moves are counted as ticks come: one out of order would be counted wrong for ever.
             raise ValueError(f"{key.text} is not newer than the newest tick of its stream")
         rows.append(row)
         if moves is not None:
             moves.add(close_time, saved.consensus)
+        # Moves cannot be taken out of a count: without them the next tick counts anew.
         self._undoing(lambda: setattr(stream, "moves", None), lambda: rows.remove(row))
         if len(rows) > 2 * MARKOV_HISTORY:
             stream.rows = rows[-MARKOV_HISTORY:]
@@ -219,9 +224,11 @@ class MemoryStore(MemorySignals, Brain):
         stream = self._chains.setdefault((instance, timeframe), _Chains())
         rows, lookback = stream.rows, profile.agents.history_lookback
         if rows and rows[-1].close_time >= as_of:
+            # A question about the past: the running count knows too much.
             return super()._recall(
                 instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
             )
+        # Other cut points make other states: they are counted anew.
         if stream.moves is None or stream.moves.settings != profile.markov:
             stream.moves = MarkovMoves(timeframe, profile.markov, MARKOV_HISTORY)
             for row in rows[-MARKOV_HISTORY:]:
@@ -245,7 +252,7 @@ class MemoryStore(MemorySignals, Brain):
     # --- the desk ---------------------------------------------------------------------------------
 
     def standing(self, instance: str) -> Row:
-        """Return how an instance stands before a tick: paper_cursor, latches, signal_event."""
+        """Return what an instance has before a tick: paper_cursor, latches, signal_event."""
         return {
             "paper_cursor": self._cursors.get(instance),
             "latches": sorted(side for name, side in self._latches if name == instance),
@@ -360,7 +367,7 @@ class MemoryStore(MemorySignals, Brain):
     def of(
         cls, told: Mapping[str, Any], profiles: Mapping[str, Profile] | None = None
     ) -> MemoryStore:
-        """Return the store that `as_json` told of; ValueError for another version's state."""
+        """Return the store that `as_json` described; ValueError for another version's state."""
         if told.get("version") != VERSION:
             raise ValueError(f"the state is of version {told.get('version')}, not {VERSION}")
         store = cls(profiles)

@@ -1,10 +1,11 @@
-"""Signals in memory: the outbox of a replay, with its steps and what came of it.
+"""Signals in memory: the outbox of a replay, with every step of a signal and how it ended.
 
-What torra.store.signals does over a database, without one: the same columns, the same states, the
-same rule of one opening, the same errors. A transaction that raises leaves no trace. Signals that
-no later tick can ask for are forgotten; the row of every trade that ended is handed out before
-(`take_trades`). The books that are read from them are torra.store.positions's. No lock is waited
-for and nothing is written to a disk.
+It does what torra.store.signals does, without a database: the same columns, states and errors, the
+same rule of one opening. A transaction that raises leaves no trace. No lock is waited for and
+nothing is written to a disk.
+
+Signals that no later tick can ask for are forgotten; `take_trades` hands out the row of every trade
+that ended before that. torra.store.positions reads the books from the signals.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
 
 SHIPPED: Final = Profile()
-"""Says what a position is worth where no profile was told."""
+"""Values a position of an instance without a profile."""
 
 SPARE: Final = 256
 """Signals beyond those that count before the others are forgotten."""
@@ -52,7 +53,7 @@ class MemorySignals(PositionStore):
     """Signals, latches and the paper cursor of every instance. Any thread may use it, in turn."""
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
-        """Begin without a signal; `profiles` say by instance what a position is worth."""
+        """Begin without a signal; `profiles` by instance have what values a position."""
         self._profiles = dict(profiles or {})
         self._lock = threading.RLock()
         self._undo: list[Callable[[], object]] = []
@@ -72,12 +73,12 @@ class MemorySignals(PositionStore):
     # --- transactions ---------------------------------------------------------------------------
 
     def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[None]:
-        """Make everything inside one unit: all of it is kept, or, after any exception, nothing.
+        """Run what is inside as one unit: all of it is kept, or, after any exception, nothing.
 
         A transaction inside another joins it; when the inner one raises and the outer goes on, only
-        the inner one's part is undone. Nobody is waited for. The store is its own transaction: most
-        of a tick's are empty, and a tick has eight.
+        the inner one's part is undone. Nobody is waited for.
         """
+        # The store is its own context manager: a tick has eight transactions, most of them empty.
         del wait_seconds
         return self
 
@@ -88,8 +89,11 @@ class MemorySignals(PositionStore):
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         begun = self._marks.pop()
         try:
+            # Backwards, and only to our own mark: an outer transaction may go on.
             while kind is not None and len(self._undo) > begun:
                 self._undo.pop()()
+            # Only the outermost one: until then an outer transaction may still take everything
+            # back.
             if not self._marks:
                 self._undo.clear()
                 if kind is None and len(self._signals) > self._kept + SPARE:
@@ -98,7 +102,7 @@ class MemorySignals(PositionStore):
             self._lock.release()
 
     def _undoing(self, *steps: Callable[[], object]) -> None:
-        """Remember what takes a change back, the last step first."""
+        """Remember the steps that take a change back; they run last to first."""
         if self._marks:
             self._undo.extend(steps)
 
@@ -124,6 +128,7 @@ class MemorySignals(PositionStore):
         self._one_opening(known, known["state"])
         blank: Row = dict.fromkeys((*WRITTEN, *LEARNED))
         seq = self._seq + 1
+        # The defaults of the table, as the schema gives them.
         row = {"seq": seq, **blank, "bridge": "paper", "misses": 0, **known}
         self._undoing(lambda: setattr(self, "_seq", seq - 1))
         self._seq = seq
@@ -180,6 +185,7 @@ class MemorySignals(PositionStore):
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
     ) -> list[Row]:
         """Return signals by state and instance, newest first; times are ISO text."""
+        # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
         found: list[Row] = []
         for sid in reversed(self._live_sids if live else self._signals):
@@ -196,7 +202,7 @@ class MemorySignals(PositionStore):
         return [dict(step) for step in self._steps.get(sid, ())]
 
     def note_signal(self, sid: str, detail: str) -> None:
-        """Say why a signal waits, without a step."""
+        """Store the reason why a signal waits; its state stays what it is."""
         if sid in self._signals:
             self._put(self._signals, sid, {**self._signals[sid], "detail": detail})
 
@@ -214,7 +220,7 @@ class MemorySignals(PositionStore):
         return [dict(row) for row in self._closed_before(instance, limit, as_of)]
 
     def take_trades(self) -> list[Row]:
-        """Hand out the rows of the trades that were closed since it was asked last, in order."""
+        """Return, once, the rows of the trades that closed since the last call, in order."""
         told, self._told = self._told, []
         return told
 
@@ -230,6 +236,8 @@ class MemorySignals(PositionStore):
         if row["kind"] == "close":
             finished = row["state"] not in CLOSES_LIVE
         if finished and sid in self._live_sids:
+            # A copy: put back alone, the signal would come last, and their order is that of their
+            # births.
             before = dict(self._live_sids)
             del self._live_sids[sid]
             self._undoing(lambda: setattr(self, "_live_sids", before))
@@ -270,6 +278,7 @@ class MemorySignals(PositionStore):
     def _check_row(row: Row) -> None:
         MemorySignals._check_finite(row)
         prices = [row.get(name) for name in ("entry", "stop", "target")]
+        # The CHECK rules of the schema, by hand.
         sound = row["lots"] > 0 and (
             row["kind"] == "close" or all(price is not None and price > 0 for price in prices)
         )
@@ -285,6 +294,7 @@ class MemorySignals(PositionStore):
                 )
 
     def _closed_before(self, instance: str | None, limit: int, as_of: datetime | None) -> list[Row]:
+        # "~" sorts after every time.
         known = "~" if as_of is None else stamp(as_of)
         mine = self._trades.get(instance, []) if instance is not None else self._all_trades()
         end = bisect_left(mine, (known,))
@@ -326,6 +336,7 @@ class MemorySignals(PositionStore):
         for row in reversed(self._signals.values()):
             if row["instance"] != instance:
                 continue
+            # Signals come in the order of their decisions: all others are older.
             if row["decided_at"] <= after:
                 break
             if row["decided_at"] <= upto:
@@ -343,6 +354,7 @@ class MemorySignals(PositionStore):
             row = self._signals[sid]
             if row["side"] == side and row["profit"] is not None and row["profit"] < 0:
                 return closed
+        # Of the trades that were forgotten the newest loss is kept.
         return self._losses.get((instance, side))
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
@@ -389,6 +401,7 @@ class MemorySignals(PositionStore):
             if sid in kept or row["decided_at"] > recent
         }
         self._steps = {sid: self._steps[sid] for sid in self._signals}
+        # Built anew: it still names closes that are gone.
         self._closes = {}
         for row in self._signals.values():
             self._name_close(row)

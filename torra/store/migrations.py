@@ -1,13 +1,13 @@
-"""The database's schema, as numbered steps, and the way from any older file to the present one.
+"""The database's schema as numbered steps, and the way from any older file to the present one.
 
 All pending steps and their record run in one transaction: a file is old or new, never between. A
-file that holds anything gets a checked backup in its `backups` folder first. A database from
-before Torra (an existing scorer's `sentiment` table) is taken over in place: its rows keep every
-byte, columns that Torra does not know stay as they are, and two columns are added. Its rows have
-no torra_key: they stay readable and belong to no chain.
+file that holds anything first gets a checked backup in its `backups` folder. A database from before
+Torra (an existing scorer's `sentiment` table) is taken over in place. Its rows keep every byte,
+columns that Torra does not know stay as they are, and two columns are added. Its rows have no
+torra_key: they stay readable and belong to no chain.
 
-Raises ConfigError, naming the file and the remedy, when the file is not a database, is newer than
-this program, or lacks what the overlay needs. Connections are torra.store.connection's part.
+A file that is not a database, is newer than this program, or lacks what the overlay needs raises
+ConfigError with the file and the remedy. Connections are torra.store.connection's part.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEGACY_COLUMNS: Final = (
     "verdict",
     "source_type",
 )
-"""What an existing scorer's sentiment table must have."""
+"""Columns that an existing scorer's sentiment table must have."""
 
 ADDED_COLUMNS: Final = {"agent_deliberation": str, "torra_key": str}
 
@@ -166,6 +166,7 @@ CREATE TABLE trading_config (
 CREATE INDEX trading_config_instance ON trading_config (instance, id);
 """
 
+# AUTOINCREMENT: the number of a row that was taken back must never name another request.
 SPENDING: Final = """
 CREATE TABLE ledger (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -319,8 +320,8 @@ CREATE INDEX journal_told ON journal (torra_key, action, reason, elapsed_ms, cos
 CREATE INDEX alarms_standing ON alarms (at DESC) WHERE ended_at IS NULL;
 CREATE INDEX alarms_newest ON alarms (at DESC);
 """
-"""What the pages live on: event streams, the log of what people did, counted verdicts, and indexes
-by which a list of ticks does not read their records, nor the alarms that stand all there were."""
+"""For the pages: event streams, the audit log, counted verdicts, and indexes. By these a list of
+ticks does not read their records, and the standing alarms are found without those that ended."""
 
 STANDING: Final = """
 CREATE TABLE agent_standing (
@@ -337,7 +338,7 @@ CREATE TRIGGER agent_standing_never_changes BEFORE UPDATE ON agent_standing
 CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing
     BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
 """
-"""What each look of the promotion rule decided (torra.store.standings)."""
+"""The decision of each look of the promotion rule (torra.store.standings)."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
@@ -349,6 +350,8 @@ def _overlay(db: sqlite_utils.Database) -> None:
     if not db.table("sentiment").exists():
         db.executescript(SENTIMENT)
     _add_to_sentiment(db)
+    # In a transaction sqlite-utils runs a script statement by statement; sqlite3's own would
+    # commit.
     db.executescript(TABLES)
 
 
@@ -400,7 +403,7 @@ SCRIPTS: Final = {
     "0005_face": FACE,
     "0006_standing": STANDING,
 }
-"""What each step makes besides the sentiment table and columns."""
+"""The script of each step, without the sentiment table and added columns."""
 
 STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""
@@ -415,10 +418,12 @@ def migrate(
     """Bring an open database to the present schema; return the backup that was made, if any."""
     if not _pending(db, path):
         return None
+    # Before the backup and the first change: a file that is refused stays as it is.
     _check_names(db, path)
     if not schema(db):
         _check_legacy(db, path)
     backup = _back_up(db, path, now()) if db.table_names() else None
+    # Asked again inside: another process may have migrated the file while we waited.
     with transaction():
         if _pending(db, path):
             steps.apply(db)
@@ -451,7 +456,7 @@ def _has_key_index(db: sqlite_utils.Database) -> bool:
 
 
 def _refuse_other_rules(db: sqlite_utils.Database, path: Path) -> None:
-    """Raise ConfigError when the table lets no two rows be alike in a column of ours."""
+    """Raise ConfigError when a unique index of the file would refuse rows of ours."""
     for index in db.table("sentiment").indexes:
         if index.unique and index.columns not in (["torra_key"], ["id"]):
             named = ", ".join(index.columns)
@@ -467,9 +472,9 @@ def schema(db: sqlite_utils.Database) -> int:
 
 
 def _check_names(db: sqlite_utils.Database, path: Path) -> None:
-    """Raise ConfigError when a pending step would make what is there already: somebody else's.
+    """Raise ConfigError when something in the file has a name that a pending step would create.
 
-    A scorer whose file was taken over may have made tables of its own before and since.
+    It is somebody else's: a scorer whose file was taken over may make tables of its own.
     """
     # Before what is applied: another process may migrate the file at this moment.
     there = db.conn.execute("SELECT type, name FROM sqlite_master").fetchall()
@@ -477,6 +482,7 @@ def _check_names(db: sqlite_utils.Database, path: Path) -> None:
     pending = "".join(script for name, script in SCRIPTS.items() if name not in applied)
     made = {name.lower() for name in CREATED.findall(pending)}
     for kind, name in there:
+        # SQLite does not tell capital letters apart in names.
         if name.lower() in made:
             raise ConfigError(
                 f"{path} has a {kind} {name} that Torra did not make; rename that {kind}, or name "
@@ -499,6 +505,7 @@ def _check_legacy(db: sqlite_utils.Database, path: Path) -> None:
         raise ConfigError(f"{path}: sentiment.id is not INTEGER PRIMARY KEY; rebuild that table")
     for name, column in columns.items():
         unknown = name not in LEGACY_COLUMNS and name not in ADDED_COLUMNS
+        # Every row of ours would fail for want of it.
         if unknown and column.notnull and column.default_value is None:
             raise ConfigError(
                 f"{path}: the sentiment table demands a value for {name}, which Torra does not "
@@ -520,4 +527,5 @@ def _pending(db: sqlite_utils.Database, path: Path) -> bool:
 def _back_up(db: sqlite_utils.Database, path: Path, now: datetime) -> Path:
     moment = stamp(now).replace(":", "").replace("-", "")
     target = path.parent / BACKUP_FOLDER / f"{path.stem}-{schema(db)}-{moment}.db"
+    # A copy has its name only when it was checked: one of this second serves as well.
     return target if target.exists() else copy(db, target)

@@ -1,7 +1,7 @@
-"""Headlines and fundamentals as they were first seen. A part of instance_database.Database.
+"""Stores headlines and fundamentals as they were first seen. A part of instance_database.Database.
 
-A row is written once and never changed: what is seen again keeps the moment at which it was seen
-first. Times are whole seconds; the collector rounds a first sight up, so that rounding never makes
+A row is written once and never changed: an item that is seen again keeps the moment of its first
+sight. Times are whole seconds; the collector rounds a first sight up, so rounding never makes
 anything known earlier than it was. Texts are strangers' words: pages escape them, prompts fence
 them.
 """
@@ -36,6 +36,7 @@ class NewsStore(Store):
                 self._change(
                     "INSERT INTO news (id, source, topic, headline, summary, url, tickers, "
                     "published, first_seen, score, event, at) "
+                    # An item that is seen again keeps the moment of its first sight.
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
                     item.id, item.source, item.topic, item.headline, item.summary, item.url,
                     to_json(list(item.tickers)), stamp(item.published), stamp(item.first_seen),
@@ -76,7 +77,7 @@ class NewsStore(Store):
     def store_fundamentals(
         self, ticker: str, figures: Mapping[str, float], first_seen: datetime
     ) -> bool:
-        """Store a company's figures unless they are those stored last; tell whether they were."""
+        """Store a company's figures if they differ from the last ones; return whether they did."""
         with self.transaction():
             if figures == self.fundamentals(ticker, as_of=first_seen):
                 return False
@@ -99,12 +100,13 @@ class NewsStore(Store):
 
 
 def _item(row: Mapping[str, Any]) -> NewsItem:
+    # As tuples: the cache takes nothing that can change.
     return _made(tuple(row), tuple(row.values()))
 
 
 @lru_cache(maxsize=2 * READ_ITEMS)
 def _made(names: tuple[str, ...], values: tuple[Any, ...]) -> NewsItem:
-    """Return the item of a row. The next tick reads most rows again; equal rows are equal items."""
+    """Return the item of a row; kept, because the next tick reads most rows again."""
     row = dict(zip(names, values, strict=True))
     return NewsItem(
         **{name: row[name] for name in PLAIN},

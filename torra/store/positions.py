@@ -1,9 +1,9 @@
-"""What the signals of a desk amount to: positions, exposure, the orders on paper.
+"""Reads positions, exposure and the orders on paper from a desk's signals.
 
-A position is not a thing of its own: it is an opening that is not finished. `PositionStore` reads
-it, and everything else that a tick asks of its account, from a few look-ups that a store of signals
-gives (torra.store.signals, torra.store.memory), so that the same signals mean the same in every
-store. Nothing is written here; a store that fails raises what it raises.
+A position is not stored: it is an opening that is not finished. `PositionStore` derives it, and
+everything else that a tick asks of its account, from a few look-ups that a store of signals
+implements (torra.store.signals, torra.store.memory_signals). So the same signals mean the same in
+every store. Nothing is written here; errors of the store pass through.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ class PositionStore(ABC):
                 notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
                 for item in held
             ),
+            # 0.0 - x: the negative of no loss would be -0.0.
             "day_loss": 0.0 - today,
         }
 
@@ -111,7 +112,7 @@ class PositionStore(ABC):
     ) -> tuple[list[Position], int]:
         """Return an instance's positions as a tick of `timeframe` closing at `as_of` may know them.
 
-        Also of how many other instances positions had been decided before.
+        The second value is the number of other instances whose position was decided before.
         """
         now, bar_time = stamp(as_of), stamp(as_of - duration(timeframe))
         ours: list[Position] = []
@@ -119,6 +120,7 @@ class PositionStore(ABC):
         for row in self._held_at(now):
             if row["instance"] != instance:
                 others |= {row["instance"]} if row["decided_at"] < now else set()
+            # A tick that runs again must not meet the position that it opened itself.
             elif (row["timeframe"], row["bar_time"]) != (timeframe, bar_time):
                 ours.append(as_position(row, set()))
         return ours, len(others)
@@ -131,12 +133,14 @@ class PositionStore(ABC):
             return []
         closing = self._closing([row["sid"] for row in rows])
         first: dict[str, Position] = {}
+        # An opening that waits for its close comes after the position that it will replace.
         for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
             first.setdefault(row["instance"], as_position(row, closing))
         return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
 
     def _held_at(self, as_of: str) -> list[dict[str, Any]]:
         """Return the openings that were positions at `as_of`, as they were known then."""
+        # Those that ended since were still open then.
         rows = [*self._live(HELD, None, "open"), *self._closed_since(as_of)]
         return [_as_known(row, as_of) for row in rows if row["decided_at"] <= as_of]
 
@@ -169,7 +173,7 @@ def paper_order(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
-    """Take a fill back that was not known yet: that of a bar is known when it has closed."""
+    """Take back a fill that was not known at `as_of`: a bar's fill is known when it has closed."""
     if row["opened_at"] is None or row["opened_at"] < as_of:
         return row
     unknown = dict.fromkeys(("opened_at", "price", "filled_lots"))

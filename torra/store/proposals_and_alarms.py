@@ -1,10 +1,10 @@
-"""Around the signals: proposals that wait for a person, alarms, and what is known of each bridge.
+"""Stores proposals that wait for a person, alarms, and the last known state of each bridge.
 
-A proposal is no signal. It is written in the transaction of the tick that would have sent it, and
-whoever decides about it first ends it: the step is a compare-and-set, so that a second click, an
-expiry and an approval at the same moment have one winner. Pages read signals in bounded pieces by
-what has an index. An alarm has a key; raising it again
-while it stands changes nothing. A database that fails raises StoreUnavailable and keeps nothing.
+A proposal is no signal. It is written in the transaction of the tick that would have sent the
+signal. The first decision about it ends it: the step is a compare-and-set, so a second click, an
+expiry and an approval at the same moment have one winner. An alarm has a key; raising it again
+while it stands changes nothing. Pages read signals in bounded pieces, by columns that have an
+index. A database that fails raises StoreUnavailable and keeps nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torra.store.connection import Store, stamp, to_json
 
 WAITING: Final = "WAITING"
 DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
-"""How a proposal ends."""
+"""States in which a proposal ends."""
 
 
 FIRST: Final = 1 << 62
@@ -84,6 +84,8 @@ class ExecutionStore(Store):
     def expire_proposals(self, now: datetime, reason: str) -> int:
         """End every proposal whose time has run out; return how many."""
         due = "state = 'WAITING' AND expires <= ?"
+        # Looked at first: the desk asks all the time, and an UPDATE takes the write lock for
+        # nothing.
         if not self._row(f"SELECT 1 AS found FROM proposals WHERE {due}", stamp(now)):  # noqa: S608
             return 0
         return self._change(
@@ -140,6 +142,7 @@ class ExecutionStore(Store):
     def end_alarm(self, key: str) -> bool:
         """End an alarm that stands; False when none does."""
         standing = "key = ? AND ended_at IS NULL"
+        # As above: mostly there is none, and a look needs no write lock.
         if not self._row(f"SELECT 1 AS found FROM alarms WHERE {standing}", key):  # noqa: S608
             return False
         sql = f"UPDATE alarms SET ended_at = ? WHERE {standing}"  # noqa: S608
@@ -166,7 +169,7 @@ class ExecutionStore(Store):
         facts: Mapping[str, Any],
         reconciled_at: datetime | None = None,
     ) -> None:
-        """Keep how a bridge is, for the pages and for `torra signals`."""
+        """Store the state of a bridge, for the pages and for `torra signals`."""
         told = stamp(reconciled_at) if reconciled_at else None
         self._change(
             "INSERT INTO bridges (name, deny, detail, facts, at, reconciled_at) "

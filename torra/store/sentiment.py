@@ -1,4 +1,4 @@
-"""Sentiment rows as they are stored, read by their key: what a host's own file is fed from."""
+"""Reads stored sentiment rows by their key, for a host's own file (torra.store.host_files)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """The outbox and what came of it: signals, positions, closed trades, latches, paper cursor.
 
-A signal is written once under its id, in the transaction of the tick that decided it, and moves
-only along torra.verdict.signal_states; every step is on record. A position is not a thing of its
-own: it is an opening that is not finished (torra.store.positions), and the schema lets an instance
-have one at a time. So the books cannot disagree with the signals. A wrong step or a second opening
-raises ValueError and leaves everything as it was; a database that fails raises StoreUnavailable.
-Sending is the bridges' part.
+A signal is written once under its id, in the transaction of the tick that decided it. It moves only
+along torra.verdict.signal_states, and every step is on record. A position is not stored: it is an
+opening that is not finished (torra.store.positions), and the schema lets an instance have one at a
+time. So the books cannot disagree with the signals.
+
+A wrong step or a second opening raises ValueError and leaves everything as it was; a database that
+fails raises StoreUnavailable. Sending is the bridges' part.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ LEARNED: Final = (
     "evolution",
     "thesis",
 )
-"""Columns that its later steps fill; the fill, then the end of the trade."""
+"""Columns that later steps fill: those of the fill, then those of the end of the trade."""
 
 
 OPENINGS: Final = frozenset(HELD)
@@ -98,8 +99,10 @@ class SignalStore(Store, PositionStore):
         if known["state"] not in ("PENDING", "WAITING"):
             raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
         with self.transaction():
+            # The id comes from the decision: the same decision again writes nothing.
             if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
                 return False
+            # The unique index decides, not a look beforehand: two writers cannot both pass it.
             self._one_opening(known["instance"], lambda: self._add("signals", known))
             self._note(known["sid"], None, known["state"], known["detail"])
             return True
@@ -118,6 +121,7 @@ class SignalStore(Store, PositionStore):
             row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
             if row is None:
                 raise ValueError(f"there is no signal {sid}")
+            # A bridge may report the same end twice: that is no second step.
             if row["state"] == state:
                 return False
             check_transition(row["state"], state)
@@ -145,27 +149,31 @@ class SignalStore(Store, PositionStore):
         where = f"WHERE {' AND '.join(tests)} " if tests else ""
         values = [value for some in wanted.values() for value in some]
         few = states is not None and OPENINGS.issuperset(states) and not set(states) & set(EXECUTED)
+        # The + keeps SQLite from walking all signals by seq: it finds the few by state and sorts
+        # them.
         order = "+seq" if few else "seq"  # of few, so none is looked for among all that ended
         sql = f"SELECT * FROM signals {where}ORDER BY {order} DESC LIMIT ?"  # noqa: S608
         return self._rows(sql, *values, limit)
 
     def note_signal(self, sid: str, detail: str) -> None:
-        """Say why a signal waits, without a step: its state stays what it is."""
+        """Store the reason why a signal waits; its state stays what it is."""
         sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
+        # The courier notes the same reason again and again: only a new one is worth a write.
         if self._row("SELECT 1 AS found FROM signals WHERE sid = ? AND detail <> ?", sid, detail):
             self._change(sql, detail, sid, detail)
 
     def learn(self, sid: str, **fields: Any) -> None:
-        """Fill in what is known of a signal now (LEARNED), without a step."""
+        """Fill columns of a signal (LEARNED) that are known now, without a step."""
         known = columns(fields, LEARNED)
         names = ", ".join(f"{name} = ?" for name in known)
         self._change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
 
     def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[dict[str, Any]]:
-        """Return the signals that reconciliation looks at, oldest first, with their last step.
+        """Return the signals that reconciliation looks at, oldest first.
 
-        Those that were sent and are not finished, and, so that a late position can be told, those
-        that ended after a moment; `changed_at` is when the last step was taken.
+        These are the signals that were sent and are not finished. Those decided at `ended_after`
+        or later are among them even if they ended, so that a late position is recognised.
+        `changed_at` is the time of the last step.
         """
         if not instances:
             return []
@@ -185,10 +193,10 @@ class SignalStore(Store, PositionStore):
         )
 
     def foreign_signals(self, routes: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return unfinished signals that went, or will go, another way than their instance's now.
+        """Return unfinished signals whose bridge is not the one that their instance uses now.
 
-        `routes` maps each instance of the desk to its way. Those on paper of an instance that is
-        gone harm nobody and are left out.
+        `routes` maps each instance of the desk to its bridge. Signals on paper of an instance that
+        is gone harm nobody and are left out.
         """
         rows = [
             *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
@@ -232,6 +240,7 @@ class SignalStore(Store, PositionStore):
             "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608
             f"AND closed_at < ? {which}ORDER BY closed_at DESC, seq DESC LIMIT ?"
         )
+        # "~" sorts after every time.
         known = "~" if as_of is None else stamp(as_of)
         return self._rows(sql, known, *([instance] if instance is not None else []), limit)
 
@@ -294,6 +303,7 @@ class SignalStore(Store, PositionStore):
     # --- details --------------------------------------------------------------------------------
 
     def _closing(self, sids: Collection[str]) -> set[str]:
+        # FILLED too: the close was executed, and the books have not shown the end yet.
         states = (*UNDER_WAY, "FILLED")
         rows = self._rows(
             f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(states)}) "  # noqa: S608
@@ -317,6 +327,7 @@ class SignalStore(Store, PositionStore):
 
         An index by state would read every close that was ever filled.
         """
+        # instance > '' holds for every row, and lets SQLite use the same index.
         which, name = ("instance > ?", "") if instance is None else ("instance = ?", instance)
         rows = self._rows(f"{HELD_OPENINGS} AND {which}", name)
         if "WAITING" in states:
@@ -361,6 +372,7 @@ class SignalStore(Store, PositionStore):
         try:
             write()
         except sqlite3.IntegrityError as error:
+            # SQLite names the columns of the unique index, here signals_one_opening.
             if "signals.instance" not in str(error):
                 raise
             raise ValueError(f"{instance} has an opening or an open position already") from error

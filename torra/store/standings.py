@@ -1,12 +1,12 @@
-"""What the promotion rule decided about agents, and what it reads to decide.
+"""Stores what the promotion rule decided about agents, and reads the ticks that it decides by.
 
-One row for each look that was taken, never changed and never taken twice: two desks that come to
-the same look write it once. A look belongs to the fingerprint of a desk's setting, whatever the
-profile is called that has it; the name is only noted. Settings are numbered (`trial`) by their
-first look over all names of the database, and no two have one number. A setting that has no row has
-not been promoted. Ticks are read for evaluation as
-plain rows, in the order in which they ran, some at a time, and of their JSON only what an
-observation needs: the texts stay where they are.
+Each look that was taken is one row, never changed and never taken twice: two desks that come to the
+same look write it once. A look belongs to the fingerprint of a desk's setting; the profile's name
+is only noted. Settings are numbered (`trial`) by their first look over the whole database, and no
+two share a number. A setting without a row has not been promoted.
+
+Ticks are read for evaluation as plain rows, a page at a time, in the order in which they ran. Of
+their JSON only what an observation needs is read: the texts stay where they are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OBSERVED: Final = (
     "JOIN journal j ON j.torra_key = c.torra_key WHERE c.sentiment_id > ? "
     "AND +c.close_time >= ? AND +c.close_time <= ? AND +c.instance IN "
 )
-"""The signs keep the index of sentiment_id in use: a page is read, not all of them and sorted."""
+"""The + before a column keeps SQLite on the index of sentiment_id: it reads one page, in order."""
 
 
 class StandingStore(Store):
@@ -69,10 +69,11 @@ class StandingStore(Store):
     ) -> bool:
         """Note how a look ended; False when it is on record already.
 
-        Also where another setting took this trial's number meanwhile.
+        False too when another setting took this trial's number meanwhile.
         """
         row = (fingerprint, profile, trial, look, promoted, reason, to_json(figures))
         changed = self._change(
+            # IGNORE: two desks that come to the same look write it once.
             "INSERT OR IGNORE INTO agent_standing "
             "(fingerprint, profile, trial, look, promoted, reason, figures, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -1,11 +1,11 @@
-"""Finds times in a desk's database that are none: what a bad cell of a disk makes of a text.
+"""Finds damaged times in a desk's database: texts that a bad cell of a disk made unreadable.
 
-SQLite's own checks see a page that is broken and a row that does not fit its index or its rules;
-a letter in the middle of a time passes them all, and whoever reads the row later fails, at every
-start anew. Looked at are all times of the tables that orders hang on, and of the large ones the
-times by which a tick is found, for which a covering index or a narrow table is read.
+SQLite's own checks see a broken page, and a row that does not fit its index or its rules. A letter
+in the middle of a time passes them all; whoever reads the row later fails, at every start anew.
+`unreadable` looks at all times of the tables that orders hang on. Of the large tables it looks at
+the times by which a tick is found, for which a covering index or a narrow table is read.
 
-Only reads; what to do about a damaged database is left to torra.desk.start_check. A digit that
+It only reads; torra.desk.start_check decides what to do about a damaged database. A digit that
 turned into another digit is a time like any other: nothing sees it.
 """
 
@@ -31,7 +31,7 @@ FOUND_BY: Final = (
     ("bars", "bar_time", ""),
     ("record_highs", "bar_time", ""),
 )
-"""Of the large tables, the times by which their rows are looked up, where that is done.
+"""Of the large tables, the times by which rows are looked up, and a condition or "".
 
 SQLite reads an index that has the column; a condition on one that it has not makes it read the
 table.
@@ -56,7 +56,7 @@ fraction is told by its shape, as SQLite would round it.
 
 
 def unreadable(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterator[str]:
-    """Yield, in words, a time that is none for each column that has one.
+    """Yield a sentence for each column that holds an unreadable time.
 
     All rows of `tables` are looked at, and what FOUND_BY names. Raises sqlite3.DatabaseError.
     """
@@ -76,6 +76,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 def _first(connection: sqlite3.Connection, table: str, column: str, besides: str) -> object:
     """Return one text of a column that is no time, as bytes, or None."""
     broken = " AND ".join(filter(None, (f"({BROKEN.format(column)})", besides)))
+    # As bytes: a damaged text may be no UTF-8, and Python would raise when it reads it.
     sql = f"SELECT CAST({column} AS BLOB) FROM {table} WHERE {broken} LIMIT 1"  # noqa: S608
     row = connection.execute(sql).fetchone()
     return None if row is None else row[0]

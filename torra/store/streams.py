@@ -1,12 +1,12 @@
-"""Streams of events as they are kept: what a running debate told, envelope by envelope.
+"""Stores streams of events: what a running debate told, envelope by envelope.
 
-A stream is written by one owner, in order: `seq` starts at 1 and is given here, at the moment of
-writing, so it has no gap whatever was dropped before. A stream has one terminal event at most and
-nothing after it; what comes later, or from somebody who is not its owner, is not kept. The stream
-`desk` has no end and several writers in turn; of it the newest events are kept, and `seq` goes on
-through restarts. Everything that fails raises StoreUnavailable and leaves no trace.
+One owner writes a stream, in order. `seq` starts at 1 and is given here, at the moment of writing,
+so it has no gap whatever was dropped before. A stream has at most one terminal event and nothing
+after it. Events that come later, or from another owner, are not kept. The stream `desk` has no end
+and several writers in turn; its newest events are kept, and its `seq` goes on through restarts.
+Every failure raises StoreUnavailable and leaves no trace.
 
-A part of instance_database.Database. What is told, and to whom, is torra.desk.event_stream's part.
+A part of instance_database.Database. torra.desk.event_stream decides what is told, and to whom.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PULSE: Final = {
     "proposals": "SELECT count(*) || coalesce(max(expires), '') AS told FROM proposals "
     "WHERE state = 'WAITING'",
 }
-"""What shows, at the cost of a look at an index, that something has changed."""
+"""Values that change when something has changed; each costs one look at an index."""
 
 
 class EventStore(Store):
@@ -50,6 +50,7 @@ class EventStore(Store):
         """Begin a stream; the stream `desk` may be begun again, and is the new owner's then."""
         self._change(
             "INSERT INTO streams (stream_id, kind, torra_key, owner, at) VALUES (?, ?, ?, ?, ?) "
+            # The endless stream goes on with another desk; a tick's stream keeps its owner.
             "ON CONFLICT (stream_id) DO UPDATE SET owner = excluded.owner WHERE kind = 'desk'",
             stream_id, kind, torra_key, owner, fine(self._now()),
         )  # fmt: skip
@@ -67,6 +68,7 @@ class EventStore(Store):
             return self._append(stream_id, events)
 
     def _append(self, stream_id: str, events: Iterable[StreamEvent]) -> int:
+        # Numbered inside the transaction: no gap and no number twice, whoever writes.
         newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
         seq, at = int(self._rows(newest, stream_id)[0]["seq"]), fine(self._now())
         rows: list[tuple[object, ...]] = []
@@ -96,7 +98,9 @@ class EventStore(Store):
                 torra_key, limit,
             )  # fmt: skip
         return self._rows(
-            STREAM + "WHERE at > '' AND kind = 'tick' ORDER BY at DESC LIMIT ?", limit
+            # at > '' holds for every row, and lets SQLite use the index of `at`.
+            STREAM + "WHERE at > '' AND kind = 'tick' ORDER BY at DESC LIMIT ?",
+            limit,
         )
 
     def events_after(self, stream_id: str, seq: int, limit: int = 100) -> list[dict[str, Any]]:
@@ -110,6 +114,7 @@ class EventStore(Store):
     def orphans(self, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
         """Return streams that were left open by others than `owner`."""
         rows = self._rows(
+            # Below and above instead of <>, which no index serves.
             "SELECT stream_id FROM streams WHERE ended = 0 AND owner < ? AND kind <> 'desk' "
             "UNION ALL "
             "SELECT stream_id FROM streams WHERE ended = 0 AND owner > ? AND kind <> 'desk' "
@@ -145,6 +150,8 @@ class EventStore(Store):
                     "(SELECT seq FROM stream_events WHERE stream_id = ? ORDER BY seq LIMIT ?)",
                     row["stream_id"], row["stream_id"], limit - gone,
                 )  # fmt: skip
+                # Its events were cut at the limit: the stream itself goes when the last of them is
+                # gone.
                 if gone >= limit:
                     break
                 gone += self._change("DELETE FROM streams WHERE stream_id = ?", row["stream_id"])

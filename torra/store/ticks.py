@@ -1,13 +1,13 @@
-"""Who works on the desk and which ticks are whose: lease, claims, trading state, applied profiles.
+"""Stores who works on the desk and which tick is whose: lease, claims, trading state, profiles.
 
-The lease gives one desk at a time the right to work; its epoch grows with every new holder and is
-written into every claim, so that what an earlier desk left unfinished can be told from what a
-living one is doing. A tick has at most one row, claimed, then done or skipped: two processes that
-want the same tick get it once. The lease runs on real time (`now` of the store), the bars' times
-on the desk's.
+The lease gives one desk at a time the right to work. Its epoch grows with every new holder and is
+written into every claim. So a claim that an earlier desk left unfinished differs from one that a
+living desk works on. A tick has at most one row: claimed, then done or skipped. Of two processes
+that want the same tick one gets it. The lease runs on real time (`now` of the store), the bars'
+times on the desk's.
 
-Everything that fails raises StoreUnavailable and leaves no trace. When to claim, wait or give up
-is torra.desk.schedule's part.
+Every failure raises StoreUnavailable and leaves no trace. torra.desk.schedule decides when to
+claim, to wait or to give up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLOCK_SET_BACK: Final = timedelta(seconds=60)
 """A lease renewed this far in the future was renewed under a clock that has been corrected."""
 
 LONGEST_LEASE: Final = timedelta(hours=12)
-"""No lease was ever given for longer: a row that says so is damaged, and nobody's."""
+"""The longest lease ever given; a row with a longer one is damaged, and no desk holds it."""
 
 MUCH_LONGER: Final = 10
 """A lease of another desk that is so many times as long as one's own is damaged too."""
@@ -37,7 +37,7 @@ LOOK_BACK: Final = 16
 """How many bars before the newest finished tick are looked through for closes without a row."""
 
 TRADING_STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
-"""Everything; closes only; nothing."""
+"""What may be done in each: everything; closes only; nothing."""
 
 
 class TickStore(Store):
@@ -50,6 +50,7 @@ class TickStore(Store):
 
         Returns its epoch, or None while another owner holds it.
         """
+        # A damaged end far in the future would keep every desk out until then.
         longest = max(timedelta(seconds=ttl_seconds) * MUCH_LONGER, CLOCK_SET_BACK)
         with self.transaction():
             row = self._row("SELECT * FROM lease WHERE id = 1")
@@ -60,6 +61,7 @@ class TickStore(Store):
                 self._write_lease(owner, row["epoch"], ttl_seconds, row["desk_time"])
                 return int(row["epoch"])
             epoch = int(row["epoch"]) + 1 if row else 1
+            # The new holder goes on where the clock of the last one stood.
             self._write_lease(owner, epoch, ttl_seconds, row["desk_time"] if row else None)
             return epoch
 
@@ -74,6 +76,7 @@ class TickStore(Store):
             row = self._row("SELECT * FROM lease WHERE id = 1")
             if row is None or (row["owner"], row["epoch"]) != (owner, epoch):
                 return False
+            # Late is lost: another desk may already believe that the lease is free.
             if not self._alive(row):
                 return False
             told = iso(desk_time) if desk_time else row["desk_time"]
@@ -82,6 +85,7 @@ class TickStore(Store):
 
     def release_lease(self, owner: str, epoch: int) -> None:
         """Give the lease back, if it is this owner's; the epoch stays on record."""
+        # Not deleted: without the row the same epoch would be given twice.
         sql = "UPDATE lease SET owner = '', expires_at = renewed_at WHERE owner = ? AND epoch = ?"
         self._change(sql, owner, epoch)
 
@@ -93,10 +97,11 @@ class TickStore(Store):
         return None if row is None else {**row, "alive": self._alive(row)}
 
     def desk_time(self) -> datetime | None:
-        """Return where the desk's clock may go on: the last renewal's, or a later tick's close."""
+        """Return where the desk's clock goes on: at the last renewal's time, or a later close."""
         row = self.lease()
         newest = self._row("SELECT max(close_time) AS close_time FROM ticks")
         told = [row["desk_time"] if row else None, newest["close_time"] if newest else None]
+        # A kill may come between a tick and the next renewal: the later of both counts.
         return max((parse(text) for text in told if text), default=None)
 
     def _alive(self, row: dict[str, Any]) -> bool:
@@ -113,11 +118,13 @@ class TickStore(Store):
     # --- claims ---------------------------------------------------------------------------------
 
     def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Make a tick ours: True when nobody had it or an earlier epoch left it.
+        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
 
         False when it is done, skipped, or being worked on, be it by this very desk.
         """
         with self.transaction():
+            # Inside the transaction: the lease cannot be taken over between this look and the
+            # write.
             self._fence(epoch)
             row = self._claim(key)
             if row is not None and (row["state"] != "claimed" or row["epoch"] >= epoch):
@@ -144,7 +151,7 @@ class TickStore(Store):
         return self.skip_ticks({key: (reason, detail)}, epoch) == 1
 
     def skip_ticks(self, reasons: Mapping[TickKey, tuple[str, str]], epoch: int) -> int:
-        """Record why ticks are not run, as a word and a sentence each; return how many got a row.
+        """Record why ticks are not run (a word and a sentence each); return how many got a row.
 
         All of it is one transaction. What is done, skipped or a later epoch's stays as it is.
         """
@@ -198,6 +205,7 @@ class TickStore(Store):
             if holder < epoch and bar_time + step <= upto:
                 owed.add(bar_time)
             else:
+                # This desk works on it, or it closes later than `upto`.
                 owed.discard(bar_time)
         return sorted(owed)
 
@@ -214,6 +222,7 @@ class TickStore(Store):
             instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest),
         )  # fmt: skip
         there = {parse(row["bar_time"]) for row in rows}
+        # A stream that has just begun owes nothing from before its first row.
         first = min(there, default=newest)
         return {close - step for close in closes(timeframe, first, newest)} - there
 
@@ -256,6 +265,7 @@ class TickStore(Store):
         self, instance: str, timeframe: str, upto: datetime | None = None
     ) -> datetime | None:
         """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
+        # "~" sorts after every time.
         last = "~" if upto is None else stamp(upto - duration(timeframe))
         row = self._row(
             "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
@@ -286,7 +296,7 @@ class TickStore(Store):
         self._add("desk_state", {"state": state, "reason": reason, "at": self._moment()})
 
     def reduce(self, reason: str) -> bool:
-        """Let nothing open any more; False when that is so already."""
+        """Stop openings (REDUCING); False when the desk is not ACTIVE."""
         with self.transaction():
             if self.trading_state() != "ACTIVE":
                 return False
@@ -294,7 +304,7 @@ class TickStore(Store):
             return True
 
     def halt(self, reason: str) -> bool:
-        """Let nothing happen any more; False when that is so already."""
+        """Stop all trading (HALTED); False when it is halted already."""
         with self.transaction():
             if self.trading_state() == "HALTED":
                 return False
@@ -326,9 +336,9 @@ class TickStore(Store):
 
 
 def lives(row: Mapping[str, Any], now: datetime, longest: timedelta = LONGEST_LEASE) -> bool:
-    """Return whether the holder of a lease still has it: owner, expires_at and renewed_at.
+    """Return whether the holder of a lease still has it (owner, expires_at, renewed_at).
 
-    One that would last longer than `longest` is damaged: nobody waits for its end.
+    A lease that would last longer than `longest` is damaged: nobody waits for its end.
     """
     renewed, expires = parse(row["renewed_at"]), parse(row["expires_at"])
     ahead = renewed > now + CLOCK_SET_BACK  # by a clock that was wrong then

@@ -1,14 +1,15 @@
-"""When agents are asked: the policy `pivotal` saves the calls that cannot change a verdict.
+"""Decides when agents are asked: the policy `pivotal` saves the calls that cannot change a verdict.
 
-The debate moves a blended score by at most `BLEND_WEIGHT` x `ADJUSTMENT_BOUND` = 0.06, so a
-composite by that times the share of the four vectors in it, and a consensus, a weighted mean of
-composites, by no more than the composites in it. A tick whose consensus is HOLD by more than that
-on both chains stays HOLD whatever its agents would say: nobody is asked (AGENT_SKIPPED). An
-opening, and anything near one, always meets the whole desk. A sample of the skipped ticks, fixed by
-the tick itself, is asked all the same, so that what agents say there can be measured without bias.
+The debate moves a blended score by at most `BLEND_WEIGHT` x `ADJUSTMENT_BOUND` = 0.06. It moves a
+composite by that times the share of the four vectors in it. It moves a consensus, a weighted mean
+of composites, by no more than the composites in it. A tick whose consensus is HOLD by more than
+that on both chains stays HOLD whatever its agents would say: nobody is asked (AGENT_SKIPPED). An
+opening, and anything near one, always meets the whole desk. A sample of the skipped ticks is asked
+all the same, so that what agents say there can be measured without bias; the tick's key decides
+which.
 
-Pure arithmetic. What a skipped tick may change on later ticks, through the composite that it leaves
-behind, is measured by replay.
+Pure arithmetic. A skipped tick leaves another composite behind, which may change later ticks;
+replay measures that.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def pivotal(
 
 def sampled(tick: str, share: float) -> bool:
     """Return whether a tick, by its key, belongs to the sample that is asked all the same."""
+    # A hash and no chance: a replay of the tick must come to the same sample.
     digest = hashlib.sha256(f"pivotal|{tick}".encode()).digest()
     drawn = int.from_bytes(digest[: SEED_BITS // 8], "big")
     return drawn < share * float(2**SEED_BITS)

@@ -1,8 +1,8 @@
-"""Why an order is not sent: every reason, what it means, whose idea it is, which part gives it.
+"""Every reason for which an order is not sent: its meaning, its source and the part that gives it.
 
 Words only: a deny reason is a value that is stored with a tick, a signal or a proposal, never an
-exception. The tables of docs/deny_reasons.md and docs/guards.md are written from here; what is
-denied and when is left to the parts that give the reasons.
+exception. docs/deny_reasons.md and docs/guards.md are written from these tables. The parts that
+give the reasons decide what is denied, and when.
 """
 
 from __future__ import annotations
@@ -186,11 +186,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "signal_bridge, approval",
     ),
 }
-"""What every deny reason means."""
+"""The row of every deny reason in the docs."""
 
 
 class GuardRow(Protocol):
-    """What the docs tell of a guard (torra.bridges.guards.Guard fits)."""
+    """The part of a guard that the docs show (torra.bridges.guards.Guard fits)."""
 
     @property
     def reason(self) -> str:
@@ -204,7 +204,7 @@ class GuardRow(Protocol):
 
     @property
     def meaning(self) -> str:
-        """What it objects to."""
+        """The condition that it objects to."""
         ...
 
 

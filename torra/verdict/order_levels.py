@@ -1,10 +1,9 @@
-"""Where an opening enters, where it gives up and where it takes its profit.
+"""Places the levels of an opening: its entry, its stop and its target.
 
-Levels are the code's own, never a model's. They are computed as exact fractions of what is written
-in decimals and are whole ticks. A price or an ATR that allows none is a deny reason, never an
+Levels are the code's own, never a model's. They are whole ticks, computed as exact fractions of
+what is written in decimals. A price or an ATR that allows no levels gives a deny reason, never an
 exception. Document 000 keeps the model's prices when the ATR is below one tick; here no model names
-a price, so there is nothing to keep and the opening is denied. How much is bought is left to
-`torra.verdict.position_size`.
+a price, so the opening is denied. torra.verdict.position_size has the lots.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | De
     if not (usable(price) and usable(atr)):
         return DenyReason.BAD_NUMBER
     tick = exact(spec.tick_size)
+    # In ticks, so that the target is exactly twice as far as the stop after rounding too.
     distance = round(STOP_ATR * exact(atr) / tick)
     if exact(atr) < tick or distance * tick < nearest_stop(spec):
         return DenyReason.STOP_TOO_CLOSE
@@ -66,9 +66,9 @@ def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | De
 
 
 def nearest_stop(spec: SymbolSpec, live_spread: float | None = None) -> Fraction:
-    """Return how near a stop may be: the spread, and one tick or the broker's stops level beyond.
+    """Return how near a stop may be: the spread plus one tick, or plus the broker's stops level.
 
-    Of the assumed spread and that of now the wider counts.
+    The wider one counts each time: of tick and stops level, and of the assumed and the live spread.
     """
     least = max(exact(spec.tick_size), spec.stops_level * Fraction(1, 10**spec.digits))
     return widest_spread(spec, live_spread) + least
@@ -88,4 +88,5 @@ def usable(price: float) -> bool:
 @lru_cache(maxsize=4096)  # trading conditions and limits are asked for with every opening
 def exact(number: float) -> Fraction:
     """Return the decimal number that a float was written as: 0.1 is one tenth."""
+    # Not Fraction(number): that is the exact binary value, and 0.1 is none of its ticks.
     return Fraction(Decimal(repr(float(number))))

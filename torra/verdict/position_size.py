@@ -1,10 +1,10 @@
-"""How many lots, and what they are worth: in account currency, in whole steps of the symbol.
+"""Sizes a position: its lots in whole steps of the symbol, and their worth in account currency.
 
-`tick_value` is what one tick of one lot is worth in the account's own currency, so contract size
-and exchange rate are in it and count nowhere a second time. Everything is exact fractions of what
-is written in decimals: no binary rounding lifts the loss at the stop above its budget. A size that
-cannot be is 0.0, a value that cannot be is NaN or infinite; nothing raises over a number. Limits of
-the whole account are left to `torra.verdict.risk_engine`.
+`tick_value` is what one tick of one lot is worth in the account's own currency. So contract size
+and exchange rate are in it, and count nowhere a second time. Everything is exact fractions of what
+is written in decimals: no binary rounding lifts the loss at the stop above its budget. An
+impossible size is 0.0, an impossible value NaN or infinite; no number raises.
+torra.verdict.ticket_checks has the limits of the whole account.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
     (document 000, Stage 7), at most `max_notional_pct` of the capital, at most `lot_max`. The
     multiplier, cut to [0, 1], scales what is left before the floor; NaN counts as zero.
     """
+    # Above 1 would enlarge a position; only the profile says how large one may be.
     scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0
     if not (usable(levels.entry) and usable(levels.stop)) or levels.entry == levels.stop:
         return 0.0
@@ -34,6 +35,7 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
         percent(risk.capital, risk.max_notional_pct) / (exact(levels.entry) * value_of_one(spec)),
         exact(spec.lot_max),
     )
+    # Rounded down: up would put the loss at the stop above its budget.
     step = exact(spec.lot_step)
     lots = step * (allowed * exact(scale) // step)
     return float(lots) if lots >= exact(spec.lot_min) else 0.0
@@ -46,6 +48,7 @@ def notional(lots: float, price: float, spec: SymbolSpec) -> float:
     try:
         return float(exact(lots) * exact(price) * value_of_one(spec))
     except OverflowError:
+        # Infinite breaks every limit: the opening is denied, and nothing raises.
         return math.inf
 
 

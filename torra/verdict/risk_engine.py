@@ -1,16 +1,18 @@
-"""From verdict to action: what is asked for, and every check before an opening is sent.
+"""Turns a verdict into an action: what is asked for, and every check before an opening is sent.
 
 Everything here is pure and gives the same answer twice. Denying is a value: `review` returns HOLD
-with its reasons and never raises over a bad number, a zero ATR or an account that is full. Veto,
+with its reasons, and never raises over a bad number, a zero ATR or an account that is full. Veto,
 halt and risk act per leg: they take openings away, and only HALTED takes a close away. Every limit
-can shrink or deny an opening and none can raise one. `review` plans an opening and then looks at
-its own plan as at anybody's, with `check`. An opening that would have gone out but for the caps of
-messages and of repeated openings asks the caller to halt the desk; a halted desk sends nothing, so
-the close of the same action stays behind too.
+can shrink or deny an opening, and none can raise one. `review` plans an opening and then checks its
+own plan like anybody's, with `check`.
 
-Prices are torra.verdict.order_levels', lots torra.verdict.position_size's, the checks
-torra.verdict.ticket_checks'. Writing the drafts down is left to `signal_bridge`, knowing account,
-clock and market to the caller.
+An opening that would have gone out but for the caps of messages and of repeated openings asks the
+caller to halt the desk. A halted desk sends nothing, so the close of the same action stays behind
+too.
+
+Prices are torra.verdict.order_levels' part, lots torra.verdict.position_size's, checks
+torra.verdict.ticket_checks'. `signal_bridge` writes the drafts down; the caller knows account,
+clock and market.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ OPENS: Final[Mapping[Side, PositionSide]] = {"BUY": "LONG", "SELL": "SHORT"}
 CLOSES: Final[Mapping[PositionSide, Side]] = {"LONG": "SELL", "SHORT": "BUY"}
 
 HALTING: Final = (DenyReason.REPEATED_EXECUTION, DenyReason.MESSAGE_RATE)
-"""Reasons that halt the desk (RTS 6 Art. 15), the one to be told first."""
+"""Reasons that halt the desk (RTS 6 Art. 15), the first one to be named first."""
 
 NONE_KNOWN: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -117,7 +119,7 @@ class Leg(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """What verdict and position ask for, before any check; `reason` is one word for the record."""
+    """What verdict and position ask for, before any check; `reason` is a word for the record."""
 
     name: ActionName
     legs: tuple[Leg, ...]
@@ -126,7 +128,7 @@ class Intent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done: its name, one word why, the signals to write, every reason that denied a leg.
+    """The action: its name, one word why, the signals to write, every reason that denied a leg.
 
     `reason` of HOLD is THRESHOLD (the verdict is HOLD), POSITION_HELD (the position stays) or the
     first deny reason. A CLOSE that was a REVERSE carries the reason that took its opening away.
@@ -179,8 +181,10 @@ def review(
     """
     wanted = intent(verdict, position, profile.on_opposite)
     if wanted.name == "HOLD":
+        # THRESHOLD and POSITION_HELD are no deny reasons.
         reason = DenyReason.__members__.get(wanted.reason)
         return Action("HOLD", wanted.reason, denied=(reason,) if reason else ())
+    # An unknown word counts as halted: a broken state must never trade.
     halted = trading_state not in ("ACTIVE", "REDUCING")
     opening = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
     leaving = position if any(leg.kind == "close" for leg in wanted.legs) else None
@@ -206,6 +210,7 @@ def review(
     )
     ticket = Ticket(
         side=opening,
+        # NaN until `_plan` fills in levels and lots: a ticket without them must not pass a check.
         lots=math.nan,
         levels=Levels(math.nan, math.nan, math.nan, atr),
         price=price if last_price is None else last_price,
@@ -215,6 +220,7 @@ def review(
         opening_stands=opening_stands,
         duplicate=duplicate,
     )
+    # The close goes out first: the opening meets the account that it leaves behind.
     if leaving:
         account = _without(leaving, account, spec)
     planned, denied = _plan(ticket, price, multiplier, account, spec, profile)
@@ -260,6 +266,7 @@ def _plan(
         return ticket, in_order((found, *objections(ticket, account, spec, profile)))
     full = replace(ticket, levels=found, lots=size(found, spec, profile.risk))
     sent = replace(full, lots=size(found, spec, profile.risk, multiplier))
+    # At the full size too, so that a lower multiplier never lets an opening through.
     looks = (sent,) if sent.lots == full.lots else (sent, full)
     return sent, in_order(reason for one in looks for reason in check(one, account, spec, profile))
 
@@ -270,6 +277,8 @@ def _without(leaving: Position, account: Account, spec: SymbolSpec) -> Account:
     return replace(
         account,
         positions_open=account.positions_open - 1,
+        # Rounding may leave less than nothing, which would count as a broken account; one that was
+        # negative before stays so and is denied.
         gross_notional=0.0 if account.gross_notional >= 0 > left else left,
         signals_last_hour=account.signals_last_hour + 1,
     )
@@ -277,6 +286,7 @@ def _without(leaving: Position, account: Account, spec: SymbolSpec) -> Account:
 
 def _held(denied: Sequence[DenyReason], closing: tuple[SignalDraft, ...] = ()) -> Action:
     halting = [reason for reason in HALTING if reason in denied]
+    # With any other reason the opening would not have gone out: that is no runaway.
     if halting and len(halting) == len(denied):
         return Action("HOLD", halting[0].value, (), tuple(denied), halting[0])
     return Action("CLOSE" if closing else "HOLD", denied[0].value, closing, tuple(denied))

@@ -1,12 +1,14 @@
 """The brain's arithmetic: composite, consensus, verdict, Markov view, memory context.
 
-All of it is pure: no clock, no disk; only `MarkovMoves` remembers, and just what it is given.
-`instance_database.save_sentiment` stores what these functions return, and a host without a database
-can call them as well. Every score is rounded to 1e-8 after an exactly rounded sum (`math.fsum`), so
+All of it is pure: no clock and no disk; only `MarkovMoves` remembers, and just what it is given.
+`instance_database.save_sentiment` stores what these functions return; a host without a database can
+call them as well. Every score is rounded to 1e-8 after an exactly rounded sum (`math.fsum`). So
 each step is monotone: raising one vector never lowers a composite, a consensus or a verdict, not
-even by a rounding error. A number that is not finite raises ValueError, because a broken score is
-never a neutral one. What to do about a verdict is left to `torra.verdict.risk_engine`, what to keep
-to the stores (torra.store.brain).
+even by a rounding error.
+
+A number that is not finite raises ValueError, because a broken score is never a neutral one.
+torra.verdict.risk_engine decides what to do about a verdict, the stores (torra.store.brain) what to
+keep.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ FRESH_BARS: Final = 2
 """A composite takes part in the consensus for this many of its own bars."""
 
 CHAINS: Final = ("l1", "low", "high", "final")
-"""The four chains that are kept: L1 alone, the two bounds of what the gate can do, the one that
-counts.
+"""The four chains that are kept: L1 alone, the two bounds of what the gate can do, and the final
+one, which counts.
 """
 
 MARKOV_HISTORY: Final = 500
@@ -80,9 +82,9 @@ class OpenPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What the brain made of a tick.
+    """The brain's result for a tick.
 
-    `composites` tells, by timeframe, what the consensus saw: composite, close_time, weight, fresh.
+    `composites` has, by timeframe, what the consensus used: composite, close_time, weight, fresh.
     """
 
     composite: float
@@ -100,7 +102,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class MarkovView:
-    """Where a stream's consensus stands and where it went from there before.
+    """The state of a stream's consensus, and its earlier moves between states.
 
     `state` is None while there is no history. `duration` counts ticks in the state, the newest
     included, without a gap. `counts[i][j]` are moves from STATES[i] to STATES[j].
@@ -161,7 +163,7 @@ def weigh(
     profile: Profile,
     close_time: datetime,
 ) -> Saved:
-    """Return what a tick comes to: its own composites by chain, beside the latest of each stream.
+    """Return the result of a tick: its composites by chain, weighed with the latest of each stream.
 
     `latest` maps a timeframe to the close time and the composites of its newest tick, this one
     among them; stale ones leave the consensus, as in `consensus`.
@@ -178,6 +180,7 @@ def weigh(
         told = tuple([values[chain] for _, values in heard])
         if told not in known:
             known[told] = _agreed([(weight, values[chain]) for weight, values in heard])
+        # Chains that agree, as on a tick without agents, are summed once.
         together[chain] = known[told]
     l1, low, high, final = together.values()
     return Saved(
@@ -214,6 +217,7 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
             raise ValueError(f"the score of {vector} is missing")
         told = scores[vector]
         score = told["score"] if isinstance(told, Mapping) else told
+        # A shortcut for the usual case; `number` names what is wrong with any other.
         sound = type(score) is float and -1.0 <= score <= 1.0
         found[vector] = score if sound else number(vector, score)
     return found
@@ -221,6 +225,7 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
 
 def number(name: str, value: object) -> float:
     """Return a score as a float; raises ValueError for what is none in [-1, +1]."""
+    # A bool is an int in Python, and True would be the best score there is.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"the score of {name} is not a number: {value!r}")
     if not -1.0 <= value <= 1.0:
@@ -229,7 +234,7 @@ def number(name: str, value: object) -> float:
 
 
 def is_fresh(close_time: datetime, timeframe: str, as_of: datetime) -> bool:
-    """Return whether a composite of that close time still speaks at `as_of`."""
+    """Return whether a composite of that close time still counts at `as_of`."""
     return close_time <= as_of <= close_time + FRESH_BARS * duration(timeframe)
 
 
@@ -285,6 +290,7 @@ def veto_latch(
     opened a position. A veto latches each such side whose outer consensus is past its threshold.
     """
     kept = release_latch(latched, outer, thresholds)
+    # As if both sides were latched: what is left is which thresholds are passed now.
     past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
     return {
         side: kept[side] or (veto and past[side] and openings.get(side, False)) for side in SIDES
@@ -308,6 +314,7 @@ def _place(consensus: float, cut_points: Sequence[float]) -> int:
     """Return the place of a consensus among STATES: how many borders it has passed."""
     if not math.isfinite(consensus):
         _finite(consensus)
+    # Left of the negative borders and right of the positive ones: away from zero either way.
     return bisect_left(cut_points, consensus, 0, 2) + bisect_right(cut_points, consensus, 2, 4) - 2
 
 
@@ -325,7 +332,7 @@ def markov(
 
 
 class MarkovMoves:
-    """Where one stream's consensus went, counted tick by tick.
+    """The moves of one stream's consensus between states, counted tick by tick.
 
     Adding a tick costs the same however long the history is; with a `limit` only the newest so many
     ticks count, and what leaves is uncounted again.
@@ -354,6 +361,7 @@ class MarkovMoves:
         before = ticks[-1][0] if ticks else 0
         for close_time, consensus in history:
             now = _place(consensus, cuts)
+            # A gap (a weekend, a missed bar) says nothing of where one bar leads.
             joined = close_time == self._next
             ticks.append((now, joined))
             if joined:
@@ -369,6 +377,7 @@ class MarkovMoves:
         while self._limit is not None and len(ticks) > self._limit:
             gone, _ = ticks.popleft()
             first, whole = ticks[0]
+            # `whole` is whether the two were joined: only such a pair was counted.
             counts[gone][first] -= whole
 
     def view(self) -> MarkovView:
@@ -377,10 +386,14 @@ class MarkovMoves:
         first = self._added - len(self._ticks)
         return MarkovView(
             state=current,
+            # The run may have begun before the oldest tick that is kept.
             duration=min(self._run, len(self._ticks)),
             counts=tuple(map(tuple, self._counts)),
             recent_transitions=tuple(
-                text for number, text in reversed(self._changes) if number > first
+                # Not the change into the oldest tick: the one before it counts no more.
+                text
+                for number, text in reversed(self._changes)
+                if number > first
             ),
             next_probabilities=_next(current, self._counts, self.settings.smoothing),
         )
@@ -470,9 +483,9 @@ def recalled(
     open_elsewhere: int,
     trades: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return what `memory_view` does, of a view that was counted already.
+    """Return what `memory_view` does, from a Markov view that was counted already.
 
-    `trend` and `verdicts` are those of the newest ticks, as many as are looked back on.
+    `trend` and `verdicts` are those of the newest ticks, cut to the lookback.
     """
     return {
         "current_markov_state": view.state,
@@ -493,13 +506,14 @@ def recalled(
 
 
 def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the consensus of what is heard; 0.0 when nothing is."""
+    """Return the consensus of (weight, composite) pairs; 0.0 without any."""
     return _mean(pairs) if pairs else 0.0
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
     for _, value in pairs:
         _finite(value)
+    # Not sum(): its rounding depends on the order, and a raised vector could lower the mean.
     total = math.fsum([weight * value for weight, value in pairs])
     return round(total / math.fsum([weight for weight, _ in pairs]), SCORE_DECIMALS)
 

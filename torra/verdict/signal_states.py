@@ -1,9 +1,9 @@
 """The life of a signal as a table: its states, which may follow which, and how long it waits.
 
-Pure and without memory, so that the outbox that keeps signals and the bridges that move them read
-one table. A terminal state never changes again (facts of the MT5 bridge, 6.5). FILLED and PARTIAL
-are not terminal: a filled opening is a position until it is CLOSED; a filled close stays FILLED.
-UNKNOWN says that an order may or may not have reached the market: it counts as a position until
+Pure and without memory: the outbox that keeps signals and the bridges that move them read one
+table. A terminal state never changes again (facts of the MT5 bridge, 6.5). FILLED and PARTIAL are
+not terminal: a filled opening is a position until it is CLOSED; a filled close stays FILLED.
+UNKNOWN says that an order may or may not have reached the market. It counts as a position until
 reconciliation or a person finds out, so that nothing is opened beside it.
 """
 

@@ -1,11 +1,10 @@
-"""Every check before an opening is sent, for a ticket however it was made.
+"""Checks an opening before it is sent: every limit, for a ticket however it was made.
 
-Pure, and the same answer twice: a ticket, the account as the opening would meet it, the symbol and
-the profile go in, every reason against it comes out, in the order of the enum. Denying is a value;
-no number raises. A broken number denies by itself, and whatever does not need it is asked all the
-same. The arithmetic is in exact fractions, so that a limit is broken above it and never at it or a
-rounding below. Making tickets is left to `torra.verdict.risk_engine`, knowing the account to the
-caller.
+A ticket, the account as the opening would meet it, the symbol and the profile go in. Every reason
+against it comes out, in the order of the enum. Pure, and the same answer twice. Denying is a value;
+no number raises. A broken number denies by itself, and every check that does not need it is still
+made. The arithmetic is in exact fractions: a limit is broken above it, never at it or a rounding
+below. torra.verdict.risk_engine makes tickets; the caller knows the account.
 """
 
 from __future__ import annotations
@@ -94,15 +93,19 @@ def objections(
 ) -> Iterator[DenyReason]:
     """Yield every reason but that the ticket itself is broken."""
     sound, known = _sound(ticket), _known(account)
+    # A broken ticket adds nothing: the desk's limits are then asked of what it holds already.
     loss = worth = Fraction(0)
     yield from _named(_moment(ticket, account, profile))
     if sound:
+        # A negative size must not look like a gain; `lot_denials` refuses it below.
         lots = exact(max(ticket.lots, 0.0))
         loss = lots * loss_of_one(ticket.levels, spec)
         worth = lots * exact(ticket.levels.entry) * value_of_one(spec)
+        # The live spread of a broken account may be NaN, and exact arithmetic raises over that.
         yield from _named(_shape(ticket, account.live_spread if known else None, spec, profile))
         yield from lot_denials(ticket.lots, spec)
         yield from _named(_own_limits(loss, worth, profile.risk))
+    # What needs the account cannot be asked of a broken one.
     if not known:
         yield DenyReason.BAD_NUMBER
         return
@@ -148,12 +151,13 @@ def _known(account: Account) -> bool:
         and account.gross_notional >= 0
         and (account.leverage is None or account.leverage > 0)
         and (account.live_spread is None or account.live_spread >= 0)
+        # NaN fails every comparison.
         and all(0 <= wins <= trades < math.inf for wins, trades in account.win_rates.values())
     )
 
 
 def _moment(ticket: Ticket, account: Account, profile: Profile) -> dict[DenyReason, bool]:
-    """Ask desk, gate, clock and market, whatever the ticket wants."""
+    """Return the objections of desk, gate, clock and market, whatever the ticket asks for."""
     return {
         DenyReason.TRADING_HALTED: account.trading_state not in ("ACTIVE", "REDUCING"),
         DenyReason.TRADING_REDUCING: account.trading_state == "REDUCING",
@@ -170,7 +174,7 @@ def _moment(ticket: Ticket, account: Account, profile: Profile) -> dict[DenyReas
 def _shape(
     ticket: Ticket, live_spread: float | None, spec: SymbolSpec, profile: Profile
 ) -> dict[DenyReason, bool]:
-    """Ask where the levels lie (document 000, the thesis validator)."""
+    """Return the objections to where the levels lie (document 000, the thesis validator)."""
     entry, atr = exact(ticket.levels.entry), exact(ticket.levels.atr)
     risked, gained = _moves(ticket)
     distance, away = abs(risked), abs(entry - exact(ticket.price))
@@ -185,7 +189,7 @@ def _shape(
 
 
 def _own_limits(loss: Fraction, worth: Fraction, risk: Risk) -> dict[DenyReason, bool]:
-    """Ask what one opening may lose and be worth."""
+    """Return the objections to what this one opening may lose and is worth."""
     return {
         DenyReason.RISK_PER_TRADE: loss > percent(risk.capital, risk.risk_per_trade_pct),
         DenyReason.MAX_NOTIONAL: worth > percent(risk.capital, risk.max_notional_pct),
@@ -195,7 +199,7 @@ def _own_limits(loss: Fraction, worth: Fraction, risk: Risk) -> dict[DenyReason,
 def _desk_limits(
     loss: Fraction, worth: Fraction, account: Account, risk: Risk
 ) -> dict[DenyReason, bool]:
-    """Ask what the whole desk may hold and lose, this opening included."""
+    """Return the objections to what the whole desk would hold and lose with this opening."""
     gross = exact(account.gross_notional) + worth
     daily = percent(risk.capital, risk.daily_loss_cap_pct)
     levered = gross > exact(risk.capital) * exact(risk.account_leverage_cap)
@@ -214,7 +218,7 @@ def _lacks_margin(worth: Fraction, account: Account) -> bool:
 
 
 def _throttles(side: Side, account: Account, risk: Risk) -> dict[DenyReason, bool]:
-    """Ask how often the side was opened, and how soon after a loss."""
+    """Return the objections to opening this side so often, or so soon after a loss."""
     openings = account.same_side_last_hour.get(side, 0)
     bars = account.bars_since_loss.get(side, math.inf)
     return {
@@ -227,13 +231,14 @@ def _throttles(side: Side, account: Account, risk: Risk) -> dict[DenyReason, boo
 def _prospects(
     ticket: Ticket, account: Account, spec: SymbolSpec, profile: Profile
 ) -> dict[DenyReason, bool]:
-    """Ask what the trade is worth by experience (document 003), and how wide the spread is now.
+    """Return the objections to the trade's worth by experience (document 003) and to the spread.
 
     Lots and tick value are factors of both sides of the bet and cancel out.
     """
     wins, trades = account.win_rates.get(ticket.side, (0, 0))
     cost, live = widest_spread(spec, account.live_spread), account.live_spread
     risked, gained = _moves(ticket)
+    # The spread is paid either way: it takes from a win and adds to a loss.
     worth = wins * (gained - cost) - (trades - wins) * (risked + cost)
     widest = exact(profile.gate.max_spread_atr) * exact(ticket.levels.atr)
     return {

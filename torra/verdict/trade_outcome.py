@@ -1,10 +1,12 @@
-"""What a trade came to, and what that says of the thesis behind it: facts, never a model's words.
+"""Judges a closed trade: its outcome, and what that says of the thesis behind it.
 
-Pure: an opening as the table of signals keeps it and the way it ended go in, a frozen record comes
-out; the same facts always give the same record. Outcome, R multiple and evolution of the thesis
-follow document 000, stage 12: a win has realized the thesis, a loss falsified it, a scratch
-weakened it; the written review of a trade is left to others. A number that is not finite raises
-ValueError, because a broken result must never be remembered as a small one.
+It works from facts, never from a model's words. An opening as the table of signals keeps it and the
+way it ended go in, a frozen record comes out; the same facts always give the same record. Outcome,
+R multiple and evolution of the thesis follow document 000, stage 12: a win has realized the thesis,
+a loss falsified it, a scratch weakened it.
+
+A number that is not finite raises ValueError, because a broken result must never be remembered as a
+small one. Pure; the written review of a trade is left to others.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ move it by as much, so its sign says nothing about the thesis.
 """
 
 HALF_WAY: Final = 0.5
-"""An open trade says something of its thesis from half the way to the target or to the stop on."""
+"""Share of the way to target or stop from which an open trade says something of its thesis."""
 
 STRENGTHENED_R: Final = HALF_WAY * TARGET_R
 WEAKENED_R: Final = -HALF_WAY
@@ -43,9 +45,9 @@ PERCENT_DECIMALS: Final = 4
 HOUR_DECIMALS: Final = 4
 
 REMEMBERED: Final = 3
-"""How many of the newest closed trades the memory context tells of."""
+"""Number of the newest closed trades in the memory context."""
 REMEMBERED_DECIMALS: Final = 2
-"""Decimals of what is remembered."""
+"""Decimals of the numbers in the memory context."""
 
 HOUR: Final = timedelta(hours=1)
 
@@ -54,12 +56,12 @@ VERDICTS: Final[Mapping[Outcome, Evolution]] = {
     "loss": "Falsified",
     "scratch": "Weakened",
 }
-"""How an outcome ends a thesis (document 000)."""
+"""The end of a thesis by the outcome of its trade (document 000)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TradeOutcome:
-    """The end of a trade beside its plan.
+    """The end of a trade, compared with its plan.
 
     Percentages are of the entry, a gain of the trade positive: the plan's stop lies below zero, its
     target above, measured from the decided entry; the result is measured from the fill. `planned_r`
@@ -94,7 +96,7 @@ def judge(
     profit: float,
     reason: str,
 ) -> TradeOutcome:
-    """Return what a trade came to.
+    """Return the outcome of a trade.
 
     `opening` is its row in the table signals; without a fill (price, opened_at) the decided entry
     and time stand for it. `exit_price` is the volume-weighted price of its end, `profit` what the
@@ -112,6 +114,7 @@ def judge(
     return TradeOutcome(
         side=side,
         outcome=outcome,
+        # Stop and target at one price: there was no plan to measure against.
         evolution=VERDICTS[outcome] if planned else "Unknown",
         reason=reason,
         r_multiple=r_multiple,
@@ -149,6 +152,7 @@ def outcome_of(r_multiple: float, profit: float | None) -> Outcome:
     """
     if abs(_finite("r_multiple", r_multiple)) < SCRATCH_R:
         return "scratch"
+    # `or`: a profit of exactly 0 has no sign, so the price decides.
     money = r_multiple if profit is None else _finite("profit", profit) or r_multiple
     return "win" if money > 0 else "loss"
 
@@ -173,7 +177,7 @@ def evolution_of(opening: Mapping[str, Any], price: float | None) -> Evolution:
 
 
 def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dict[str, Any]]:
-    """Return the newest trades that were closed before `as_of`, as the memory context tells them.
+    """Return the newest trades that were closed before `as_of`, as the memory context has them.
 
     `trades` are rows of closed trades, newest first. One that was closed at `as_of` is left out:
     the end of a trade at a bar's open is known when that bar has closed. What a row from before
@@ -189,6 +193,7 @@ def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
     return {
         "side": OPENS[trade["side"]],
         "outcome": outcome,
+        # + 0.0 makes a negative zero a plain one.
         "r_multiple": round(r_multiple, REMEMBERED_DECIMALS) + 0.0,
         "evolution": trade.get("evolution") or VERDICTS[outcome],
         "hours_ago": round((as_of - _moment(trade["closed_at"])) / HOUR, REMEMBERED_DECIMALS),
@@ -200,6 +205,7 @@ def _gain(side: PositionSide, entry: float, price: float) -> float:
 
 
 def _share(gain: float, risk: float) -> float:
+    # + 0.0 makes a negative zero a plain one.
     return round(gain / risk, DECIMALS) + 0.0 if risk else 0.0
 
 

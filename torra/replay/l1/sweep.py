@@ -1,11 +1,12 @@
-"""A pass over thresholds, weights and limits on L1 alone: verdicts and trades of a whole history.
+"""Runs thresholds, weights and limits on L1 alone: verdicts and trades of a whole history.
 
-The bars are scored once (torra.replay.l1.verdicts.stream_of), and every configuration after that
-costs a few sums over arrays and a walk over its trades. What comes out equals, verdict for verdict
-and trade for trade, what `run_tick` gives on the same bars when nobody is asked; so a question that
-needs no debate needs no replay. A profile that asks for what is not known here, a calendar of
-events, is refused with ConfigError. Nothing is stored; judging what was found is left to
-torra.replay.sweeps and torra.evaluation.
+The bars are scored once (torra.replay.l1.verdicts.stream_of); each configuration after that costs a
+few sums over arrays and a walk over its trades. The result equals, verdict for verdict and trade
+for trade, what `run_tick` gives on the same bars when nobody is asked. So a question that needs no
+debate needs no replay.
+
+A profile with a calendar of events raises ConfigError: bars do not contain it. Nothing is stored.
+torra.replay.sweeps and torra.evaluation judge the results.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from torra.replay.l1.verdicts import (
 
 
 def refuse_calendar(profile: Profile) -> None:
-    """Raise ConfigError for a profile that goes by a calendar of events: bars tell of none."""
+    """Raise ConfigError for a profile with a calendar of events: bars do not contain it."""
     if profile.events.calendar:
         raise ConfigError("a sweep knows no calendar: empty events.calendar, or use replay")
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one configuration made of a history.
+    """The result of one configuration on a history.
 
     `composite`, `consensus` and `verdict` (1 BUY, -1 SELL, 0 HOLD) have one element for each tick
     of `ticks`, in running order; `trades` are in the order of their ends.
@@ -61,8 +62,8 @@ class Swept:
 class Ground:
     """One symbol's bars, scored once, and the ticks that every configuration runs.
 
-    The ticks are those that close in (begin, end]. What configurations have in common is kept from
-    one to the next.
+    The ticks are those that close in (begin, end]. Intermediate results that configurations share
+    are kept.
     """
 
     def __init__(
@@ -101,9 +102,9 @@ class Ground:
         return len(self.market.close)
 
     def run(self, profile: Profile) -> Swept:
-        """Return what a configuration makes of the history.
+        """Return the result of a configuration.
 
-        Raises ConfigError for a symbol that the profile does not know, and for one that goes by a
+        Raises ConfigError for a symbol that the profile does not know, and for a profile with a
         calendar of events.
         """
         refuse_calendar(profile)
@@ -133,10 +134,11 @@ class Ground:
 
     def _plans_of(self, profile: Profile) -> Plans:
         spec = profile.symbol(self.instance.symbol)
+        # Everything that levels and lots depend on; thresholds and weights are not among it.
         key = f"{spec.model_dump_json()} {profile.risk.model_dump_json()}"
         return self._plans.setdefault(key, {})
 
 
 def sweep(ground: Ground, profiles: Iterable[Profile]) -> Iterator[Swept]:
-    """Yield what each configuration makes of the history, in their order."""
+    """Yield the result of each configuration, in their order."""
     return map(ground.run, profiles)

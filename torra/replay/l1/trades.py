@@ -1,16 +1,16 @@
-"""The trades of a history on L1 alone, found by leaping from one tick that can matter to the next.
+"""Finds the trades of a history on L1 alone, by leaping from one tick that can matter to the next.
 
-Between an opening and its end nothing happens that is not known beforehand: the verdict of every
-tick is there, and the bar that reaches stop or target is found by looking ahead. So the desk is
-woken only where it would do something: at a verdict while flat, at an opposite verdict while it
-holds a position, at the bars that fill and end. There the real parts decide: risk_engine.review,
-order_levels and position_size, the gate's own rules, the paper bridge. One shortcut is taken: an
-opening far inside every limit goes out as planned, any other is reviewed (`_opened`). The outcome
-is that of `run_tick` on a replay's edges (torra.replay.runner): nobody asked, no news, no calendar,
-one instance, a clock that stands at each close, a person who resumes a halted desk on a new day.
-tests/test_l1_sweep.py holds the two together.
+Between an opening and its end everything is known beforehand: the verdict of every tick is there,
+and the bar that reaches stop or target is found by looking ahead. So the desk is woken only where
+it would do something: at a verdict while flat, at an opposite verdict while it holds a position, at
+the bars that fill and end. There the real parts decide: risk_engine.review, order_levels and
+position_size, the gate's own rules, the paper bridge. There is one shortcut: an opening far inside
+every limit goes out as planned, any other is reviewed (`_opened`).
 
-What is sent and held is kept here as the paper bridge's own values. Nothing is stored or asked.
+The outcome is that of `run_tick` on a replay's edges (torra.replay.runner): nobody asked, no news,
+no calendar, one instance, a clock that stands at each close, a person who resumes a halted desk on
+a new day. tests/test_l1_sweep.py compares the two. Orders and positions are kept here as the paper
+bridge's own values. Nothing is stored or asked.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FIRST_LOOK: Final = 32
 
 
 class PaperMarket:
-    """The bars that the paper bridge lives through, and when: the same for every configuration.
+    """The bars of the paper bridge and the ticks that meet them, the same for every configuration.
 
     `shortest` is the stream of the shortest timeframe, None where the history has none of it; then
     nothing is ever filled.
@@ -102,6 +102,7 @@ class PaperMarket:
         below, above = position.stop, position.target
         if position.side == "SHORT":
             below, above = position.target - spread, position.stop - spread
+        # Too many bars are harmless, one too few loses an end: the bridge decides at each.
         slack = SLACK + 4.0 * ulp(above)
         below, above = below + slack, above - slack
         low, high, wide = self.prices["low"], self.prices["high"], FIRST_LOOK
@@ -116,7 +117,7 @@ class PaperMarket:
 
 @dataclass(frozen=True)
 class L1Course:
-    """What one configuration says of every tick: its verdict, the gate's veto, high volatility."""
+    """The course of one configuration: each tick's verdict, the gate's veto, high volatility."""
 
     verdict: NDArray[np.int8]
     veto: Flags
@@ -177,7 +178,7 @@ def multiplier_of(gate: GateSettings, *, volatile: bool, streak: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class L1Trades:
-    """What a configuration made: its trades in order, and how often its desk halted itself."""
+    """The trades of a configuration in order, and how often its desk halted itself."""
 
     trades: tuple[TradeSeen, ...]
     halts: int
@@ -206,7 +207,7 @@ def account_of(
 def left_open(
     held: paper.PaperPosition, close: float, time: datetime, spec: SymbolSpec
 ) -> paper.PaperEvent:
-    """Return how a position ends that the history leaves open: at its last close, unrounded.
+    """Return the end of a position that the history leaves open: at its last close, unrounded.
 
     `close` is the bid at which the bar that opened at `time` ended; a short leaves at the ask.
     """
@@ -245,7 +246,7 @@ class _Sent:
 
 
 class _Desk:
-    """What one configuration holds, has sent and has lost, and its way through the ticks.
+    """The desk of one configuration: what it holds, sent and lost, and its way through the ticks.
 
     `bar` is the first bar that the paper bridge has not looked at, `fills` the one that executes
     what was sent last, `latched` the end of the run of verdicts in which a veto is latched.
@@ -305,6 +306,7 @@ class _Desk:
     def _candidate(self, tick: int) -> int:
         """Return the next tick whose verdict may open; a latched veto lasts for its whole run."""
         found = self.course.next(tick)
+        # The latch holds for a whole run of verdicts: all of its ticks are leapt over.
         if found < self.last and self.course.run_end(found) == self.latched:
             return self.course.next(self.latched)
         return found
@@ -322,7 +324,7 @@ class _Desk:
         return self.bar
 
     def _told(self, bar: int) -> int:
-        """Return the first tick that knows a bar; a far one for a bar that is not there."""
+        """Return the first tick that knows a bar; the number of ticks for a bar beyond the end."""
         return self.market.lived_at[bar] if bar < len(self.market) else self.last
 
     def _through(self, at: int) -> None:
@@ -373,7 +375,7 @@ class _Desk:
         )
 
     def _end(self) -> None:
-        """Tell of the trade that the history leaves open: closed at its last close."""
+        """Record the trade that the history leaves open: closed at its last close."""
         held = self.position
         if held is None:
             return
@@ -382,7 +384,7 @@ class _Desk:
         self._tell(self.sent[held.sid], event, END)
 
     def _held(self) -> Position | None:
-        """Return what the desk holds or is opening, as the risk engine is told of it."""
+        """Return the position that the desk holds or is opening, as the risk engine takes it."""
         closing = {order.closes for order in self.orders if order.kind == "close"}
         if (held := self.position) is not None:
             return self._position(
@@ -427,6 +429,7 @@ class _Desk:
         opens = any(leg.kind == "open" for leg in wanted.legs)
         run_end = self.course.run_end(tick) if opens else -1
         vetoed = opens and (bool(self.course.veto[tick]) or self.latched == run_end)
+        # A vetoed opening of a flat desk sends nothing; one that holds may still close.
         if wanted.legs and tick >= self.silent_until and (held or not vetoed):
             self._act(tick, side, held, vetoed=vetoed)
         if opens and self.course.veto[tick]:
@@ -477,6 +480,7 @@ class _Desk:
         step = ticks.streams[int(ticks.stream[tick])].step
         midnight = now - now % DAY
         recent: list[tuple[str, Side]] = []
+        # Newest first, so that the walk ends after one hour of signals.
         for sent, kind, side in reversed(self.signals):
             if sent <= now - HOUR:
                 break
@@ -521,7 +525,7 @@ class _Desk:
         return SignalDraft("open", side, lots, found) if lots > 0 else DenyReason.SIZE_ZERO
 
     def _calm(self, tick: int, side: Side) -> bool:
-        """Return whether the account itself stands clearly against no opening of a side."""
+        """Return whether the account is clearly inside every limit for an opening of a side."""
         told, risk = self._exposure(tick), self.profile.risk
         cap = risk.capital * risk.daily_loss_cap_pct / 100.0
         return bool(
@@ -536,6 +540,7 @@ class _Desk:
         found, moment = draft.levels, moment_of(self.market.close[tick])
         waits = draft.kind == "open" and draft.closes is not None
         order = paper.PaperOrder(
+            # The tick makes it unique: a tick sends one order of each kind at most.
             sid=f"{tick} {draft.kind}",
             kind=draft.kind,
             side=draft.side,

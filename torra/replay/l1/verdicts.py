@@ -1,11 +1,13 @@
 """The brain's arithmetic over a whole history at once: composites, consensus and verdicts of L1.
 
-What `save_sentiment` does tick by tick, for every tick of a history and with the same result to the
-last bit: the exactly rounded weighted mean of the four scores and the ATH score, rounded to 1e-8;
-the consensus of the latest composites that are fresh; the verdict. The order is that of a replay:
-by close, and at the same close the longer timeframe first, so that a shorter one knows of it and
-not the other way round. Bars and their scores are taken as checked; a bar of the warm-up is no
-tick. Pure numpy: nobody is asked, nothing is remembered. Trades are torra.replay.l1.sweep's part.
+It does what `save_sentiment` does tick by tick, for every tick of a history and with the same
+result to the last bit: the exactly rounded weighted mean of the four scores and the ATH score,
+rounded to 1e-8; the consensus of the latest composites that are fresh; the verdict. The order is
+that of a replay: by close, and at the same close the longer timeframe first, so that a shorter one
+knows of it and not the other way round.
+
+Bars and their scores are taken as checked; a bar of the warm-up is no tick. Pure numpy: nobody is
+asked, nothing is remembered. Trades are torra.replay.l1.trades' part.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ HOLD: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One timeframe of a history: bars, what the pass over them found, one element a bar.
+    """One timeframe of a history: its bars, scores and volatility, one element a bar.
 
     `opens` are open times, `step` the length of a bar in microseconds. `scores` holds the four
     scores and the ATH score by name; like `atr` and `percentile` (of volatility) they are NaN
@@ -115,6 +117,7 @@ def stream_of(timeframe: str, bars: pd.DataFrame, scored: pd.DataFrame | None = 
     prices = {name: bars[name].to_numpy(dtype=float) for name in ("open", "high", "low", "close")}
     atr = table["atr14"].to_numpy(dtype=float)
     first = min(WARM_UP - 1, len(bars))
+    # From the first bar, not from the warm-up: a desk carries the high of all that it has seen.
     highest = np.maximum.accumulate(prices["high"])
     heights = map(ath_score, *(line[first:].tolist() for line in (prices["close"], highest, atr)))
     ath = np.full(len(bars), np.nan)
@@ -147,10 +150,12 @@ def running(
         step = np.full(len(bars), -one.step)
         parts.append((np.full(len(bars), number), bars, closes[bars], step))
     stream, bar, close, step = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    # The last key is the first to count: by close, then the longer bar (its step is negative).
     order = np.lexsort((step, close))
     stream, bar, close = stream[order], bar[order], close[order]
     latest, fresh = {}, {}
     for number, one in enumerate(streams):
+        # -1 until the stream has a tick; what that index gathers is masked by `fresh`.
         newest = np.maximum.accumulate(np.where(stream == number, np.arange(len(stream)), -1))
         until = close[newest] + FRESH_BARS * one.step
         latest[one.timeframe], fresh[one.timeframe] = newest, (newest >= 0) & (close <= until)
@@ -179,6 +184,7 @@ def consensus(ticks: Running, composite: Array, weights: Mapping[str, float]) ->
             continue
         latest, fresh = ticks.latest[one.timeframe], ticks.fresh[one.timeframe]
         terms.append(np.where(fresh, weights[one.timeframe] * composite[latest], 0.0))
+        # One bit a timeframe: the sum of weights depends only on which are fresh.
         pattern += fresh.astype(np.int64) << len(weighed)
         weighed.append(weights[one.timeframe])
     if not weighed:

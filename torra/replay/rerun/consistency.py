@@ -1,15 +1,16 @@
-"""The work behind `torra consistency`: the same tick asked several times, in a context that stands.
+"""The work behind `torra consistency`: asks the same tick several times, in an unchanged context.
 
 Each run is a trial like `torra tick` (torra.replay.rerun.trial_tick): a throw-away copy of the desk
-that knows what was known at the tick's close and nothing later, so that all runs of a tick see the
-same bars, memory and news, and nothing of the desk changes but its ledger. Everybody is asked and
-heard, also where the profile asks only on pivotal ticks or lets agents look on. What differs
+that knows what was known at the tick's close and nothing later. So all runs of a tick see the same
+bars, memory and news, and nothing of the desk changes but its ledger. Every agent is asked and
+counts, also where the profile asks only on pivotal ticks or lets agents look on. What differs
 between runs is then the agents' own (torra.evaluation.repetition judges it); the rules answer alike
 to the bit.
 
-A vendor is asked within the profile's hourly ceiling and within the sum that the user named: a run
-whose worst case does not fit any more is not begun, and one that the ladder has put on a smaller
-desk is left out. What has been run by then counts.
+A vendor is asked within the profile's hourly ceiling and within the sum that the user named. A run
+whose worst case does not fit any more is not begun; one that the ladder has put on a smaller desk
+is left out. The runs made by then count. A vendor without `max_cost` raises ConfigError, a desk
+where no tick can be run DataUnavailable.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from torra_trader import TickResult
 
 RUNS: Final = 5
 TICKS: Final = 20
-"""What a comparison of within and between takes (torra.evaluation.repetition.ENOUGH)."""
+"""Ticks that a comparison of within and between needs (torra.evaluation.repetition.ENOUGH)."""
 
 SPACING: Final = 12
 """Bars between two ticks, so that they are not the same market twenty times over."""
@@ -53,12 +54,12 @@ HOLES: Final = 400
 
 SEED: Final = 8
 UNASKED_FLAGS: Final = ("budget", "ladder:")
-"""Begin the flags of a tick that ran on a smaller desk, or on none, for want of money."""
+"""Prefixes of the flags of a tick that ran on a smaller desk, or on none, for want of money."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyPlan:
-    """What is asked, and what it may cost: `calls` at most without retries, `worst_usd` a run."""
+    """The runs to make and their cost: `calls` at most without retries, `worst_usd` a run."""
 
     home: Path
     instance: Instance
@@ -83,7 +84,7 @@ class ConsistencyPlan:
         return trial_tick.paid(self.profile)
 
     def line(self) -> str:
-        """Return what is going to happen, for a terminal."""
+        """Return the plan in one line, for a terminal."""
         sample = self.bars is None and self.instance.feed == "sample"
         shipped = " on the shipped bars" if sample else ""
         told = (
@@ -100,7 +101,7 @@ class ConsistencyPlan:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What came of it: for each tick its runs.
+    """The results: for each tick its runs.
 
     `unlike` counts runs that saw another context and are left out; `stopped` says why it ended
     early, "" where it did not.
@@ -132,7 +133,7 @@ def plan(
     max_cost: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> ConsistencyPlan:
-    """Return what is going to be asked; raises ConfigError naming what to mend.
+    """Return the plan of the runs; raises ConfigError naming what to mend.
 
     A vendor is not asked without a `max_cost`.
     """
@@ -166,9 +167,9 @@ def repeat(
     on_run: Callable[[float], None] = lambda _: None,
     run: Callable[..., Mapping[str, Any]] = trial_tick.run,
 ) -> Repeated:
-    """Ask every tick so often as planned; `on_run` hears after each run what was spent so far.
+    """Ask every tick as often as planned; `on_run` gets the USD spent so far after each run.
 
-    Raises DataUnavailable where no tick can be run, and what `torra tick` raises.
+    Raises DataUnavailable where no tick can be run, and the errors of `torra tick`.
     """
     asking = _Asking(plan, on_run, run)
     moment: datetime | None = None
@@ -183,6 +184,7 @@ def repeat(
                 raise
             if holes > HOLES:
                 asking.stopped = f"no more ticks before {iso(moment)}"
+            # A weekend or a gap: the next older close is tried.
             moment -= step
     return asking.result()
 
@@ -238,6 +240,7 @@ class _Asking:
             if self._too_dear():
                 break
             seen = self._once(moment)
+            # The newest tick may move on while we ask: the later runs name the moment of the first.
             moment = seen.inputs.as_of
             tick = tick_seen(seen, seen.elapsed_ms)
             self.calls += tick.calls
@@ -247,6 +250,7 @@ class _Asking:
                 self.stopped = "the profile's hour has no money left for its whole desk"
                 break
             context, first = fingerprint(seen), context or fingerprint(seen)
+            # Other bars, news or memory: its differences would not be the agents'.
             if context != first:
                 self.unlike += 1
             else:
@@ -267,6 +271,7 @@ class _Asking:
         plan = self.plan
         if not plan.paid or plan.max_cost is None:
             return False
+        # Against the worst case, before the run: once asked, a vendor must be paid.
         if self.cost + plan.worst_usd <= plan.max_cost:
             return False
         self.stopped = (
@@ -299,7 +304,7 @@ def fingerprint(seen: TickResult) -> str:
 
 
 def _asked(profile: Profile) -> Profile:
-    """Return a profile with which everybody of the desk is asked, and heard."""
+    """Return the profile with every agent of the desk asked on every tick, and counted."""
     changes = {"call_policy": "always", "influence": "full"}
     return profile.model_copy(update={"agents": profile.agents.model_copy(update=changes)})
 

@@ -1,9 +1,9 @@
-"""Other futures: a history that is itself up to a moment and something else after it.
+"""Makes other futures: a history that is itself up to a moment and something else after it.
 
 Whatever is computed from the past alone is the same in all of them. Each kind catches what another
-one may miss: a scaled future moves anything normalised over the whole frame, noise anything that
-peeks a few bars ahead, the reversed one sums that happen to agree, the removed one whatever counts
-on a length, and one planted spike the highest and lowest of a window that is not over. Every future
+may miss: a scaled future moves anything normalised over the whole frame, noise anything that peeks
+a few bars ahead, the reversed one sums that happen to agree, the removed one whatever depends on a
+length, and one planted spike the highest and lowest of a window that is not over. Every future
 passes the door: its bars are sound, only not true.
 """
 
@@ -42,8 +42,10 @@ def _scaled(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
 
 def _noise(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
     moves = np.abs(np.diff(np.log(later["close"].to_numpy()), prepend=np.log(last)))
+    # Bars that do not move at all would give no noise.
     size = WILD * float(moves.mean()) or 0.01
     steps = np.clip(rng.normal(0.0, size, len(later)), -1.0, 1.0)
+    # A price that runs to 0 or to infinity would be stopped at the door.
     path = np.clip(np.cumsum(steps), -5.0, 5.0)
     close = last * np.exp(path)
     opened = np.concatenate([[last], close[:-1]])

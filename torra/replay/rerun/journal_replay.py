@@ -1,15 +1,14 @@
-"""Journalled ticks run again, exactly: same bars, same moment, same profile, same answers.
+"""Runs journalled ticks again, exactly: same bars, same moment, same profile, same answers.
 
 `replay` takes the ticks of an instance in the order in which they ran and puts each through the
-very `run_tick`, with the bars that its record names (by range and revision, held against their
-hash), the clock of then, the profile that was applied then and the recorded provider. What comes
-out is compared with the record: every score, agent, verdict, action, reason and signal. Real time
-stands still, so neither a slow machine nor a busy one changes an answer.
+very `run_tick`. Each has the bars that its record names (by range and revision, checked by their
+hash), the clock of then, the profile that was applied then and the recorded provider. The result is
+compared with the record: every score, agent, verdict, action, reason and signal. Real time stands
+still, so a slow or busy machine changes no answer.
 
-A tick whose bars, headlines or record cannot be had is told and left out (headlines go when they
-are old: Desk.prune); later ticks may then differ, because they remember it. A request that the
-journal does not answer is a miss: the agent is skipped and the miss is counted. The source is only
-read.
+A tick whose bars, headlines or record are gone is reported and left out (headlines go when they are
+old: Desk.prune); later ticks may then differ, because they remember it. A request that the journal
+does not answer is a miss: the agent is skipped and the miss is counted. The source is only read.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ State = Literal["same", "different", "no_bars", "no_news", "no_record", "not_run
 NOT_COMPARED: Final = frozenset(
     ("calls", "cost_usd", "elapsed_ms", "provider", "versions", "bars", "before", "desk")
 )
-"""Fields of a record that are no result: what it cost and took, who answered, what it stood on."""
+"""Fields of a record that are no result: cost, time, provider, versions and inputs."""
 
 NEEDED: Final = ("now", "before", "desk", "execution")
 """Fields of a record without which its tick cannot run again: records of older versions."""
 
 LADDER: Final = "ladder:"
-"""Begins the flag that names the rung of a tick whose profile could not pay for its whole desk."""
+"""Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
 
 REPORTED: Final = ("scores", "composite", "consensus", "verdict", "action", "reason", "signals")
-"""What `Comparison.as_json` tells of the tick that ran again."""
+"""Fields of the tick that ran again in `Comparison.as_json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Comparison:
     detail: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values, with what the tick came to now."""
+        """Return the comparison as JSON values, with the present result of the tick."""
         record = self.record or {}
         return {
             "key": self.key,
@@ -103,8 +102,8 @@ def replay(
 ) -> Iterator[Comparison]:
     """Run the newest `limit` journalled ticks of an instance (None: all) again in `into`.
 
-    `into` may hold other instances, but no tick of this one (ValueError); it is made to stand where
-    the first of these ticks stood. `history` answers instead of the source's journal; a stage that
+    `into` may hold other instances, but no tick of this one (ValueError); it gets the state that
+    the first of these ticks met. `history` answers instead of the source's journal; a stage that
     was refused then is refused again.
     """
     keys = source.journalled(instance.id, limit)
@@ -116,6 +115,7 @@ def replay(
             if any(name not in record for name in NEEDED):
                 yield Comparison(text, "no_record", detail="stored by an older version")
                 continue
+            # The first tick that can run again sets the stage: older ones have no `before`.
             if not begun:
                 past.begin(source, instance.id, text)
                 begun = True
@@ -162,6 +162,7 @@ def _again(
     past.enter(record, clock, source)
     held = past.lease()
     told = source.debate_of(key.text)
+    # Nobody was asked then (no provider): the recorded one would count misses.
     silent = record["source_type"] == SourceType.L1_ONLY and told is not None and not told.words
     edges = Edges(
         database=past,
@@ -185,7 +186,7 @@ def _again(
 def _news_then(
     source: Database, record: Mapping[str, Any]
 ) -> Callable[[datetime], NewsView] | None:
-    """Return what the tick knew of the news, whatever moment is asked for."""
+    """Return a function that gives the tick's own view of the news, for any moment."""
     told = record.get("news")
     if told is None:
         return None
@@ -201,13 +202,13 @@ def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
 
 
 def _events_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], EventView] | None:
-    """Return the scheduled events that the tick knew of."""
+    """Return a function that gives the tick's own view of scheduled events."""
     told = record.get("events")
     return None if told is None else lambda _as_of, _now: events_then(told)
 
 
 class ThenPayer:
-    """Who pays in a replay (torra.tick.debate.Payer): the desk and the refusals of then."""
+    """The payer of a replay (torra.tick.debate.Payer): the desk and the refusals of then."""
 
     def __init__(self, told: StoredDebate) -> None:
         self._told = told
@@ -269,6 +270,7 @@ def _compared(
     if outcome.record is None:
         detail = f"{outcome.state}: {outcome.reason} {outcome.detail}".strip()
         return Comparison(outcome.key.text, "not_run", cost_usd=cost, detail=detail, **told)
+    # Through JSON as the record went: tuples become lists, keys text.
     now = json.loads(to_json(outcome.record))
     names = sorted((record.keys() | now.keys()) - NOT_COMPARED)
     differences = {
@@ -300,7 +302,7 @@ def _bars_then(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.Da
 
 
 class Still(Simulated):
-    """The clock of a replay: it shows what it is told, and real time stands still."""
+    """The clock of a replay: it shows the time that was set, and real time stands still."""
 
     def monotonic(self) -> float:
         """Return always the same moment, so that no deadline passes."""

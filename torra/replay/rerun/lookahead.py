@@ -1,8 +1,8 @@
 """The work behind `torra lookahead`: changes the future and reports every number that moved.
 
-At each of so many moments the bars that close later are replaced in several ways
-(torra.replay.rerun.futures), and whatever a tick at that moment knows must stay what it was, bit
-for bit:
+At each of several moments the bars that close later are replaced in several ways
+(torra.replay.rerun.futures). Whatever a tick at that moment knows must stay what it was, bit for
+bit:
 
     score     every row and column of the score frame up to the moment, of each timeframe
     window    the row of the newest 750 bars alone against that of the whole history: a live tick
@@ -12,8 +12,9 @@ for bit:
               provider, on the budget desk and on the full one: scores, ATH, features, memory,
               regime, reports, consensus, verdict, action, signal
 
-News and scheduled events come with times of their own and are not bars; their fence is another one
-(docs/news.md). What moved is a finding, not an error. Nothing is stored or published.
+News and scheduled events have times of their own and are not bars; docs/news.md has their guard. A
+number that moved is a finding, not an error; bars that are too few raise ConfigError. Nothing is
+stored or published.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LEAST: Final = 10
 """Moments without which a clean result shows nothing."""
 
 CERTAIN: Final = 3.0
-"""Rule of three: what shows at a share of more than 3/n of moments shows at one of n with 95 %."""
+"""Rule of three: a leak at more than 3/n of all moments shows at one of n with 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Moved:
 
 @dataclass(slots=True)
 class Findings:
-    """What a probe saw: `columns` by part, and whatever moved."""
+    """The findings of a probe: the `columns` it compared, by part, and every number that moved."""
 
     symbol: str
     points: int = 0
@@ -101,7 +102,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class LookaheadSubject:
-    """What is probed: bars by timeframe, the settings of its ticks, and the code that scores."""
+    """The subject of a probe: bars by timeframe, settings of its ticks, the code that scores."""
 
     instance: Instance
     profile: Profile
@@ -142,7 +143,7 @@ def probe(
     modes: Sequence[str] = tuple(MODES),
     on_point: Callable[[int], None] = lambda _: None,
 ) -> Findings:
-    """Return what moved at `points` moments drawn by `seed`; `on_point` hears of each."""
+    """Return what moved at `points` moments drawn by `seed`; `on_point` is called after each."""
     found = Findings(subject.instance.symbol)
     rng = Generator(PCG64(seed))
     whole = _World(subject, subject.frames)
@@ -176,10 +177,11 @@ class _World:
 
     @cached_property
     def window(self) -> _Window:
-        """What ticks look at; made when one is run."""
+        """The window of the ticks, made when the first one is run."""
         return _Window(self.frames, self.subject.score)
 
     def _scored(self, name: str) -> pd.DataFrame:
+        # The window has scored these bars already.
         own = None if self.subject.score else self.window.whole(name)
         return self.subject.scored(self.frames[name]) if own is None else own
 
@@ -237,7 +239,7 @@ class _Window(HistoryWindow):
 
 
 def _for(profile: Profile, mode: str) -> Profile:
-    """Return the profile with everybody of a desk asked, and heard."""
+    """Return the profile with every agent of a desk asked on every tick, and counted."""
     changes = {
         "mode": mode,
         "provider": "rules",
@@ -268,10 +270,11 @@ def _moments(subject: LookaheadSubject, points: int, rng: Generator) -> list[dat
 
 
 def _windows(subject: LookaheadSubject, whole: _World, as_of: datetime, found: Findings) -> None:
-    """Hold the row of the newest bars alone against that of the whole history."""
+    """Compare the row of the newest bars alone with that of the whole history."""
     length = technical_calculator.HISTORY
     for name, frame in subject.frames.items():
         end = closed(frame, name, as_of)
+        # With fewer bars a live tick sees the whole history as well.
         if end < length:
             continue
         live = subject.scored(frame.iloc[end - length : end]).iloc[[-1]]
@@ -313,13 +316,14 @@ def _frames(
     kind: str,
     found: Findings,
 ) -> None:
-    """Compare two frames of the same rows column by column; the newest row that moved is told."""
+    """Compare two frames of the same rows by column; a finding names the newest row that moved."""
     step = duration(timeframe)
     for column in before.columns:
         name = f"{timeframe}.{column}"
         found.columns.setdefault(part, set()).add(name)
         found.comparisons += len(before)
         one, other = (frame[column].to_numpy(dtype=float) for frame in (before, after))
+        # NaN is unequal to itself, and is no move where both have it.
         differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
         if not differs.any():
             continue
@@ -355,7 +359,7 @@ def _ticks(
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as names with values: lists of named things by their names."""
+    """Return a record as flat names with values; items of a list go by their id or name."""
     kept = {name: value for name, value in record.items() if name not in NOT_COMPARED}
     return dict(_leaves("", kept))
 
@@ -367,6 +371,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         for at, item in enumerate(value):
             known = item if isinstance(item, Mapping) else {}
+            # By name where there is one: an item that comes or goes then moves itself alone.
             label = known.get("id") or known.get("name") or at
             yield from _leaves(f"{name}.{label}", item)
     else:
@@ -374,6 +379,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _same(one: Any, other: Any) -> bool:
+    # The type too: 1 and True and 1.0 are equal in Python.
     return type(one) is type(other) and (one == other or (one != one and other != other))  # noqa: PLR0124
 
 

@@ -2,9 +2,11 @@
 
 What an instance itself did (its chains, signals, position, paper trades, latches) happens here
 anew. What the rest of the desk meant to a tick (trading state, exposure, positions elsewhere) is
-not in this database: it is read from the tick's record. A signal that was taken back between two
-ticks (by a halt that was lifted again, or at its expiry) is taken back here too. Nothing else is
-overridden, so a replay goes the way of every tick.
+read from the tick's record, because it is not in this database. A signal that was taken back
+between two ticks (by a halt that was lifted again, or at its expiry) is taken back here too.
+Nothing else is overridden, so a replay goes the way of every tick.
+
+An instance that this database knows already raises ValueError.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from torra.store.migrations import LEGACY_COLUMNS
 from torra.verdict.risk_engine import TradingState
 
 SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
-"""Columns of a sentiment row that are taken over: the id is given anew, what was said is left."""
+"""Columns of a sentiment row that are copied: all but the id, given anew, and the debate."""
 
 NUMBERS: Final = ("seq", "id")
 """Columns of signals and their steps that are numbered anew."""
@@ -40,18 +42,19 @@ class JournalDatabase(Database):
         return cast(JournalDatabase, cls.open(path, now=System().real_now))
 
     def enter(self, record: Mapping[str, Any], clock: Simulated, source: Database) -> None:
-        """Go to the moment of a tick: `clock` shows when it looked, and later when it decided."""
+        """Go to the moment of a tick: `clock` shows its start, and later its time of decision."""
         self._told, self._clock = record, clock
         clock.set(parse(record["now"]))
         event = int(record["before"]["signal_event"])
         for step in source.signals_ended(record["instance"], self._event, event):
             signal = self.signal(step["sid"])
+            # A replay that differs may not have sent this signal, or not be in this step.
             if signal is not None and signal["state"] == step["from_state"]:
                 self.move_signal(step["sid"], step["to_state"], detail=step["detail"])
         self._event = event
 
     def begin(self, source: Database, instance: str, torra_key: str) -> None:
-        """Stand where an instance stood before one of its ticks in `source`.
+        """Copy the state that an instance had before one of its ticks in `source`.
 
         Raises ValueError when this database knows the instance already.
         """

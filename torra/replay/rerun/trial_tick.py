@@ -1,10 +1,11 @@
-"""`torra tick`: the very run_tick, in a throw-away copy of the desk's database.
+"""The work behind `torra tick`: the very run_tick, in a throw-away copy of the desk's database.
 
-The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`; nothing
-is published and nothing of the desk changes but its ledger: what a vendor is paid for a trial
-counts under the profile's ceiling like any other call. A vendor that the desk does not ask now is
-not asked here either; one that refuses a trial is still asked by the desk. What comes back is the
-record of the tick, with the action and the signal that would have been.
+The copy knows what the desk knew at `as_of` and nothing later; the clock stands at `as_of`. Nothing
+is published, and nothing of the desk changes but its ledger: the cost of a trial counts under the
+profile's ceiling like any other call. A vendor that the desk does not ask now is not asked here
+either; one that refuses a trial is still asked by the desk. `run` returns the record of the tick,
+with the action and the signal that would have been. It raises ConfigError for a mistake and
+DataUnavailable for a tick that cannot be run.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def run(
     """Return the record of one tick; raises ConfigError or DataUnavailable.
 
     `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
-    `on_result` is told what the tick came to as values.
+    `on_result` gets the result of the tick as values.
     """
     instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
     settings = settings or profile_of(home, instance, profile, mode, provider)
@@ -177,6 +178,7 @@ def _tick(
     on_result: Callable[[TickResult], None] | None = None,
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
+    # The copy is of the present: what came after `as_of` must not be known.
     database.rewind(instance.id, as_of, timeframe)
     window = LiveWindow(instance, feed, database)
     window.fill(as_of)
@@ -195,7 +197,9 @@ def _tick(
         events=outlook.events(instance, profile),
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
+    # Paid agents are asked on the tick of the trial alone.
     before = edges if account is None else replace(edges, submit=None)
+    # The ticks before this one are for the consensus: they must not trade.
     silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
         clock.set(other.bar_time + duration(other.timeframe))
@@ -254,6 +258,7 @@ def _before(instance: Instance, timeframe: str, as_of: datetime, feed: Feed) -> 
     for other in reversed(instance.timeframes):
         step = duration(other)
         last = floor(as_of, other)
+        # It closes together with this tick and runs after it: only the one before is known.
         if last == as_of and step <= duration(timeframe):
             last -= step
         if other != timeframe and len(feed.bars(instance.symbol, other, last, 1)):
@@ -350,7 +355,7 @@ def _latest(feed: Feed) -> datetime:
 
 
 def document(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the document that --json prints."""
     return {key: record[key] for key in DOCUMENT_KEYS}
 
 
@@ -360,7 +365,7 @@ def table(record: Mapping[str, Any]) -> str:
 
 
 def _outside(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was known besides the bars, where the profile asks for it."""
+    """Return the rows on news and events, where the profile asks for them."""
     rows: dict[str, str] = {}
     if news := record["news"]:
         score = "" if news["score"] is None else f", score {news['score']:+.2f}"

@@ -1,14 +1,14 @@
-"""What a replay has done so far, on disk, so that an interruption costs a chunk of ticks at most.
+"""Keeps the progress of a replay on disk: an interruption costs one chunk of ticks at most.
 
-Each arm has two files in the folder of its replay: NAME.ticks.gz, one JSON document a line, ticks
-and trades in the order in which they happened, written in whole chunks; and NAME.state.json, which
-says up to which byte those lines count, how many they are, and how the arm stood there. The state
-is moved into place after its chunk is on disk; on opening, what was written after the last state is
-cut off. So an arm that is taken up again goes on exactly where its last state stood, and ends as if
-it had never stopped.
+Each arm has two files in the folder of its replay. NAME.ticks.gz has one JSON document a line,
+ticks and trades in the order in which they happened, written in whole chunks. NAME.state.json says
+up to which byte those lines count, how many they are, and the state of the arm there. The state is
+moved into place after its chunk is on disk; on opening, whatever was written after the last state
+is cut off. So an arm that goes on continues exactly at its last state, and ends as if it had never
+stopped.
 
-Files of another replay (other bars, profile, arm or version), files that are damaged and a disk
-that cannot be written are a ConfigError with the remedy: nothing is mixed, nothing read in part.
+Files of another replay (other bars, profile, arm or version), damaged files and a disk that cannot
+be written raise ConfigError with the remedy: nothing is mixed, nothing read in part.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ PASSING: Final = ("program", "words")
 """Parts of an identity that matter for going on, not for reading what there is."""
 
 BROKEN: Final = (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError)
-"""What reading a damaged file raises."""
+"""Exceptions that reading a damaged file raises."""
 
 Lines = tuple[list[TickSeen], list[TradeSeen]]
 
 
 class Held(BaseModel):
-    """What a state file says; `length` in bytes, `ticks` and `trades` count the lines in them."""
+    """The contents of a state file; `length` in bytes, `ticks` and `trades` count its lines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -71,6 +71,7 @@ class Checkpoint:
         """Open the files; raises ConfigError when they are damaged or those of another replay."""
         self._lines = folder / f"{arm}{LINES}"
         self._state = folder / f"{arm}{STATE}"
+        # As it will be read back: tuples become lists.
         self._identity = json.loads(json.dumps(identity, sort_keys=True))
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ class Checkpoint:
 
     @property
     def state(self) -> Mapping[str, Any] | None:
-        """What `save` was given last; None for an arm that has not begun."""
+        """The state that `save` was given last; None for an arm that has not begun."""
         return None if self._held is None else self._held.state
 
     @property
@@ -102,6 +103,8 @@ class Checkpoint:
     def keep(self, seen: ArmSeen, state: Mapping[str, Any]) -> None:
         """Keep an arm that was run to its end elsewhere, in place of what there was."""
         try:
+            # The state first: lines without a state count for nothing, a state without lines is
+            # damage.
             self._state.unlink(missing_ok=True)
             self._lines.unlink(missing_ok=True)
         except OSError as error:
@@ -119,7 +122,7 @@ class Checkpoint:
         return _whole(self._lines, self._state, self._held, shared or Shared())
 
     def damaged(self, why: str) -> ConfigError:
-        """Return what to say of a state that makes no sense."""
+        """Return the error for a state that makes no sense."""
         return damaged(self._state, self._state, why)
 
     def _append(self, ticks: Sequence[TickSeen], trades: Sequence[TradeSeen]) -> int:
@@ -129,8 +132,12 @@ class Checkpoint:
         text = "".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows)
         try:
             with self._lines.open("ab") as file:
+                # A gzip member of its own for each chunk, so that a cut at a border leaves a whole
+                # file.
                 file.write(gzip.compress(text.encode(), compresslevel=3, mtime=0))
                 file.flush()
+                # Before the state is written: it must never promise lines that a power cut takes
+                # back.
                 os.fsync(file.fileno())
                 return file.tell()
         except OSError as error:
@@ -151,15 +158,17 @@ class Checkpoint:
         move_into_place(self._state, json.dumps(self._held.model_dump(), sort_keys=True))
 
     def _opened(self) -> Held | None:
-        """Return what the state file says, the lines cut to what counts."""
+        """Return the contents of the state file, and cut the lines to what counts."""
         held = _held(self._state)
         if held is None:
+            # Lines without a state were never confirmed.
             self._lines.unlink(missing_ok=True)
             return None
         if held.identity != self._identity:
             raise foreign(self._state)
         if not self._lines.exists() or self._lines.stat().st_size < held.length:
             raise damaged(self._lines, self._state, "its end is missing")
+        # What was written after the last state is run, and written, again.
         with self._lines.open("r+b") as file:
             file.truncate(held.length)
         return held
@@ -242,7 +251,7 @@ def move_into_place(path: Path, text: str) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> ConfigError:
-    """Return what to say where a replay cannot be kept."""
+    """Return the error for a place where a replay cannot be kept."""
     return ConfigError(
         f"{path} cannot be written: {error.strerror or error}; make room for it, or name another "
         "home with --home"
@@ -250,7 +259,7 @@ def unwritable(path: Path, error: OSError) -> ConfigError:
 
 
 def foreign(path: Path) -> ConfigError:
-    """Return what to say of a file that belongs to another replay."""
+    """Return the error for a file that belongs to another replay."""
     return ConfigError(
         f"{path} belongs to a replay of other bars, settings or another version; "
         "give this one another --name, or remove the folder"
@@ -258,5 +267,5 @@ def foreign(path: Path) -> ConfigError:
 
 
 def damaged(path: Path, state: Path, why: str) -> ConfigError:
-    """Return what to say of a file that is not what was written."""
+    """Return the error for a file that is not what was written."""
     return ConfigError(f"{path} is damaged ({why}): remove {state} to have that arm run again")

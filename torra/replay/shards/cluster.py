@@ -1,11 +1,13 @@
 """A Dask cluster as an executor: on this machine, or behind TLS, and nowhere else.
 
-Dask's plain transport asks nobody who they are: whoever reaches it runs what they like on every
-machine of the cluster, and reads what travels. So `--cluster` takes a loopback address, or `tls://`
-with a certificate on both sides, whose files the environment names; the scheduler and every worker
+Dask's plain transport has no authentication: whoever reaches it can run any program on every
+machine of the cluster, and read what travels. So `--cluster` takes a loopback address, or `tls://`
+with a certificate on both sides; the environment names the files. The scheduler and every worker
 must be reached in the same way. Workers must run the same Torra on the same Python, because a
-result may not depend on where it was made. Every wait has an end. Whatever is not so is a
-ConfigError that says what to do. Needs the extra `cluster`.
+result may not depend on where it was made. Every wait has an end.
+
+Anything else raises ConfigError that says what to do; a cluster that is lost during a run raises
+TorraError. Needs the extra `cluster`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ TLS_VARIABLES: Final = {
     "tls_client_cert": "TORRA_CLUSTER_CERT",
     "tls_client_key": "TORRA_CLUSTER_KEY",
 }
-"""Where Dask's settings come from: PEM files that the environment names."""
+"""Variables of the environment with the PEM files of a TLS connection, by Dask's names."""
 
 SETTINGS: Final = {"distributed.admin.large-graph-warning-threshold": "1 GB"}
 """A job carries its own bars: that is meant."""
@@ -53,7 +55,7 @@ START_HERE: Final = "dask scheduler --host 127.0.0.1 and dask worker tcp://127.0
 
 @dataclass(frozen=True, slots=True)
 class SchedulerAddress:
-    """Where a scheduler is: `secure` over TLS, else on this machine."""
+    """The address of a scheduler: `secure` over TLS, else on this machine."""
 
     url: str
     secure: bool
@@ -104,7 +106,7 @@ def is_loopback(host: str) -> bool:
 def open_cluster(
     text: str, environment: Mapping[str, str] | None = None, *, patience: float = PATIENCE_SECONDS
 ) -> Iterator[ClusterExecutor]:
-    """Give the executor of a cluster; raises ConfigError for one that may not or cannot be used."""
+    """Yield the executor of a cluster; raises ConfigError for one that may not or cannot serve."""
     address = parse_address(text)
     known = dict(os.environ) if environment is None else environment
     files = tls_files(known) if address.secure else {}
@@ -170,7 +172,7 @@ class ClusterExecutor(Executor):
             )
 
     def check_workers(self) -> None:
-        """Hold the scheduler's and each worker's address and program against ours; ConfigError."""
+        """Raise ConfigError for an unsafe scheduler or worker, or a worker of another program."""
         info = self._client.scheduler_info()
         self._reached_safely("scheduler", info["address"])
         here = dict(program())
@@ -211,6 +213,7 @@ class ClusterExecutor(Executor):
         )
 
     def _program_of(self, place: str) -> Mapping[str, str]:
+        # pure=False: another worker's answer must not serve for this one.
         future = self._client.submit(program, workers=[place], pure=False)
         try:
             found: Mapping[str, str] = future.result(timeout=CONNECT_SECONDS)

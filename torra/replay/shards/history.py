@@ -1,9 +1,9 @@
-"""The bars of a replay: from files or from the desk's database, checked at the door.
+"""Loads the bars of a replay, from files or from the desk's database, checked at the door.
 
-A file's timeframe is read off its steps. Where a longer timeframe is wanted that no file brings, it
-is put together from the whole bars of a shorter one: a bar of the longer timeframe exists only when
-every bar of its span is there and closed, so nothing of the future and no half bar gets in. What
-cannot be used is a ConfigError that names the file and the remedy. Nothing is stored.
+The timeframe of a file is found from the steps between its bars. A longer timeframe that is wanted
+and in no file is put together from the whole bars of a shorter one. A bar of the longer timeframe
+exists only when every bar of its span is there and closed, so nothing of the future and no half bar
+gets in. Bars that cannot be used raise ConfigError with the file and the remedy. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class History:
         for name in self.timeframes:
             frame = self.frames[name]
             found.update(name.encode())
+            # In one unit: the same times in another would have another digest.
             found.update(pd.DatetimeIndex(frame.index).as_unit("us").asi8.tobytes())
             found.update(frame.to_numpy(dtype=float).tobytes())
         return found.hexdigest()[:16]
@@ -100,8 +101,8 @@ def load(
 ) -> History:
     """Return the history of a symbol; raises ConfigError naming what to mend.
 
-    `bars` are files, or the single word "store"; `timeframes` are wanted, by default what the files
-    bring or, from the store, what the desk watches of the symbol. `clock` is that of the files.
+    `bars` are files, or the single word "store". `timeframes` are the wanted ones, by default those
+    of the files or, from the store, those that the desk watches. `clock` is that of the files.
     """
     for name in timeframes:
         if name not in TIMEFRAMES:
@@ -130,6 +131,7 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
     starts = pd.DatetimeIndex(frame.index).floor(pd.Timedelta(step))
     groups = frame.groupby(starts, sort=True)
     columns = {name: how for name, how in AGGREGATES.items() if name in frame.columns}
+    # A span with a hole gives no bar: half a bar would be a wrong one.
     whole = groups.size() == step // duration(shorter)
     found = groups.agg(columns)[whole]
     found.index = found.index.rename(frame.index.name)
@@ -165,6 +167,7 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
         raise ConfigError(f"{source}: no {timeframe} bars")
     end = frame.index[-1].to_pydatetime() + duration(timeframe)
     try:
+        # As of its own end: a history is old, and that is no fault of it.
         return door.check(frame, timeframe, as_of=end, minimum=1)
     except DataUnavailable as error:
         raise ConfigError(f"{source}: {error}; mend the bars") from error
@@ -186,6 +189,7 @@ def _unpacked(file: Path, clock: str) -> pd.DataFrame:
         try:
             return read_bars(plain, clock=clock)
         except ConfigError as error:
+            # The user knows the packed file, not our temporary one.
             raise ConfigError(str(error).replace(str(plain), str(file))) from None
 
 
@@ -196,6 +200,7 @@ def _timeframe(frame: pd.DataFrame, file: Path) -> str:
             f"{file}: it holds {len(frame)} bar, and its timeframe is read off the steps between "
             "bars: two at least, and some hundreds to score them"
         )
+    # The most frequent step: over weekends and holes it is longer.
     usual = pd.Series(frame.index).diff().mode()
     for name, step in TIMEFRAMES.items():
         if usual.iloc[0] == pd.Timedelta(step):
@@ -231,7 +236,7 @@ def _stored(
 def cut(history: History, begin: datetime | None, end: datetime | None) -> History:
     """Return the history without the bars that close after `end`; those before `begin` stay.
 
-    Bars before `begin` are what the first tick stands on. Raises ConfigError when nothing is left.
+    The first tick needs the bars before `begin`. Raises ConfigError when nothing is left.
     """
     frames = dict(history.frames)
     if end is not None:

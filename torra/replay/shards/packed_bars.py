@@ -1,7 +1,7 @@
-"""Bars as one line of text, so that a job carries its own inputs to wherever it runs.
+"""Packs bars into one line of text, so that a job carries its own inputs to wherever it runs.
 
-Every bit comes back: times to the microsecond and float64 columns, compressed. A worker that is
-given the same text again does not unpack it twice.
+Every bit comes back: times to the microsecond and float64 columns, compressed. A worker that gets
+the same text again does not unpack it twice. A text that holds no packed bars raises ValueError.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def pack(frame: pd.DataFrame) -> str:
 
 def unpack(text: str) -> pd.DataFrame:
     """Return the frame that `pack` packed, bit for bit; raises ValueError for anything else."""
+    # A copy: the kept frame must stay as it is whatever a caller does.
     return _unpacked(text).copy()
 
 

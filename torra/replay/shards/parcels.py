@@ -1,7 +1,7 @@
-"""Histories and arms as JSON values that travel: to a worker process, another machine, a file.
+"""Packs histories and arms as JSON values for a worker process, another machine or a file.
 
-Exact in both directions: a number that went in comes out with the same bits, so results are the
-same wherever they were computed. A parcel holds bars, settings and observations; never a secret.
+Exact in both directions: a number comes out with the same bits, so results are the same wherever
+they were computed. A parcel holds bars, settings and observations; never a secret.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def history_of(told: Mapping[str, Any]) -> History:
 def packed_arm(arm: ArmSeen) -> str:
     """Return an arm as text."""
     text = json.dumps(as_json(arm), separators=(",", ":"), allow_nan=False)
+    # mtime=0: equal arms are equal texts.
     return base64.b64encode(gzip.compress(text.encode(), LEVEL, mtime=0)).decode("ascii")
 
 

@@ -1,6 +1,6 @@
-"""From the outcome of a tick to what is observed of it: plain values for torra.evaluation.
+"""Turns the result of a tick or a trade into an observation: plain values for torra.evaluation.
 
-Nothing is computed here that the tick did not compute; a number is only moved to its place.
+Nothing is computed that the tick did not compute; a number is only moved to its place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torra_trader import TickResult
 
 
 def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
-    """Return what was observed of a finished tick, which took `elapsed_ms` of real time."""
+    """Return the observation of a finished tick, which took `elapsed_ms` of real time."""
     inputs, debated, saved = seen.inputs, seen.debated, seen.saved
     said, counted = debated.deliberation, debated.counted
     ruling, rule = counted.ruling, counted.rule_ruling
@@ -69,7 +69,7 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
 
 
 def opinions(said: Deliberation) -> tuple[Opinion, ...]:
-    """Return what each agent said, abstainers and failures included."""
+    """Return the opinion of each agent, abstainers and failures included."""
     heard = tuple(_opinion(report) for report in said.reports)
     failed = tuple(
         Opinion(name, _role(name).kind, focus=_focus(_role(name)), answered=False)
@@ -104,7 +104,7 @@ def _focus(role: Role) -> Four:
 
 
 def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
-    """Return what was observed of a closed trade; `row` is that of its opening signal."""
+    """Return the observation of a closed trade; `row` is that of its opening signal."""
     return TradeSeen(
         instance=row["instance"],
         symbol=row["symbol"],

@@ -1,13 +1,13 @@
-"""Independent jobs on any `concurrent.futures` executor: this process, many processes, a cluster.
+"""Runs independent jobs on any `concurrent.futures` executor: this process, many, or a cluster.
 
 A job is a name and a spec of plain JSON values; the work is a function of a module, so that its
 name alone travels. Results are plain JSON too and come back in the order of the jobs: the executor,
-the order in which jobs end and an interruption change nothing in them. What it promises when
-something fails: a job whose worker died runs again and nothing else does; an error of the work
-itself is raised at once, with the name of the job, and is not tried again; whatever was finished is
-kept, when there is a folder for it, one file for each job, whole or not there. A kept result counts
-for the same work, spec and program only, so an interrupted run that is started again goes on where
-it was, and one of another version starts afresh.
+the order in which jobs end and an interruption change nothing in them.
+
+A job whose worker died runs again, and nothing else does. An error of the work itself is raised at
+once, with the name of the job, and is not tried again. Finished results are kept when there is a
+folder for them, one file a job, whole or not there. A kept result counts for the same work, spec
+and program only: an interrupted run goes on where it was, one of another version starts afresh.
 
 Nothing here opens a network (torra.replay.shards.cluster does). The module imports next to nothing:
 a worker reads it before it has set how many threads the numerical libraries may start.
@@ -60,8 +60,8 @@ LOST: Final = (
     ConnectionError,
     EOFError,
 )
-"""What a dead worker, or a broken way to it, looks like. The work's own errors are told as values,
-so none of them can be taken for one of these.
+"""Exceptions of a dead worker, or of a broken way to it. The work's own errors come as values, so
+none of them can be taken for one of these.
 """
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -75,7 +75,7 @@ THREADS: Final = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-"""How the numerical libraries are told how many threads they may start."""
+"""Variables that limit how many threads the numerical libraries start."""
 
 PROGRAM: Final = (
     "agent_config",
@@ -105,7 +105,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: `name` has just ended, `kept` were there from an earlier run.
+    """The progress of a run: `name` has just ended, `kept` results are from an earlier run.
 
     `left_s` estimates the seconds that remain, None until one job has been timed.
     """
@@ -203,6 +203,7 @@ class _Run:
 
     def _start(self, number: int, waiting: deque[int]) -> None:
         self.started[number] = self.started.get(number, 0) + 1
+        # Processes of ours run our program; a worker of a cluster may be older.
         code = program()["code"] if getattr(self.executor, "elsewhere", False) else None
         try:
             future = self.executor.submit(_told, self.work, self.specs[number], code)
@@ -214,12 +215,15 @@ class _Run:
             self.running[future] = number
 
     def _harvest(self, waiting: deque[int]) -> None:
+        # With an end: a cluster that has lost its workers finishes no job, and `_beat` must see it.
         done, _ = wait(self.running, timeout=BEAT_SECONDS, return_when=FIRST_COMPLETED)
         self._beat()
+        # In the order of the jobs: of several errors the same one is raised every time.
         for future in sorted(done, key=self.running.__getitem__):
             number = self.running.pop(future)
             try:
                 answer = future.result()
+            # CancelledError of asyncio is no Exception.
             except BaseException as error:
                 if not is_loss(error):
                     raise
@@ -251,6 +255,7 @@ class _Run:
     def _tell(self, number: int) -> None:
         done, fresh = len(self.results), len(self.results) - self.kept
         left = None
+        # Kept jobs took no time, and would make the rest look quick.
         if fresh:
             left = (self.now() - self.begin) / fresh * (len(self.jobs) - done)
         name = self.jobs[number].name
@@ -287,7 +292,7 @@ def _text(job: Job) -> str:
 
 
 def _told(work: Work, spec: str, code: str | None) -> str:
-    """Do a job where the worker is; return what came of it as JSON, an error as a value.
+    """Do a job in the worker; return the result as JSON, an error as a value.
 
     `code` names the program that a worker of another machine must run, whenever it was started.
     An exception would have to be pickled, which not every one can be, and could be taken for the
@@ -316,7 +321,7 @@ def _result(name: str, answer: str) -> Mapping[str, Any]:
 
 
 def stamp(work: Work, spec: str) -> str:
-    """Return what names a result: the work, the spec and the program that makes it."""
+    """Return the name of a result: a hash of the work, the spec and the program."""
     parts = (work.__module__, work.__qualname__, json.dumps(program(), sort_keys=True), spec)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
@@ -349,7 +354,7 @@ def _digest(text: str) -> str:
 
 @cache
 def program() -> Mapping[str, str]:
-    """Return what a result depends on besides its spec: Python, libraries, a hash of our code."""
+    """Return the versions that a result depends on: Python, libraries, a hash of our code."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
     found = {"python": platform.python_version(), "code": _code()}
@@ -382,7 +387,7 @@ class Inline(Executor):
     workers: Final = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run it; what it raises is the future's, an interruption the caller's."""
+        """Run it; an exception goes into the future, an interruption to the caller."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -392,7 +397,7 @@ class Inline(Executor):
 
 
 class Processes(Executor):
-    """So many processes, each a pool of its own: one that dies takes its own job with it, no other.
+    """Several processes, each a pool of its own: one that dies takes only its own job with it.
 
     Each begins afresh (spawn), so it inherits neither threads nor locks, lets the numerical
     libraries start one thread, leaves an interruption to its parent, and ends when its parent does.
@@ -418,6 +423,7 @@ class Processes(Executor):
                 self._lanes[at] = self._lane()
                 future = self._lanes[at].submit(fn, *args, **kwargs)
             self._load[at] += 1
+        # Outside the lock: a job that is done already calls back at once, and takes the lock.
         future.add_done_callback(lambda _: self._ended(at))
         return future
 
@@ -440,13 +446,13 @@ class Processes(Executor):
 
 @contextmanager
 def inline() -> Iterator[Executor]:
-    """Give an executor that works in this process."""
+    """Yield an executor that works in this process."""
     yield Inline()
 
 
 @contextmanager
 def processes(workers: int) -> Iterator[Executor]:
-    """Give so many processes; an exception, an interruption too, ends them at once."""
+    """Yield that many processes; an exception, an interruption too, ends them at once."""
     found = Processes(workers)
     try:
         yield found
@@ -458,7 +464,9 @@ def processes(workers: int) -> Iterator[Executor]:
 
 def _begin() -> None:
     """Prepare a worker before it has read any of the numerical libraries."""
+    # The libraries read it when they are loaded: one thread a process, or the processes fight.
     os.environ.update(dict.fromkeys(THREADS, "1"))
+    # Ctrl-C reaches every process of the terminal; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -467,4 +475,5 @@ def _begin() -> None:
 
 def _end_with(parent: Any) -> None:
     parent.join()
+    # This is a thread: an ordinary exit would end the thread alone, and not the job.
     os._exit(1)

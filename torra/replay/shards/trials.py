@@ -1,10 +1,10 @@
 """The log of trials: every configuration that was ever tried on a symbol, so that luck is counted.
 
 Whoever tries a hundred settings and shows the best one shows luck. Each arm of a replay and each
-cell of a sweep is a trial; it is logged before its result is known, one JSON line in
+cell of a sweep is a trial. It is logged before its result is known, as one JSON line in
 TORRA_HOME/replays/trials.jsonl, and the deflated Sharpe of any later report counts all of them. The
 same trial on the same bars counts once. A line that cannot be read counts as a trial of its own: a
-broken log never makes a result look better. One that cannot be opened at all is a ConfigError.
+broken log never makes a result look better. A log that cannot be opened raises ConfigError.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def _append(path: Path, text: str) -> None:
                 text = text if file.read(1) == b"\n" else f"\n{text}"
             file.write(text.encode())
             file.flush()
+            # On disk before the trial runs, whatever becomes of this process.
             os.fsync(file.fileno())
     except OSError as error:
         raise ConfigError(
