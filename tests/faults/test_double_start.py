@@ -94,7 +94,7 @@ class Processes:
 
         The connection is the process's own: SQLite's may not be carried across a fork.
         """
-        desk.database = desks.open_database(self.folder)
+        desk.roster.database = desks.open_database(self.folder)
         desk.open()
         desk.start()
         for _ in range(2400):

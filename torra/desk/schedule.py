@@ -122,7 +122,6 @@ class Desk:
         self._at_stand_by = at_stand_by
         self._turning = threading.Lock()
         self._begun: int | None = None
-        self.database = database
         self.owner = token(8)
         self.epoch: int | None = None
         self.clock = make_clock(database.desk_time())
@@ -142,6 +141,11 @@ class Desk:
         self._clocks = ClockWatch()
         self._woken: dict[str, datetime] = {}
         self._timers = Timers(len(self.setups) + 2)
+
+    @property
+    def database(self) -> Database:
+        """The desk's database: the roster's, so that an adoption writes where the ticks do."""
+        return self.roster.database
 
     @property
     def setups(self) -> Mapping[str, InstanceSetup]:
