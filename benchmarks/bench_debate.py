@@ -112,7 +112,7 @@ def desk_of(folder: Path, where: dict[str, str], names: list[str], **agents: Any
     write_headlines(folder)
     outlook = Outlook(folder, desk.database, {}, [settings], now=desk.clock.now)
     models.prices.warm()
-    desk.setups = {
+    desk.roster.setups = {
         name: replace(
             setup,
             provider=voice,
@@ -232,11 +232,11 @@ def crowd(latency: float, instances: int) -> list[float]:
 
 def _only(desk: Any, name: str) -> None:
     """Go to the next close with one instance alone: it warms what all of them share."""
-    every, desk.setups = desk.setups, {name: desk.setups[name]}
+    every, desk.roster.setups = desk.setups, {name: desk.setups[name]}
     try:
         desks.step(desk)
     finally:
-        desk.setups = every
+        desk.roster.setups = every
 
 
 def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:
