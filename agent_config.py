@@ -178,7 +178,7 @@ def asked_outside(provider: str) -> bool:
 
 def or_plug_in(*names: str) -> BeforeValidator:
     """Return a rule for a field that takes one of these names, or the name of a plug-in."""
-    expected = " or ".join([", ".join(repr(name) for name in names[:-1]), repr(names[-1])])
+    expected = f"{', '.join(map(repr, names))} or the PACKAGE:NAME of a plug-in"
 
     def check(value: Any) -> Any:
         if isinstance(value, str) and (value in names or is_plug_in(value)):

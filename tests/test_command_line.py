@@ -564,3 +564,11 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
     broker.account = 1001
     ReferenceEa(tmp_path / "shared", broker, inputs).step(System().real_now().timestamp(), now)
     assert told()["level"] == "ok"
+
+
+@pytest.mark.parametrize("words", [(), ("profile",)])
+def test_a_group_alone_shows_its_help_line_by_line(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("Usage: ") and "Commands:" in lines

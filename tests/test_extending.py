@@ -29,6 +29,7 @@ from click.testing import CliRunner
 from scripted import FULL_FEATURES, Scripted, context, debate, settings
 
 from agents.contracts import ModelUnavailable, Request
+from instance_database import open_home
 from torra.bridges import guarded
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
@@ -107,6 +108,8 @@ def shown(kind: str) -> dict[str, Any]:
 
 
 def test_the_page_shows_each_family_in_less_than_sixty_lines() -> None:
+    packed = tomllib.loads(FILES["pyproject.toml"])["tool"]["setuptools"]["py-modules"]
+    assert sorted(f"{name}.py" for name in packed) == sorted(MODULES)
     assert sorted(MODULES) == ["acme_bridge.py", "acme_feed.py", "acme_news.py", "acme_provider.py"]
     for name, code in FILES.items():
         assert len(code.splitlines()) < MOST_LINES, name
@@ -574,7 +577,29 @@ def test_the_doctor_lists_what_is_allowed(site: Path, home: Path) -> None:
         "torra-acme 1.2.0 may be loaded: bridges: torra-acme:folder, feeds: torra-acme:ticks"
         in text
     )
-    assert "nobody is not installed" in text
+    assert "plug-in nobody is not installed" in text
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"instances": [{**BTC, "feed": "torra-acme:ticks"}]}, "does not allow"),
+        ({**ALLOWED, "instances": [{**BTC, "feed": "torra-acme:tick"}]}, "are torra-acme:ticks"),
+        ({**ALLOWED, "instances": [{**BTC, "feed": "torra-acme:ticks"}]}, "set ACME_BARS"),
+    ],
+)
+@pytest.mark.parametrize("ran", [False, True])
+def test_the_doctor_says_what_keeps_a_plug_in_from_starting(
+    site: Path, home: Path, document: dict[str, Any], said: str, ran: bool
+) -> None:
+    """In a new home too, and once."""
+    desk(home, document)
+    if ran:
+        open_home(home).close()
+    result = torra(home, "doctor")
+    lines = [line for line in result.stdout.splitlines() if said in line]
+    assert len(lines) == 1 and lines[0].startswith("ERROR    plug-in"), result.stdout
+    assert result.exit_code == 1
 
 
 # --- an agent -------------------------------------------------------------------------------------

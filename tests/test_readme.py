@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
+from tests.test_floors import ROOMS
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.desk.write_off import MISSED, NO_BAR
@@ -52,3 +54,11 @@ def test_every_reason_of_a_skip_is_explained() -> None:
     page = (ROOT / "docs" / "tick.md").read_text(encoding="utf-8")
     for reason in (*(item.value for item in Refusal), MISSED[0], NO_BAR[0], "error"):
         assert f"`{reason}`" in page, reason
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_room_is_on_the_map(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for room in ROOMS:
+        names = (f"`{room}`", f"`{room}.py`", f"`{room}/`", f"`torra/{room}/`")
+        assert any(name in text for name in names), f"{page} does not name {room}"

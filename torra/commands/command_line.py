@@ -50,6 +50,9 @@ class PlainGroup(click.Group):
         run: Callable[..., Any] = super().main
         try:
             code = run(*args, standalone_mode=False, **kwargs)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)  # help is for reading, line by line
+            sys.exit(2)
         except click.ClickException as error:
             click.echo(f"torra: {_one_line(error)}", err=True)
             sys.exit(2)

@@ -19,12 +19,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import MODES, VENDORS, AgentSettings
+from agent_config import MODES, VENDORS, AgentSettings, is_plug_in
 from agents.registry import AGENTS
 from instance_database import Database, open_home
 from torra.backup.restore import command
 from torra.clock import System, duration, iso
-from torra.config import ROOT, Instance, Profile, load_desk, load_profile
+from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, wiring
 from torra.errors import ConfigError, TorraError
 from torra.evidence.scheduled_events import ScheduledEvent
@@ -32,7 +32,7 @@ from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
 from torra.news.event_file import read_events
-from torra.plugins.loading import brought, of_home, versions
+from torra.plugins.loading import brought, load, of_home, versions
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.capabilities import warning
@@ -422,7 +422,9 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
     instances = settings.instances
-    for name, feed in wiring.open_feeds(instances, settings, home, database).items():
+    place = Place(home, os.environ)
+    sound = [item for item in instances if not _unopened(item, settings, place)]  # told already
+    for name, feed in wiring.open_feeds(sound, settings, home, database).items():
         # A sample lives in the past, where no bar is ever fresh.
         if feed.period() is not None:
             continue
@@ -466,8 +468,9 @@ def _sample(place: Place) -> Iterator[CheckResult]:
 
 
 def _plug_ins(place: Place) -> Iterator[CheckResult]:
-    """Look what the packages bring that desk.json allows."""
-    for package in load_desk(place.home).plugins:
+    """Check what the packages bring that desk.json allows, and that what is named can be opened."""
+    settings = load_desk(place.home)
+    for package in settings.plugins:
         try:
             brings = brought(package)
         except ConfigError as error:
@@ -476,6 +479,21 @@ def _plug_ins(place: Place) -> Iterator[CheckResult]:
         told = ", ".join(brings) or "nothing that Torra knows"
         version = versions([f"{package}:any"])[package]
         yield CheckResult("plug-in", "ok", f"{package} {version} may be loaded: {told}")
+    for item in settings.instances:
+        if told := _unopened(item, settings, place):
+            yield CheckResult("plug-in", "error", f"{item.id}: {told}", "see docs/extending.md")
+
+
+def _unopened(item: Instance, settings: DeskSettings, place: Place) -> str:
+    """Return why a plug-in that an instance names cannot be used, "" when it can."""
+    try:
+        if is_plug_in(item.feed):
+            wiring.open_feeds([item], settings, place.home, None)
+        if is_plug_in(item.bridge):
+            load("bridges", item.bridge, settings.plugins)
+    except TorraError as error:
+        return str(error)
+    return ""
 
 
 QUICK: Final[tuple[tuple[str, Check], ...]] = (

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
@@ -311,18 +312,26 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
 
 
 def open_feeds(
-    instances: Sequence[Instance], settings: DeskSettings, home: Path, database: Database
+    instances: Sequence[Instance], settings: DeskSettings, home: Path, database: Database | None
 ) -> dict[str, Feed]:
-    """Return the feed of each of a desk's instances by its name; sample instances share one."""
+    """Return the feed of each of a desk's instances by its name; sample instances share one.
+
+    Without a database no bars are stored: a feed that reads them raises ConfigError.
+    """
     sample = cache(lambda: SampleFeed(ROOT / "sample_data"))
     plug_in = of_desk(settings, "feeds")
+    load_bars = _none if database is None else database.load_bars
     places = (
         channels.feed_place(
-            item, settings, home, dict(os.environ), load_bars=database.load_bars, sample=sample
+            item, settings, home, dict(os.environ), load_bars=load_bars, sample=sample
         )
         for item in instances
     )
     return {place.instance.id: open_feed(place, plug_in) for place in places}
+
+
+def _none(*_: object, **__: object) -> Any:
+    raise ConfigError("there is no database yet to read bars from: torra import brings some")
 
 
 def clock_maker(feeds: Iterable[Feed]) -> Callable[[datetime | None], Clock]:

@@ -92,7 +92,7 @@ def _entry_point(family: Family, name: str, package: str, entry: str) -> EntryPo
         if point.name == entry:
             return point
     known = ", ".join(sorted(f"{package}:{point.name}" for point in points)) or "none"
-    raise ConfigError(f"there is no {name}: {package} brings of {family} {known}")
+    raise ConfigError(f"there is no {name}: the {family} that {package} brings are {known}")
 
 
 def _installed(package: str, name: str) -> Distribution:
@@ -100,7 +100,8 @@ def _installed(package: str, name: str) -> Distribution:
         return distribution(package)
     except (PackageNotFoundError, ValueError):
         raise ConfigError(
-            f"the plug-in {name} is not installed here: install {package} beside torra"
+            f"the plug-in {name} is not installed: install {package} into the environment that "
+            "runs torra, with pip"
         ) from None
 
 
