@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import agents as _agents
@@ -90,6 +91,7 @@ QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
 REFUSALS: Final = frozenset(("budget", "deadline"))
 """Why a whole stage may have been refused."""
+NO_MORE: Final[Mapping[str, tuple[AgentReport, ...]]] = MappingProxyType({})
 NOTHING: Final = Debate(dict.fromkeys(VECTORS, 0.0), dict.fromkeys(VECTORS, 0.0))
 
 
@@ -249,13 +251,25 @@ def _open(
 
 
 def _contexts(
-    sitting: Sitting, stage: StagePlan, context: DebateContext, row: Mode
+    sitting: Sitting,
+    stage: StagePlan,
+    context: DebateContext,
+    row: Mode,
+    more: Mapping[str, tuple[AgentReport, ...]] = NO_MORE,
 ) -> dict[str, DebateContext]:
-    """Return what each agent of a stage is shown, by its id: reports as the stage sees them."""
-    reports = tuple(answer.report for kind in stage.sees for answer in sitting.heard(kind))
-    seen = replace(context, reports=reports) if reports else context
-    seats = (seat.role.id for seat in sitting.seats(*stage.kinds))
-    return {name: _narrowed(seen, row.evidence.get(name)) for name in seats}
+    """Return what each agent of a stage is shown, by its id.
+
+    Reports are those of the kinds that the stage sees, and after them those of `more`; features
+    are narrowed as the mode's row says.
+    """
+    seen = tuple(answer.report for kind in stage.sees for answer in sitting.heard(kind))
+    found: dict[str, DebateContext] = {}
+    for seat in sitting.seats(*stage.kinds):
+        name = seat.role.id
+        reports = (*seen, *more.get(name, ()))
+        shown = replace(context, reports=reports) if reports else context
+        found[name] = _narrowed(shown, row.evidence.get(name))
+    return found
 
 
 def _narrowed(context: DebateContext, prefixes: tuple[str, ...] | None) -> DebateContext:
@@ -279,14 +293,12 @@ def _round(
 
     A further round is left out when no case was made that could be answered.
     """
-    shown = _contexts(sitting, stage, context, row)
+    seats = [seat.role.id for seat in sitting.seats(*stage.kinds)]
     cases = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
-    if not shown or (number > 1 and not cases):
+    if not seats or (number > 1 and not cases):
         return
-    others = {name: [case for case in cases if case.agent_id != name] for name in shown}
-    contexts = {
-        name: replace(seen, reports=(*seen.reports, *others[name])) for name, seen in shown.items()
-    }
+    others = {name: tuple(case for case in cases if case.agent_id != name) for name in seats}
+    contexts = _contexts(sitting, stage, context, row, others)
     sitting.ask(stage, number, contexts)
     stand = [answer.report for kind in stage.kinds for answer in sitting.heard(kind)]
     said = [{"agent": report.agent_id, "summary": summary(report)} for report in stand]
