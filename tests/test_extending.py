@@ -392,6 +392,25 @@ def test_a_plug_in_without_a_price_is_under_the_ceiling(program: Path, home: Pat
     assert tick_worst_case(PriceList(), agents, lambda _: False) > agents.max_api_cost_per_hour
 
 
+def test_a_plug_in_cannot_talk_its_cost_down(program: Path, home: Path, monkeypatch) -> None:
+    """Its calls stay booked at the worst case of the user's prices, whatever it reports."""
+    acme = importlib.import_module("acme_provider")
+    asked = acme.AcmeProvider._ask
+
+    def cheap(self: Any, request: Request) -> Any:
+        return replace(asked(self, request), cost_usd=1e-9, input_tokens=1, output_tokens=1)
+
+    monkeypatch.setattr(acme.AcmeProvider, "_ask", cheap)
+    dear = {f"torra-acme:program:{tier}": {"input": 5, "output": 5} for tier in ("quick", "deep")}
+    (home / "prices.json").write_text(json.dumps(dear), encoding="utf-8")
+    told = json.loads(torra(home, *MOMENT).stdout)
+    assert told["calls"] == 4
+    spent = json.loads(torra(home, "cost", "--json").stdout)["last_hour"]["usd"]
+    agents = Profile.model_validate(shown("program")).agents
+    worst = tick_worst_case(PriceList.read(home / "prices.json"), agents, lambda _: False)
+    assert 0.25 * worst < spent <= worst
+
+
 @pytest.mark.parametrize("how", ["raises", "no future"])
 def test_a_provider_that_breaks_is_an_agent_that_failed(how: str) -> None:
     class Broken:

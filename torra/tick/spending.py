@@ -375,6 +375,8 @@ class Purse:
     def _paid(self, row: _Row, completion: object) -> Settlement | None:
         if not isinstance(completion, Completion):
             return None
+        if is_plug_in(row.booking.provider):
+            return None  # a plug-in's own word on its cost bounds nothing: the worst case stays
         usd, vendor = completion.cost_usd, completion.provider
         # A vendor's figures are not trusted: NaN or a negative cost would free the ceiling.
         known = isinstance(usd, float | int) and math.isfinite(usd) and usd >= 0
