@@ -37,7 +37,7 @@ test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
-	$(BIN)/python -m pytest -q -s --local-llm tests/test_local_model.py
+	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py
 
 nightly: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) $(or $(TESTS),--suite)

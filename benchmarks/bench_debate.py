@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.rows import ALWAYS, Part, Row, at_most, ready
-from tests import desks
-from tests.vendor_line import environment
-from tests.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
+from tests.doubles.vendor_line import environment
+from tests.doubles.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
+from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook

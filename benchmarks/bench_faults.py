@@ -14,9 +14,10 @@ from typing import Any, Final
 from agent_config import AgentSettings
 from agents.contracts import VECTORS
 from benchmarks.rows import ALWAYS, Part, Row, at_most, ready
-from tests import vendor_desk, vendor_line
-from tests.vendor_desk import Ticked
-from tests.vendor_server import ANTHROPIC, HONEST, Late, Reply, Status, VendorServer
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import ANTHROPIC, HONEST, Late, Reply, Status, VendorServer
+from tests.worlds import vendor_desk
+from tests.worlds.vendor_desk import Ticked
 
 HANG: Final = 60.0
 """Seconds that the one call takes."""

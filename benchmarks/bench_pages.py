@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from benchmarks.rows import Part, Row, Run, at_most
 from instance_database import open_home
-from tests import large_database
-from tests.visitors import open_app
+from tests.doubles.visitors import open_app
+from tests.worlds import large_database
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.rows import Part, Row, at_least, ready
 from instance_database import Database
-from tests import desks
+from tests.worlds import desks
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile, validate
 from torra.providers.registry import open_provider

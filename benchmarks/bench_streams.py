@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.rows import Part, Row, at_most, ready
-from tests import desks
-from tests.visitors import ACCESS, bearer, open_app
+from tests.doubles.visitors import ACCESS, bearer, open_app
+from tests.worlds import desks
 from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.view.backing import Backing

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import technical_calculator
 from benchmarks.rows import Part, Row, at_most, ready
-from tests import desks
+from tests.worlds import desks
 
 TICKS: Final = 60
 TRIAL_TICKS: Final = 6

@@ -27,7 +27,8 @@ TICK_CPU: Final = Missed(
     "Nearly half of a tick is L1 on 750 bars, most of it pandas-ta-classic; the larger evidence of "
     "the full desk and its record took 12 % more than the first desk did.",
     "Compute the recursive indicators here, as the plain means already are, held to the present "
-    "values by tests/test_indicators.py: by the table beside TA-Lib it is the largest single part.",
+    "values by tests/scores/test_indicators.py: by the table beside TA-Lib it is the largest "
+    "single part.",
 )
 
 SDK: Final = (

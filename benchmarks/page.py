@@ -1,7 +1,7 @@
 """Writes docs/performance.md from what was measured, and from nothing else.
 
-The same results give the same page to the last letter: tests/test_performance_page.py renders it
-again. A part that was never measured says so; a trial is marked.
+The same results give the same page to the last letter: tests/dashboard/test_performance_page.py
+renders it again. A part that was never measured says so; a trial is marked.
 """
 
 from __future__ import annotations

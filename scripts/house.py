@@ -2,8 +2,8 @@
 
 `python -m scripts.house` prints it for this tree, `python -m scripts.house OTHER` for another one
 and for this one side by side. What must hold (floors, circles, rooms) is tested in
-tests/test_floors.py; how long a file is or how many parameters a function takes is for a person to
-judge, and this is what to judge by.
+tests/house/test_floors.py; how long a file is or how many parameters a function takes is for a
+person to judge, and this is what to judge by.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Put the software of others that the pages load into static/vendor, with licences and digests.
 
 For maintainers, after a version was changed in frontend/package.json: `npm install
---ignore-scripts` there, then this script, then the tests of tests/test_vendor.py. What npm unpacked
-is copied unchanged. A file that is missing, or whose version is not the one that package.json pins,
-ends it with a KeyError or an OSError before anything is written.
+--ignore-scripts` there, then this script, then the tests of tests/house/test_vendor.py. What npm
+unpacked is copied unchanged. A file that is missing, or whose version is not the one that
+package.json pins, ends it with a KeyError or an OSError before anything is written.
 """
 
 from __future__ import annotations

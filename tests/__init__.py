@@ -1,1 +1,7 @@
-"""A package, so that no library that brings a package named tests stands in its place."""
+"""The tests of Torra, by room as `torra/` is; tests/README.md is the map."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+"""The folder of the project."""

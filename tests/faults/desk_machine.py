@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.fake_broker import Fault
+from tests.doubles.fake_broker import Fault
+from tests.doubles.reference_ea import POINTS as EA_POINTS
 from tests.faults.desk_market import OPENING, price_at
 from tests.faults.desk_witness import Witness
 from tests.faults.desk_world import (
@@ -40,7 +41,6 @@ from tests.faults.desk_world import (
     World,
 )
 from tests.faults.mortal import STAGE
-from tests.reference_ea import POINTS as EA_POINTS
 from torra.clock import floor
 from torra.errors import ConfigError, TorraError
 from torra.failpoints import POINTS

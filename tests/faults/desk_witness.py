@@ -3,11 +3,11 @@
 D1: a done tick has its sentiment, chain and journal row, each once, and its signals as the journal
 tells them; what was acknowledged stays as it was; no tick is done twice. D4: a bar has one opening
 at most, every order at the broker is of a signal that was let out, and each was executed once; no
-instance holds two. R1: no opening on file breaks a limit, by tests/risk_oracle.py, with the account
-counted anew from the steps on record before it. R4: from a halt on nothing is let out and nothing
-is executed past the channel's HALT file, until a person resumes; a halt outlives every process. R7:
-where database and broker are at rest the books are the broker's, comparing the same books again
-changes nothing, and a position that nobody explains lets nothing open.
+instance holds two. R1: no opening on file breaks a limit, by tests/worlds/risk_oracle.py, with the
+account counted anew from the steps on record before it. R4: from a halt on nothing is let out and
+nothing is executed past the channel's HALT file, until a person resumes; a halt outlives every
+process. R7: where database and broker are at rest the books are the broker's, comparing the same
+books again changes nothing, and a position that nobody explains lets nothing open.
 
 The witness reads tables and folders with queries of its own. It keeps what it has seen: rows that
 change afterwards are a finding.
@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.faults.desk_world import INSTANCES, ON_CHANNEL, PROFILES, World
-from tests.risk_oracle import oracle
+from tests.worlds.risk_oracle import oracle
 from torra.clock import duration, parse
 from torra.config import Profile
 from torra.verdict.risk_engine import Account, Levels, Ticket

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from agents.contracts import Completion, ModelUnavailable, Request
-from tests import scripted
-from tests.channels import ENVIRONMENT, INPUTS
-from tests.fake_broker import FakeBroker
+from tests.doubles import scripted
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import ReferenceEa
 from tests.faults.desk_market import OPENING, Feed, price_at
 from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
-from tests.reference_ea import ReferenceEa
-from tests.stores import open_database
+from tests.worlds.channels import ENVIRONMENT, INPUTS
+from tests.worlds.stores import open_database
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
 from torra.config import SYMBOLS, Channel, Instance, Profile, validate

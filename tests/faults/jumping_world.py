@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import desks, stores
+from tests.worlds import desks, stores
 from torra.clock import System
 from torra.config import Profile, validate
 from torra.desk.roster import InstanceSetup

@@ -24,8 +24,8 @@ import technical_calculator
 from agent_config import AgentSettings
 from agents.contracts import Completion, Request
 from agents.registry import Agent
-from tests import desks
-from tests.scripted import completion, honest
+from tests.doubles.scripted import completion, honest
+from tests.worlds import desks
 from torra.clock import Simulated, iso
 from torra.config import Profile
 from torra.desk.schedule import Desk

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from scripted import COST, honest
-
 from agents.contracts import VECTORS, Completion, Request
+from tests.doubles.scripted import COST, honest
 
 Valid = dict[str, Any]
 GERMAN: Final = {

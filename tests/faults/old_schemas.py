@@ -18,7 +18,7 @@ from typing import Any
 
 import sqlite_utils
 
-from tests import legacy_database
+from tests.worlds import legacy_database
 from torra.store import migrations
 
 WORDS = re.compile(r"(\w+) (?:TEXT|INTEGER)[^,]*?CHECK \(\1 IN \(([^)]*)\)\)")

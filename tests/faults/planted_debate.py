@@ -19,15 +19,15 @@ DOOR: Final = "torra/feeds/door.py"
 SPENDING: Final = "torra/tick/spending.py"
 PRICES: Final = "torra/providers/prices.py"
 
-TEST_REPLIES: Final = "tests/test_replies.py::"
-INVARIANTS: Final = "tests/test_debate_invariants.py::"
-LADDER: Final = "tests/test_failure_ladder.py::"
-DEADLINE: Final = "tests/test_deadline.py::"
-PROMPTS: Final = "tests/test_prompts.py::"
-INJECTION: Final = "tests/test_injection.py::"
-LEDGER: Final = "tests/test_ledger.py::"
-CEILING: Final = "tests/test_ceiling.py::test_no_sliding_hour_costs_more_than_its_ceiling"
-TEST_DOOR: Final = "tests/test_door.py::"
+TEST_REPLIES: Final = "tests/agents/test_replies.py::"
+INVARIANTS: Final = "tests/agents/test_debate_invariants.py::"
+LADDER: Final = "tests/agents/test_failure_ladder.py::"
+DEADLINE: Final = "tests/agents/test_deadline.py::"
+PROMPTS: Final = "tests/agents/test_prompts.py::"
+INJECTION: Final = "tests/agents/test_injection.py::"
+LEDGER: Final = "tests/tick/test_ledger.py::"
+CEILING: Final = "tests/tick/test_ceiling.py::test_no_sliding_hour_costs_more_than_its_ceiling"
+TEST_DOOR: Final = "tests/feeds/test_door.py::"
 REFUSED: Final = TEST_DOOR + "test_a_broken_frame_is_refused_with_its_reason"
 MUTATED: Final = TEST_DOOR + "test_no_mutated_frame_slips_through"
 
@@ -86,8 +86,8 @@ DEBATE: Final = (
         "if item.first_seen <= as_of and ",
         "if item.published <= as_of and ",
         (
-            "tests/test_news_digest.py::test_what_is_seen_later_or_too_old_does_not_count",
-            "tests/test_news_digest.py::test_later_items_never_change_an_earlier_view",
+            "tests/evidence/test_news_digest.py::test_what_is_seen_later_or_too_old_does_not_count",
+            "tests/evidence/test_news_digest.py::test_later_items_never_change_an_earlier_view",
         ),
     ),
     # --- replies ----------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ DEBATE: Final = (
         "weight * UNGROUNDED_WEIGHT if False else weight",
         (
             INVARIANTS + "test_trust_only_shrinks_at_a_desk_of_one_analyst",
-            "tests/test_desk_agents.py::"
+            "tests/agents/test_desk_agents.py::"
             "test_a_value_that_is_not_in_the_bundle_moves_the_score_less",
         ),
     ),
@@ -219,8 +219,8 @@ DEBATE: Final = (
         "        _near_event(features, settings),\n",
         "",
         (
-            "tests/test_gate.py::test_both_ends_belong_to_the_window",
-            "tests/test_outlook.py::test_no_opening_near_a_high_impact_event",
+            "tests/agents/test_gate.py::test_both_ends_belong_to_the_window",
+            "tests/desk/test_outlook.py::test_no_opening_near_a_high_impact_event",
         ),
     ),
     # --- time -------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ DEBATE: Final = (
         "torra_trader.py",
         "deadline = due + profile.agents.timeout_seconds",
         "deadline = due + profile.agents.timeout_seconds + 5.0",
-        ("tests/test_tick.py::test_a_provider_that_never_answers_does_not_hold_a_tick",),
+        ("tests/tick/test_tick.py::test_a_provider_that_never_answers_does_not_hold_a_tick",),
     ),
     Fault(
         "fallback-time",
@@ -304,7 +304,7 @@ DEBATE: Final = (
         PRICES,
         "                BilledTokens(0, tokens, 0, output),\n",
         "",
-        ("tests/test_prices.py::test_no_cost_exceeds_its_worst_case",),
+        ("tests/providers/test_prices.py::test_no_cost_exceeds_its_worst_case",),
     ),
     Fault(
         "reservation-kept",
@@ -332,7 +332,9 @@ DEBATE: Final = (
         "torra_trader.py",
         "        database.write_calls(key, debated.deliberation.calls)\n",
         "",
-        ("tests/test_tick_debate.py::test_what_a_tick_cost_stands_in_journal_ledger_and_calls",),
+        (
+            "tests/tick/test_tick_debate.py::test_what_a_tick_cost_stands_in_journal_ledger_and_calls",
+        ),
     ),
     # --- strangers' words -------------------------------------------------------------------------
     Fault(

@@ -13,12 +13,12 @@ ACCESS: Final = "torra/dashboard/doors/access.py"
 APP: Final = "torra/dashboard/app.py"
 STREAMS: Final = "torra/store/streams.py"
 
-ORIGINS: Final = "tests/test_origin_checks.py::"
-TEST_ACCESS: Final = "tests/test_access.py::"
-MATRIX: Final = "tests/test_route_matrix.py::"
-AUDIT: Final = "tests/test_audit.py::"
-SERVING: Final = "tests/test_serving.py::"
-TEST_STREAMS: Final = "tests/test_event_store.py::"
+ORIGINS: Final = "tests/dashboard/test_origin_checks.py::"
+TEST_ACCESS: Final = "tests/dashboard/test_access.py::"
+MATRIX: Final = "tests/dashboard/test_route_matrix.py::"
+AUDIT: Final = "tests/store/test_audit.py::"
+SERVING: Final = "tests/dashboard/test_serving.py::"
+TEST_STREAMS: Final = "tests/store/test_event_store.py::"
 
 PAGES: Final = (
     Fault(
@@ -72,7 +72,7 @@ PAGES: Final = (
         "        if False:\n",
         (
             MATRIX + "test_who_may_ask",
-            "tests/test_page_commands.py::test_a_visitor_without_the_scope_changes_nothing",
+            "tests/dashboard/test_page_commands.py::test_a_visitor_without_the_scope_changes_nothing",
         ),
     ),
     Fault(
@@ -91,7 +91,9 @@ PAGES: Final = (
         "torra/providers/vendors/transport.py",
         '        wire.failure = "misdirected"\n        raise',
         "        pass\n    if False:\n        raise",
-        ("tests/test_vendor_secrets.py::test_a_request_to_another_place_is_given_no_key",),
+        (
+            "tests/providers/test_vendor_secrets.py::test_a_request_to_another_place_is_given_no_key",
+        ),
     ),
     Fault(
         "body-size",
@@ -191,7 +193,7 @@ PAGES: Final = (
         APP,
         "script-src 'self'; ",
         "script-src 'self' 'unsafe-inline'; ",
-        ("tests/test_pages.py::test_every_answer_has_the_security_headers",),
+        ("tests/dashboard/test_pages.py::test_every_answer_has_the_security_headers",),
     ),
     Fault(
         "audit-seal",

@@ -16,9 +16,9 @@ CHECK: Final = "torra/desk/start_check.py"
 STEPS: Final = "torra/desk/first_files.py"
 TIMES: Final = "torra/store/stored_times.py"
 
-BACKUP: Final = "tests/test_backup.py::"
+BACKUP: Final = "tests/backup/test_backup.py::"
 BEGIN: Final = "tests/faults/test_start.py::"
-STORED: Final = "tests/test_stored_times.py::"
+STORED: Final = "tests/store/test_stored_times.py::"
 NO_BACKUP: Final = BACKUP + "test_what_is_no_whole_backup_is_refused_and_changes_nothing"
 STAYS: Final = BACKUP + "test_settings_that_are_there_stay_unless_it_is_asked_for"
 AFTER: Final = BACKUP + "test_after_a_restore_the_desk_is_whole_halted_and_on_record"
@@ -261,7 +261,7 @@ START: Final[tuple[Fault, ...]] = (
         "            clock.sleep(LOOK_EVERY)\n",
         "            threading.Event().wait()\n",
         (
-            "tests/test_shutdown.py::"
+            "tests/desk/test_shutdown.py::"
             "test_a_desk_that_is_ended_while_it_is_suspended_ends_when_it_wakes",
         ),
     ),

@@ -17,16 +17,16 @@ SIGNALS: Final = "torra/store/signals.py"
 DESK: Final = "torra/desk/schedule.py"
 TICK: Final = "torra_trader.py"
 
-TRANSACTIONS: Final = "tests/test_transactions.py::"
-MIGRATIONS: Final = "tests/test_migrations.py::"
-FOLDER: Final = "tests/test_drop_folder.py::"
-CLAIMS: Final = "tests/test_claims.py::"
+TRANSACTIONS: Final = "tests/store/test_transactions.py::"
+MIGRATIONS: Final = "tests/store/test_migrations.py::"
+FOLDER: Final = "tests/bridges/test_drop_folder.py::"
+CLAIMS: Final = "tests/store/test_claims.py::"
 STORM: Final = (
     "tests/faults/test_double_start.py::test_a_storm_of_restarts_loses_no_close_and_never_goes_back"
 )
-LEASE: Final = "tests/test_lease.py::"
-OUTBOX: Final = "tests/test_outbox.py::"
-DESK_FAULTS: Final = "tests/test_desk_faults.py::"
+LEASE: Final = "tests/store/test_lease.py::"
+OUTBOX: Final = "tests/store/test_outbox.py::"
+DESK_FAULTS: Final = "tests/desk/test_desk_faults.py::"
 
 DISK: Final = "tests/faults/test_failing_disk.py::"
 DURABLE: Final = TRANSACTIONS + "test_every_connection_is_durable_and_strict"
@@ -147,7 +147,7 @@ STORAGE: Final = (
         TICK,
         "    with _write(edges, deadline):\n        saved = ",
         "    with __import__('contextlib').nullcontext():\n        saved = ",
-        ("tests/test_full_disk.py::test_a_disk_that_fills_up_at_any_page_damages_nothing",),
+        ("tests/store/test_full_disk.py::test_a_disk_that_fills_up_at_any_page_damages_nothing",),
     ),
     Fault(
         "disk-fault-halts",
@@ -156,7 +156,7 @@ STORAGE: Final = (
         DESK,
         '            self.kill_switch.fault(f"store: {error}")\n',
         "            pass\n",
-        ("tests/test_full_disk.py::test_a_disk_that_fills_up_at_any_page_damages_nothing",),
+        ("tests/store/test_full_disk.py::test_a_disk_that_fills_up_at_any_page_damages_nothing",),
     ),
     Fault(
         "disk-fault-halts-courier",
@@ -165,7 +165,7 @@ STORAGE: Final = (
         "torra/trading/courier.py",
         '            self._kill_switch.fault(f"store: {error}")\n',
         "            pass\n",
-        ("tests/test_courier.py::test_a_broken_database_halts_the_desk",),
+        ("tests/trading/test_courier.py::test_a_broken_database_halts_the_desk",),
     ),
     Fault(
         "migration-backup",
@@ -390,7 +390,7 @@ STORAGE: Final = (
         TICK,
         "        _release(database, key, edges.epoch)\n        raise\n",
         "        raise\n",
-        ("tests/test_tick.py::test_a_tick_that_raises_gives_its_claim_back",),
+        ("tests/tick/test_tick.py::test_a_tick_that_raises_gives_its_claim_back",),
     ),
     Fault(
         "skip-recorded",
@@ -399,7 +399,7 @@ STORAGE: Final = (
         "torra/desk/write_off.py",
         "database.skip_ticks(part, epoch)",
         "pass",
-        ("tests/test_tick.py::test_a_broken_tick_ends_as_a_skip_that_names_the_fault",),
+        ("tests/tick/test_tick.py::test_a_broken_tick_ends_as_a_skip_that_names_the_fault",),
     ),
     Fault(
         "clock-settles",

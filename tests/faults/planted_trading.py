@@ -19,21 +19,23 @@ ADVISOR: Final = "mql5/TorraBridge.mq5"
 TICK: Final = "torra_trader.py"
 APPROVAL: Final = "torra/tick/approval.py"
 
-RISK: Final = "tests/test_risk_checks.py::"
-TEST_BRIDGE: Final = "tests/test_signal_bridge.py::"
-TEST_SWITCH: Final = "tests/test_kill_switch.py::"
-TEST_MESSAGES: Final = "tests/test_messages.py::"
-FILES: Final = "tests/test_torra_files.py::"
-TEST_COURIER: Final = "tests/test_courier.py::"
-TEST_APPROVAL: Final = "tests/test_approval.py::"
-EA_ORDERS: Final = "tests/test_ea_orders.py::"
-EA_RECOVERY: Final = "tests/test_ea_recovery.py::"
-EA_GUARDS: Final = "tests/test_ea_guards.py::"
-EA_SOURCE: Final = "tests/test_ea_source.py::"
-RUNAWAY: Final = "tests/test_runaway.py::"
-ORACLE: Final = "tests/test_risk_oracle.py::test_no_ticket_is_let_through_or_held_back_wrongly"
+RISK: Final = "tests/verdict/test_risk_checks.py::"
+TEST_BRIDGE: Final = "tests/bridges/test_signal_bridge.py::"
+TEST_SWITCH: Final = "tests/trading/test_kill_switch.py::"
+TEST_MESSAGES: Final = "tests/bridges/test_messages.py::"
+FILES: Final = "tests/bridges/test_torra_files.py::"
+TEST_COURIER: Final = "tests/trading/test_courier.py::"
+TEST_APPROVAL: Final = "tests/tick/test_approval.py::"
+EA_ORDERS: Final = "tests/bridges/test_ea_orders.py::"
+EA_RECOVERY: Final = "tests/bridges/test_ea_recovery.py::"
+EA_GUARDS: Final = "tests/bridges/test_ea_guards.py::"
+EA_SOURCE: Final = "tests/bridges/test_ea_source.py::"
+RUNAWAY: Final = "tests/trading/test_runaway.py::"
+ORACLE: Final = (
+    "tests/verdict/test_risk_oracle.py::test_no_ticket_is_let_through_or_held_back_wrongly"
+)
 VETO_AT_EVENTS: Final = (
-    "tests/test_gate.py::test_a_window_drops_an_opening_and_lets_a_close_through",
+    "tests/agents/test_gate.py::test_a_window_drops_an_opening_and_lets_a_close_through",
 )
 
 TRADING: Final = (
@@ -90,7 +92,7 @@ TRADING: Final = (
         "torra/verdict/position_size.py",
         "lots = step * (allowed * exact(scale) // step)",
         "lots = step * -(-allowed * exact(scale) // step)",
-        ("tests/test_risk_oracle.py::test_the_loss_at_the_stop_stays_in_its_budget",),
+        ("tests/verdict/test_risk_oracle.py::test_the_loss_at_the_stop_stays_in_its_budget",),
     ),
     Fault(
         "stale-bar",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests import ROOT
 
 HUNG: Final = -1
 """Exit code of a program that had to be ended."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 REGISTRY: Final = Path(__file__).with_name("promises.toml")
 PROOFS: Final = ROOT / "docs" / "proofs.json"
 MUTANTS: Final = ROOT / "docs" / "mutants.json"
@@ -80,9 +81,10 @@ whose witnesses had nothing to tell: with a busy disk a renewal takes up to 0.25
 witness at the disk stands beside that test as well.
 
 On 2026-11-22 the rows of the full desk were run together: `pytest --nightly
-tests/test_full_desk_failures.py tests/test_look_ahead.py tests/test_news_payloads.py
-tests/test_desk_agents.py tests/test_abstention.py tests/test_panel.py tests/test_quorum.py
-tests/test_prompts.py tests/test_gate.py tests/test_news_digest.py`: 445 passed in 562 s.
+tests/agents/test_full_desk_failures.py tests/evidence/test_look_ahead.py
+tests/news/test_news_payloads.py tests/agents/test_desk_agents.py tests/agents/test_abstention.py
+tests/agents/test_panel.py tests/agents/test_quorum.py tests/agents/test_prompts.py
+tests/agents/test_gate.py tests/evidence/test_news_digest.py`: 445 passed in 562 s.
 """
 
 

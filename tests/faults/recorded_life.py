@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests import desks
 from tests.faults.books import contents, story, torn
 from tests.faults.wal import commit_ends
+from tests.worlds import desks
 from torra.clock import Simulated
 
 BEGIN = datetime.fromisoformat("2021-11-07T23:45:00+00:00")

@@ -25,10 +25,10 @@ SOURCES: Final = (
     "torra/verdict/order_levels.py",
 )
 TESTS: Final = (
-    "tests/test_intent.py",
-    "tests/test_risk_checks.py",
-    "tests/test_risk_oracle.py",
-    "tests/test_risk_levels.py",
+    "tests/verdict/test_intent.py",
+    "tests/verdict/test_risk_checks.py",
+    "tests/verdict/test_risk_oracle.py",
+    "tests/verdict/test_risk_levels.py",
 )
 SECONDS: Final = 1800.0
 

@@ -17,11 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests import desks
-from tests.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, HandClock
-from tests.fake_broker import FakeBroker
-from tests.reference_ea import ReferenceEa
-from tests.test_kills import TRADING
+from tests.desk.test_kills import TRADING
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import ReferenceEa
+from tests.worlds import desks
+from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, KEY, HandClock
 from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile

@@ -35,10 +35,10 @@ from unittest.mock import patch
 
 import psutil  # type: ignore[import-untyped]  # for development only
 
-from tests import desks
-from tests.fake_broker import FakeBroker
-from tests.reference_ea import Inputs, ReferenceEa
-from tests.visitors import open_app
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.doubles.visitors import open_app
+from tests.worlds import desks
 from torra.clock import Simulated, iso, parse
 from torra.config import DeskSettings
 from torra.dashboard.view.backing import Backing

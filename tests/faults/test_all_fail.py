@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from scripted import Raises, Scripted
 
 from agent_config import MODES
 from agents.contracts import VECTORS, Completion, ModelUnavailable, Request
-from tests import desks
+from tests.doubles.scripted import Raises, Scripted
 from tests.faults import malformed
+from tests.worlds import desks
 from torra.config import Instance, Profile, validate
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",))

@@ -22,9 +22,9 @@ import pytest
 import signal_bridge
 import torra_trader
 from instance_database import Database
-from tests import desks, stores
 from tests.faults.jumping_world import World, any_jump, live, open_desk
 from tests.tries import Tries
+from tests.worlds import desks, stores
 from torra.clock import Scaled, System, duration, iso, parse
 from torra.desk import schedule, timers
 from torra.errors import StoreUnavailable

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from tests import desks
 from tests.faults import lives
 from tests.tries import DiskWitness, Tries, Witness, without_full_collections
+from tests.worlds import desks
 from torra.clock import Scaled, System, parse
 from torra.desk.schedule import LEASE_SECONDS, Desk
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.compiled_ea import COMPILER, REQUIRED, _shelf
+from tests.doubles.compiled_ea import COMPILER, REQUIRED, _shelf
 from torra.config import ROOT
 
 SOURCE = Path(__file__).with_name("disk_shim.cpp")

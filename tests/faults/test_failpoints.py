@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests import test_kills, test_signal_kills
+from tests.desk import test_kills
+from tests.trading import test_signal_kills
 from torra import failpoints
 from torra.config import ROOT
 

@@ -23,9 +23,9 @@ import pandas as pd
 import pytest
 
 import torra_trader
-from tests import desks
-from tests.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from tests.tries import Tries
+from tests.worlds import desks
+from tests.worlds.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
 from torra.desk.roster import InstanceSetup

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests import channels as stages
-from tests import desks, test_dwx
-from tests.channels import ENVIRONMENT, Stage, order
+from tests.bridges import test_dwx
 from tests.faults.hung_share import Share
 from tests.tries import Tries
+from tests.worlds import channels as stages
+from tests.worlds import desks
+from tests.worlds.channels import ENVIRONMENT, Stage, order
 from torra.bridges.dwx import files as dwx_files
 from torra.bridges.torra.limited_disk import LimitedDisk
 from torra.clock import System

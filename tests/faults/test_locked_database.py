@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from tests import desks, stores
 from tests.faults.books import torn
-from tests.test_tick import profile
+from tests.tick.test_tick import profile
+from tests.worlds import desks, stores
 from torra.clock import System, iso
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import stores
+from tests.backup.test_backup import furnish, garble, state
 from tests.faults.test_start import refused, starts, torra, type_it
-from tests.test_backup import furnish, garble, state
+from tests.worlds import stores
 from torra import home as lost_database
 from torra.bridges.dwx import bridge as dwx
 from torra.bridges.mt5 import bridge as mt5_direct

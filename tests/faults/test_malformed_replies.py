@@ -10,11 +10,11 @@ import random
 from typing import Any
 
 import pytest
-from scripted import Raises, Scripted, context, debate, settings
 
 from agents.contracts import Request, SourceType
+from tests.agents.test_debate_invariants import bits, holds
+from tests.doubles.scripted import Raises, Scripted, context, debate, settings
 from tests.faults import malformed
-from tests.test_debate_invariants import bits, holds
 from torra.tick.chart_scorer import score_chart
 
 SEATS = ("technical", "bull_researcher", "bear_researcher", "risk_gate")

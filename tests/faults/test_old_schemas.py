@@ -19,8 +19,8 @@ import pytest
 import sqlite_utils
 
 from tests.faults.old_schemas import build, kept, only
-from tests.stores import open_database
-from tests.test_migrations import _migrate_in_child, backups, schema_of
+from tests.store.test_migrations import _migrate_in_child, backups, schema_of
+from tests.worlds.stores import open_database
 from torra.store import migrations
 
 NEWEST = int(migrations.STEPS[-1][:4])

@@ -19,8 +19,8 @@ from typing import Final
 
 import pytest
 
-from tests import desks
 from tests.faults import lives
+from tests.worlds import desks
 from torra.clock import parse
 from torra.tick.spending import HOUR
 

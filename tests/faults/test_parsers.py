@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from agents.contracts import ModelUnavailable
 from agents.debate import replies
 from agents.registry import AGENTS
-from tests.channels import ORDER
+from tests.worlds.channels import ORDER
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore

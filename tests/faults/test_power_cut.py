@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from tests import desks
 from tests.faults import wal
 from tests.faults.books import contents, story, torn
 from tests.faults.recorded_life import UPTO, Life, life, open_desk
+from tests.worlds import desks
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests import legacy_database, stores
-from tests.test_backup import SETTINGS, everything, furnish, garble, killed_at_work, ticks
+from tests.backup.test_backup import SETTINGS, everything, furnish, garble, killed_at_work, ticks
+from tests.worlds import legacy_database, stores
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore

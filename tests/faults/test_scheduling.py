@@ -21,7 +21,7 @@ from apscheduler.events import EVENT_JOB_MISSED
 
 from instance_database import TickKey
 from technical_calculator import HISTORY
-from tests import desks
+from tests.worlds import desks
 from torra.clock import Scaled, iso
 from torra.config import Instance
 from torra.desk import schedule, write_off

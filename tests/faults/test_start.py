@@ -26,9 +26,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from instance_database import open_home
-from tests import large_database, stores
+from tests.backup.test_backup import everything, furnish, garble, state, ticks
 from tests.faults.cut_off import died_at, until_whole
-from tests.test_backup import everything, furnish, garble, state, ticks
+from tests.worlds import large_database, stores
 from torra.clock import System
 from torra.commands import init as first_steps
 from torra.commands import run as running

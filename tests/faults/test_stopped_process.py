@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from tests import test_dwx, test_mt5_direct
-from tests.channels import ACCOUNT, ENVIRONMENT, INPUTS, order
-from tests.fake_broker import FakeBroker
-from tests.reference_ea import ReferenceEa
+from tests.bridges import test_dwx, test_mt5_direct
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import ReferenceEa
+from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, order
 from torra import failpoints
 from torra.bridges.order_journal import OrderJournal
 from torra.bridges.protocol import LOOK_SECONDS, Recall

@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from agents.debate import stages as agent_stages
-from tests import vendor_desk, vendor_line
-from tests.vendor_server import (
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import (
     HONEST,
     VENDORS,
     Drip,
@@ -35,6 +35,7 @@ from tests.vendor_server import (
     Truncated,
     VendorServer,
 )
+from tests.worlds import vendor_desk
 from torra.providers.registry import open_provider
 
 OVER: Final = 0.5
@@ -74,7 +75,7 @@ TOXICS: Final = {
 
 
 BY_DAY: Final = ("latency", "slow_close", "tls_error")
-"""The others are among the faults of tests/test_vendor_faults.py, by day too."""
+"""The others are among the faults of tests/providers/test_vendor_faults.py, by day too."""
 CASES: Final = [
     pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in TOXICS
 ]

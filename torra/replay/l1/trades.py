@@ -9,8 +9,8 @@ every limit goes out as planned, any other is reviewed (`_opened`).
 
 The outcome is that of `run_tick` on a replay's edges (torra.replay.runner): nobody asked, no news,
 no calendar, one instance, a clock that stands at each close, a person who resumes a halted desk on
-a new day. tests/test_l1_sweep.py compares the two. Orders and positions are kept here as the paper
-bridge's own values. Nothing is stored or asked.
+a new day. tests/replay/test_l1_sweep.py compares the two. Orders and positions are kept here as the
+paper bridge's own values. Nothing is stored or asked.
 """
 
 from __future__ import annotations

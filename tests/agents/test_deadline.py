@@ -1,0 +1,376 @@
+"""A tick ends on time whatever a provider does, and a process never waits for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from agent_config import MODES
+from agent_framework import blend, deliberate
+from agents.contracts import VECTORS, ModelUnavailable, SourceType
+from agents.debate import asking, stages
+from agents.registry import AGENTS, Agent
+from tests import ROOT
+from tests.doubles.scripted import (
+    NEVER,
+    Blocks,
+    Scripted,
+    Slow,
+    a_report,
+    chart,
+    context,
+    debate,
+    honest,
+    report,
+    reporting,
+    ruling,
+    settings,
+)
+from torra.tick.chart_scorer import score_chart
+
+DESK = MODES["budget"].seats
+OVER = 0.5
+
+
+@pytest.fixture
+def released():
+    """An event that blocked threads wait for; set at the end, so that they drain."""
+    with released_after() as event:
+        yield event
+
+
+def wait_until(done, seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        threading.Event().wait(0.005)
+
+
+def took(provider, seconds, **more):
+    started = time.monotonic()
+    record = debate(provider, seconds=seconds, **more)
+    return record, time.monotonic() - started
+
+
+@contextmanager
+def released_after():
+    """An event of one try that blocked threads wait for; set at its end, so that they drain."""
+    event = threading.Event()
+    try:
+        yield event
+    finally:
+        event.set()
+        wait_until(lambda: stages.abandoned() == 0)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("fallback", [None, score_chart])
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_a_provider_that_never_answers(seconds, fallback, rounds, tries) -> None:
+    provider = Scripted(dict.fromkeys([*DESK, "chart_scorer"], NEVER))
+    for attempt in tries():
+        record, elapsed = took(
+            provider, seconds, fallback=fallback, config=settings(debate_rounds=rounds)
+        )
+        assert record.source_type is SourceType.L1_ONLY
+        assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
+        assert {call.status for call in record.calls} <= {"timeout"}
+        with attempt:
+            assert elapsed <= seconds + OVER
+            assert record.calls
+
+
+@pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
+def test_a_submit_that_blocks(blocked, tries) -> None:
+    for attempt in tries():
+        with released_after() as released, attempt:
+            provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
+            record, elapsed = took(provider, 1.0)
+            assert elapsed <= 1.0 + OVER
+            assert set(record.failures) <= set(blocked)
+            assert set(record.failures.values()) == {"timeout"}
+            assert stages.abandoned() == len([name for name in blocked if name in record.failures])
+            assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
+
+
+def test_an_agent_that_hangs_without_asking(released, tries) -> None:
+    def hang(_context, _ask):
+        released.wait()
+        return a_report()
+
+    agents = {**AGENTS, "technical": Agent(AGENTS["technical"].role, hang)}
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(Scripted(), 1.0, agents=agents)
+            assert elapsed <= 1.0 + OVER
+            assert record.failures == {"technical": "timeout"}
+            assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def test_a_fallback_that_hangs(released, tries) -> None:
+    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(down, 1.0, fallback=lambda _c, _a: released.wait() and chart())
+            assert elapsed <= 1.0 + OVER
+            assert "fallback_failed:timeout" in record.flags
+
+
+@pytest.mark.parametrize("seconds", [0.0, -5.0])
+def test_a_deadline_that_has_passed_makes_no_call(seconds, tries) -> None:
+    provider = Scripted()
+    for attempt in tries():
+        record, elapsed = took(provider, seconds, fallback=score_chart)
+        assert provider.requests == []
+        assert record.source_type is SourceType.L1_ONLY
+        assert set(record.failures.values()) == {"deadline"}
+        with attempt:
+            assert elapsed <= OVER
+
+
+@pytest.mark.parametrize(
+    ("hanging", "heard"),
+    [
+        (DESK, ("L1_ONLY", 0.0)),
+        (DESK[1:], ("AGENT_PARTIAL", 0.2)),
+        (DESK[3:], ("AGENT_PARTIAL", 0.3)),
+        ((), ("AGENT_BUDGET", 0.3)),
+    ],
+)
+def test_after_every_stage_a_valid_result_stands(hanging, heard, tries) -> None:
+    """What was heard before the first hanging stage counts, all of it."""
+    for attempt in tries():
+        script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
+        record, _ = took(Scripted(script), 1.2)
+        blend(context().scores, record.scores)
+        with attempt:
+            assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
+
+
+def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries) -> None:
+    script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
+    for attempt in tries():
+        with attempt:
+            record, elapsed = took(Scripted(script), 1.5, fallback=score_chart)
+            assert record.source_type is SourceType.LEGACY
+            assert elapsed <= 1.5 + OVER
+
+
+@pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
+def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(fallback, kept, monkeypatch) -> None:
+    """Until somebody has answered; a clock that stands still shows the limits."""
+    stages = tuple(replace(stage, share=1.0) for stage in MODES["budget"].stages)
+    monkeypatch.setitem(MODES, "budget", replace(MODES["budget"], stages=stages))
+    provider = Scripted({"technical": TimeoutError()})
+    deliberate(
+        context(),
+        settings(),
+        provider.submit,
+        monotonic=lambda: 100.0,
+        deadline=110.0,
+        fallback=fallback,
+    )
+    limits = [round(request.limit_s, 6) for request in provider.requests]
+    assert limits == [10.0 - kept] * 3 + [10.0]
+
+
+def test_no_stage_may_use_more_than_its_share() -> None:
+    """A clock that stands still shows the limits: 45 %, then 50 % and 60 % of what remains."""
+    provider = Scripted()
+    deliberate(context(), settings(), provider.submit, monotonic=lambda: 100.0, deadline=110.0)
+    limits = [round(request.limit_s, 6) for request in provider.requests]
+    assert limits == [4.5, 5.0, 5.0, 6.0]
+
+
+def test_a_late_answer_is_recorded_and_not_used(tries) -> None:
+    script = {
+        "technical": Slow(0.5, lambda request: report(request, value=0.3)),
+        "bull_researcher": Slow(0.15, honest),
+    }
+    for attempt in tries():
+        record, _ = took(Scripted(script), 1.0)
+        assert record.cost_usd == pytest.approx(sum(call.cost_usd for call in record.calls))
+        assert record.failures["technical"] == "timeout"
+        assert record.analyst_avg["momentum"] == 0.0
+        with attempt:
+            assert len(record.failures) == 1
+            assert record.calls[0].status == "late"
+    late = record.calls[0]
+    assert (late.role_id, late.status) == ("technical", "late")
+    assert '"momentum": 0.3' in late.reply
+    assert late.cost_usd > 0
+    assert "late:technical" in record.flags
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def held_parsing(released, monkeypatch):
+    """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
+    real = asking.replies.report
+
+    def parse(reply, role, features):
+        if role.id == "technical":
+            released.wait()
+        return real(reply, role, features)
+
+    monkeypatch.setattr(asking.replies, "report", parse)
+    return AGENTS
+
+
+def held_afterwards(released, _monkeypatch):
+    """It holds up the agent that has its answer."""
+
+    def analyze(context, ask):
+        try:
+            return AGENTS["technical"].analyze(context, ask)
+        finally:
+            released.wait()
+
+    return {**AGENTS, "technical": Agent(AGENTS["technical"].role, analyze)}
+
+
+@pytest.mark.parametrize("reply", [honest, "}{"])
+@pytest.mark.parametrize("held", [held_parsing, held_afterwards])
+def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, monkeypatch, tries) -> None:
+    """Its answer came in time, it did not: the record says what the debate says."""
+    for attempt in tries():
+        with released_after() as released, monkeypatch.context() as patch:
+
+            def gate(request, released=released):
+                released.set()  # the analysts' stage is over; now its agent ends
+                wait_until(lambda: stages.abandoned() == 0)
+                return ruling(request)
+
+            provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
+            record, _ = took(provider, 1.0, agents=held(released, patch))
+        with attempt:
+            assert record.failures == {"technical": "timeout"}
+    told = [(call.attempt, call.status) for call in record.calls if call.role_id == "technical"]
+    assert told == ([(1, "late")] if reply is honest else [(1, "garbage"), (2, "late")])
+    assert record.calls[0].reply and "late:technical" in record.flags
+
+
+def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries) -> None:
+    def fallback(about, ask):
+        try:
+            return score_chart(about, ask)
+        finally:
+            released.wait()
+
+    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
+    for attempt in tries():
+        with attempt:
+            record, _ = took(down, 0.4, fallback=fallback)
+            assert "fallback_failed:timeout" in record.flags
+            assert record.calls[-1].role_id == "chart_scorer"
+    assert record.calls[-1].status == "late"
+
+
+def test_no_call_is_made_after_its_stage() -> None:
+    provider = Scripted()
+    line = asking.ProviderLine(provider.submit, lambda: 0.0, settings().agents, 4)
+    stage = asking.Stage("analysts", 1, 1.0)
+    role = AGENTS["technical"].role
+    debate(provider)
+    request = provider.asked("technical")[0]
+    call = line.open(request, stage)
+    line.close(stage, [role.id])
+    line.settle(call, stage, "ok", "")
+    assert call.status == "timeout"
+    with pytest.raises(ModelUnavailable, match="deadline"):
+        line.open(request, stage)
+    assert line.calls == [call]
+
+
+def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries) -> None:
+    for attempt in tries():
+        provider = Scripted({"technical": Slow(0.3, "garbage")})
+        record, _ = took(provider, 1.0)
+        assert len(provider.asked("technical")) == 1
+        with attempt:
+            assert record.failures["technical"] == "garbage"
+    for attempt in tries():
+        provider = Scripted({"technical": [Slow(0.05, "garbage"), honest]})
+        record, _ = took(provider, 1.0)
+        assert len(provider.asked("technical")) <= 2
+        with attempt:
+            assert len(provider.asked("technical")) == 2
+            assert record.source_type is SourceType.AGENT_BUDGET
+
+
+def test_too_many_threads_left_behind_mean_l1_until_they_drain(released, monkeypatch) -> None:
+    monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
+    while not stages.crowded():
+        debate(Scripted(dict.fromkeys(DESK, Blocks(released))), seconds=0.02)
+    provider = Scripted()
+    record = debate(provider, fallback=score_chart)
+    assert record.source_type is SourceType.L1_ONLY
+    assert "threads_exhausted" in record.flags
+    assert provider.requests == []
+    released.set()
+    wait_until(lambda: stages.abandoned() == 0)
+    assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
+
+
+def test_agents_of_a_stage_run_at_once() -> None:
+    """Two researchers that each wait for the other have both started."""
+    barrier = threading.Barrier(2, timeout=5)
+
+    def meet(request):
+        barrier.wait()
+        return honest(request)
+
+    script = {"bull_researcher": meet, "bear_researcher": meet}
+    assert debate(Scripted(script)).source_type is SourceType.AGENT_BUDGET
+
+
+HANGING_HOST = """
+import sys, threading, time
+sys.path.insert(0, {root!r})
+from tests.doubles.scripted import NEVER, Blocks, Scripted, debate
+entry = {{"never": NEVER, "blocked": Blocks(threading.Event())}}[sys.argv[1]]
+desk = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
+provider = Scripted(dict.fromkeys(desk, entry))
+print(debate(provider, seconds=0.3).source_type, time.monotonic(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["never", "blocked"])
+def test_the_process_exits_while_calls_hang(how, tries) -> None:
+    code = HANGING_HOST.format(root=str(ROOT))
+    for attempt in tries():
+        done = subprocess.run(
+            [sys.executable, "-c", code, how],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            check=True,
+        )
+        source, finished = done.stdout.split()
+        took = time.monotonic() - float(finished)
+        assert source == "L1_ONLY"
+        with attempt:
+            assert took <= 2.0
+
+
+CPU_LIMIT = 0.006
+"""CPU seconds of a tick of four agents with a provider that answers at once."""
+
+
+def test_a_tick_of_four_agents_is_cheap() -> None:
+    about = context(features={f"technical.extra{n}": float(n) for n in range(60)})
+    debate(Scripted(), about=about)
+    costs = []
+    for _ in range(5):
+        started = time.process_time()
+        for _ in range(10):
+            debate(Scripted(), about=about)
+        costs.append((time.process_time() - started) / 10)
+    assert min(costs) <= CPU_LIMIT

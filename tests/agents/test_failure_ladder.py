@@ -1,0 +1,503 @@
+"""When things fail: every subset of the desk, every kind of failure, and what then stands."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from agent_config import MODES
+from agent_framework import blend, undebated
+from agents.contracts import VECTORS, AgentReport, ModelUnavailable, SourceType
+from agents.registry import AGENTS, Agent
+from tests.doubles.scripted import (
+    FULL_FEATURES,
+    NEVER,
+    Raises,
+    Scripted,
+    a_report,
+    chart,
+    context,
+    debate,
+    debate_hanging,
+    report,
+    reporting,
+    ruling,
+    settings,
+)
+from torra.tick.chart_scorer import score_chart
+
+DESK = MODES["budget"].seats
+OPINIONS = frozenset(DESK) - {"risk_gate"}
+SUBSETS = [set(part) for n in range(5) for part in itertools.combinations(DESK, n)]
+FAILURES = {
+    "exception": RuntimeError("500"),
+    "timeout": TimeoutError(),
+    "garbage": "I would hold here.",
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+@pytest.mark.parametrize("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
+@pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
+def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
+    provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
+    record = debate(provider, fallback=score_chart if with_fallback else None)
+    if failing >= OPINIONS:
+        expected = SourceType.LEGACY if with_fallback else SourceType.L1_ONLY
+        assert not provider.asked("risk_gate")
+    else:
+        expected = SourceType.AGENT_PARTIAL if failing else SourceType.AGENT_BUDGET
+        assert provider.asked("risk_gate")
+    assert record.source_type is expected
+    assert set(record.failures) == failing - ((failing >= OPINIONS and {"risk_gate"}) or set())
+    reason = {"exception": "error"}.get(kind, kind)
+    assert set(record.failures.values()) <= {reason}
+    assert {told.agent_id for told in record.reports} == set(DESK) - failing - (
+        {"risk_gate"} if failing >= OPINIONS else set()
+    )
+    assert abs(blend(context().scores, record.scores)["momentum"]["score"] - 0.3) <= 0.06 + 1e-9
+
+
+@pytest.mark.parametrize("hanging", [{"technical"}, {"bear_researcher", "risk_gate"}, OPINIONS])
+def test_a_call_that_hangs_is_a_time_out_like_any_other(hanging) -> None:
+    same = debate(Scripted(dict.fromkeys(hanging, TimeoutError())))
+    record, _ = debate_hanging(hanging, same.failures.keys())
+    assert (record.failures, record.source_type) == (same.failures, same.source_type)
+    assert record.scores == same.scores
+
+
+def everything_fails(**more) -> Scripted:
+    return Scripted(dict.fromkeys(DESK, RuntimeError("down")) | more)
+
+
+def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None:
+    volatile = context(features={"technical.volatility_percentile": 99.0})
+    record = debate(
+        everything_fails(chart_scorer=chart(score=0.5)), about=volatile, fallback=score_chart
+    )
+    assert record.source_type is SourceType.LEGACY
+    assert record.ruling.reasons == ("HIGH_VOLATILITY",)
+    l1 = context().scores
+    for vector in VECTORS:
+        move = max(-0.3, min(0.3, 0.5 - l1[vector]))
+        assert record.scores[vector]["score"] == pytest.approx(l1[vector] + 0.7 * move, abs=1e-8)
+        assert record.ungated[vector]["score"] == pytest.approx(l1[vector] + move, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [RuntimeError(), NEVER, "no", {**chart(), "momentum": {"score": float("nan"), "note": ""}}],
+    ids=["exception", "timeout", "garbage", "nan"],
+)
+def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
+    record = debate(everything_fails(chart_scorer=answer), seconds=0.8, fallback=score_chart)
+    assert record.source_type is SourceType.L1_ONLY
+    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
+    assert [flag for flag in record.flags if flag.startswith("fallback_failed:")]
+    assert record.calls[-1].role_id == "chart_scorer"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        {},
+        dict.fromkeys(VECTORS, 0.1),
+        {v: {"score": "0.1", "note": ""} for v in VECTORS},
+        {v: {"score": True, "note": ""} for v in VECTORS},
+    ],
+)
+def test_a_hosts_own_fallback_may_return_anything(told) -> None:
+    record = debate(everything_fails(), fallback=lambda _context, _ask: told)
+    assert record.source_type is SourceType.L1_ONLY
+
+
+def test_a_hosts_own_fallback_needs_no_model() -> None:
+    record = debate(everything_fails(), fallback=lambda _context, _ask: chart(score=3.0))
+    assert record.source_type is SourceType.LEGACY
+    assert record.adjustments["structure"] == 0.3
+
+
+def test_one_abstention_is_enough_to_be_no_legacy() -> None:
+    silent = report(abstained=True, abstain_reason="flat market")
+    record = debate(everything_fails(technical=silent), fallback=score_chart)
+    assert record.source_type is SourceType.AGENT_PARTIAL
+    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
+
+
+def test_abstaining_counts_as_answering_and_leaves_the_sums() -> None:
+    silent = report(abstained=True, value=None, abstain_reason="flat market")
+    record = debate(Scripted({"technical": silent}))
+    assert record.source_type is SourceType.AGENT_BUDGET
+    assert set(record.analyst_avg.values()) == {0.0}
+    assert record.debate["momentum"] == pytest.approx(0.1)
+
+
+def test_garbage_is_never_an_abstention_nor_neutral() -> None:
+    nan = '{"symbol": "XAUUSD", "adjustments": {"price_action": NaN}, "abstained": true}'
+    record = debate(Scripted({"technical": nan}))
+    assert record.failures == {"technical": "garbage"}
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def test_an_agent_without_its_evidence_abstains_before_any_call() -> None:
+    bare = context(features=dict.fromkeys((name for name in context().features), None))
+    provider = Scripted()
+    record = debate(provider, about=bare)
+    assert not provider.asked("technical")
+    assert record.reports[0].abstained
+    assert record.reports[0].reason == "no technical evidence"
+    assert record.source_type is SourceType.AGENT_BUDGET
+
+
+def test_a_missing_side_removes_both_while_an_analyst_answered() -> None:
+    script = {"technical": reporting(value=0.2), "bull_researcher": reporting(value=0.15)}
+    record = debate(Scripted({**script, "bear_researcher": RuntimeError()}))
+    assert record.debate == record.analyst_avg == dict.fromkeys(VECTORS, pytest.approx(0.2))
+
+
+def test_a_null_is_a_missing_side_on_its_vector() -> None:
+    part = dict.fromkeys(VECTORS, -0.1) | {"momentum": None}
+    script = {
+        "technical": reporting(value=0.2),
+        "bull_researcher": reporting(value=0.15),
+        "bear_researcher": reporting(adjustments=part),
+    }
+    record = debate(Scripted(script))
+    assert record.debate["momentum"] == pytest.approx(0.2)
+    assert record.debate["structure"] == pytest.approx(0.2 + (0.15 - 0.1) / 2)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3])
+@pytest.mark.parametrize("agent", sorted(OPINIONS))
+def test_a_sole_answer_is_used_alone_within_its_bound(agent, value) -> None:
+    provider = everything_fails()
+    provider.script[agent] = [reporting(value=value, confidence="medium")]
+    record = debate(provider)
+    bound = 0.3 if agent == "technical" else 0.15
+    assert record.source_type is SourceType.AGENT_PARTIAL
+    assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound))
+
+
+RULE_VETO = {"market.spread_atr": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("provider", "fallback", "source"),
+    [
+        (Scripted(), None, SourceType.AGENT_BUDGET),
+        (Scripted({"technical": RuntimeError()}), None, SourceType.AGENT_PARTIAL),
+        (everything_fails(), score_chart, SourceType.LEGACY),
+        (everything_fails(), None, SourceType.L1_ONLY),
+    ],
+    ids=lambda value: str(value) if isinstance(value, SourceType) else "",
+)
+def test_a_rule_veto_holds_for_every_source_type(provider, fallback, source) -> None:
+    record = debate(provider, about=context(features=RULE_VETO), fallback=fallback)
+    assert record.source_type is source
+    assert record.veto
+    assert "WIDE_SPREAD" in record.rule_ruling.reasons
+
+
+@pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
+def test_a_tick_without_a_debate_has_l1_and_the_rules(source) -> None:
+    about = context(features=RULE_VETO)
+    record = undebated(about, settings(), source)
+    assert (record.source_type, record.veto, record.calls) == (source, True, ())
+    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
+    assert record.scores.keys() == debate(Scripted()).scores.keys()
+
+
+def test_the_rules_stand_when_the_gates_model_fails() -> None:
+    about = context(features={"memory.losing_streak": 3.0})
+    record = debate(Scripted({"risk_gate": RuntimeError()}), about=about)
+    assert record.ruling == record.rule_ruling
+    assert record.ruling.multiplier == 0.7
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("told", "multiplier", "veto", "reasons"),
+    [
+        (ruling(multiplier=0.5, reason_code="WEAK_CASE"), 0.5, False, ("WEAK_CASE",)),
+        (ruling(multiplier=1.0, veto=True, reason_code="SESSION_END"), 1.0, True, ("SESSION_END",)),
+        (ruling(multiplier=0.5), 0.5, False, ("MODEL_JUDGEMENT",)),
+        (ruling(multiplier=-3, reason_code="WEAK_CASE"), 0.0, False, ("WEAK_CASE",)),
+        (ruling(multiplier=7.5), 1.0, False, ()),
+        (ruling(reason_code="WEAK_CASE"), 1.0, False, ()),
+    ],
+)
+def test_the_gates_model_can_only_be_stricter(told, multiplier, veto, reasons) -> None:
+    record = debate(Scripted({"risk_gate": told}))
+    assert (record.ruling.multiplier, record.ruling.veto) == (multiplier, veto)
+    assert record.ruling.reasons == reasons
+    assert record.adjustments["momentum"] == pytest.approx(0.2 * multiplier)
+    assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.2)
+
+
+@pytest.mark.parametrize(
+    ("features", "multiplier", "veto"),
+    [
+        ({"market.spread_atr": 0.15}, 1.0, False),
+        ({"market.spread_atr": 0.1501}, 1.0, True),
+        ({"market.valid_bars": 210.0}, 1.0, False),
+        ({"market.valid_bars": 209.0}, 1.0, True),
+        ({"market.bar_age": 2.0}, 1.0, False),
+        ({"market.bar_age": 2.1}, 1.0, True),
+        ({"technical.volatility_percentile": 95.0}, 1.0, False),
+        ({"technical.volatility_percentile": 95.1}, 0.7, False),
+        ({"memory.losing_streak": 2.0}, 1.0, False),
+        ({"memory.losing_streak": 3.0}, 0.7, False),
+        ({"memory.open_elsewhere": 1.0}, 0.8, False),
+        (
+            {
+                "technical.volatility_percentile": 99.0,
+                "memory.losing_streak": 5.0,
+                "memory.open_elsewhere": 2.0,
+            },
+            0.392,
+            False,
+        ),
+    ],
+)
+def test_the_rules_of_the_gate(features, multiplier, veto) -> None:
+    rule = undebated(context(features=features), settings()).rule_ruling
+    assert (rule.multiplier, rule.veto) == (multiplier, veto)
+    assert bool(rule.reasons) == (veto or multiplier < 1)
+
+
+@pytest.mark.parametrize("value", [None, "wide", float("nan"), True])
+def test_a_rule_without_its_feature_is_silent_and_flagged(value) -> None:
+    about = context(features={"market.spread_atr": value})
+    record = undebated(about, settings())
+    assert not record.veto
+    assert record.flags == ("silent:market.spread_atr",)
+
+
+def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
+    one = AGENTS["technical"].role
+    reports = {"one": first, "two": second}
+    return {
+        name: Agent(
+            replace(one, id=name),
+            lambda _context, _ask, told=told: told,
+        )
+        for name, told in reports.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "multiplier"), [((0.1, 0.1), 1.0), ((0.1, -0.2), 0.5), ((0.3, -0.3), 0.3)]
+)
+def test_disagreement_of_the_analysts_lowers_the_multiplier(values, multiplier) -> None:
+    agents = twins(*(a_report(value=value) for value in values))
+    record = debate(Scripted(), agents=agents, config=settings(active_agents=("one", "two")))
+    assert record.rule_ruling.multiplier == pytest.approx(multiplier)
+    assert ("DISAGREEMENT" in record.rule_ruling.reasons) == (multiplier < 1)
+    assert record.source_type is SourceType.AGENT_CUSTOM
+
+
+# --- what may be spent --------------------------------------------
+
+
+def test_leave_to_spend_is_asked_once_a_stage() -> None:
+    asked = []
+
+    def reserve(stage, bounds):
+        asked.append((stage, [bound.role_id for bound in bounds]))
+        return True
+
+    debate(Scripted(), reserve=reserve, config=settings(debate_rounds=2))
+    assert asked == [
+        ("analysts", ["technical"]),
+        ("research", ["bull_researcher", "bear_researcher"]),
+        ("research", ["bull_researcher", "bear_researcher"]),
+        ("gate", ["risk_gate"]),
+    ]
+
+
+@pytest.mark.parametrize("refused", ["analysts", "research", "gate"])
+def test_a_refused_stage_fails_for_budget_and_makes_no_call(refused) -> None:
+    provider = Scripted()
+    record = debate(provider, reserve=lambda stage, _bounds: stage != refused)
+    kinds = {"analysts": "analyst", "research": "researcher", "gate": "gate"}
+    members = {name for name in DESK if AGENTS[name].role.kind == kinds[refused]}
+    assert record.failures == dict.fromkeys(members, "budget")
+    assert not {request.role.id for request in provider.requests} & members
+    assert record.source_type is SourceType.AGENT_PARTIAL
+
+
+def test_who_refuses_a_stage_may_say_why() -> None:
+    def reserve(stage, _bounds):
+        if stage == "research":
+            raise ModelUnavailable("deadline")
+        return True
+
+    record = debate(Scripted(), reserve=reserve)
+    assert record.failures == dict.fromkeys(("bull_researcher", "bear_researcher"), "deadline")
+    assert not [flag for flag in record.flags if flag.startswith("reserve_failed")]
+
+
+def no_ledger(_stage, _bounds):
+    raise OSError("disk full")
+
+
+@pytest.mark.parametrize("reserve", [lambda *_: False, lambda *_: None, no_ledger])
+def test_without_leave_to_spend_nothing_is_asked_and_l1_stands(reserve) -> None:
+    provider = Scripted()
+    record = debate(provider, reserve=reserve, fallback=score_chart)
+    assert (record.source_type, provider.requests) == (SourceType.L1_ONLY, [])
+    assert "fallback_failed:budget" in record.flags
+
+
+# --- one retry, and the cap --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "first", ["{", RuntimeError(), Raises(OSError()), ModelUnavailable("error")]
+)
+def test_an_error_or_garbage_is_asked_once_more(first) -> None:
+    provider = Scripted({"technical": [first, reporting(value=0.2)]})
+    record = debate(provider)
+    assert record.source_type is SourceType.AGENT_BUDGET
+    assert [request.attempt for request in provider.asked("technical")] == [1, 2]
+    assert [call.status for call in record.calls[:2]] in (["garbage", "ok"], ["error", "ok"])
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        (TimeoutError(), "timeout"),
+        (report(symbol="EURUSD"), "wrong_symbol"),
+        *((ModelUnavailable(word), word) for word in ("timeout", "refused", "budget", "miss")),
+    ],
+)
+def test_other_failures_are_not_asked_again(first, reason) -> None:
+    provider = Scripted({"technical": [first, reporting(value=0.2)]})
+    record = debate(provider)
+    assert len(provider.asked("technical")) == 1
+    assert record.failures == {"technical": reason}
+
+
+def test_an_agent_asks_twice_at_most_and_an_unknown_reason_is_an_error() -> None:
+    provider = Scripted({"technical": [ModelUnavailable("<script>"), ModelUnavailable("sk-key")]})
+    record = debate(provider)
+    assert record.failures == {"technical": "error"}
+    assert len(provider.asked("technical")) == 1
+
+
+def test_a_foreign_exceptions_text_is_not_kept() -> None:
+    record = debate(Scripted({"technical": RuntimeError("https://x?token=SECRET")}))
+    assert "SECRET" not in repr(record)
+    assert {call.detail for call in record.calls if call.status == "error"} == {"RuntimeError"}
+
+
+def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
+    """Seven opinions that all need a retry: 14 requests, the last one's among them."""
+    role = AGENTS["technical"].role
+    names = tuple(f"a{n}" for n in range(7))
+    agents = {name: Agent(replace(role, id=name), AGENTS["technical"].analyze) for name in names}
+    config = settings(active_agents=names)
+    provider = Scripted(dict.fromkeys(names, "garbage"))
+    record = debate(provider, agents=agents, config=config, fallback=score_chart)
+    assert len(provider.requests) == 14
+    assert provider.requests[-1].role.id == "chart_scorer"
+    assert record.source_type is SourceType.LEGACY
+    provider = Scripted({**dict.fromkeys(names, "garbage"), "a0": reporting()})
+    debate(provider, agents=agents, config=config)
+    assert len(provider.requests) == 14
+    assert provider.requests[-1].role.id == "risk_gate"
+
+
+# --- rounds --------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_each_further_round_shows_each_side_the_others_case(rounds) -> None:
+    provider = Scripted({"bear_researcher": reporting(value=-0.1)})
+    record = debate(provider, config=settings(debate_rounds=rounds))
+    for side, other in (("bull", "bear"), ("bear", "bull")):
+        requests = provider.asked(f"{side}_researcher")
+        assert [request.round for request in requests] == list(range(1, rounds + 1))
+        shown = [[told.agent_id for told in request.reports] for request in requests]
+        assert shown == [["technical"], *[["technical", f"{other}_researcher"]] * (rounds - 1)]
+    assert len(record.earlier) == 2 * (rounds - 1)
+    seen = [told.agent_id for told in provider.asked("risk_gate")[0].reports]
+    assert seen == ["technical", "bear_researcher", "bull_researcher"]
+
+
+def test_the_last_answered_round_counts() -> None:
+    first, second = reporting(value=0.1), reporting(value=0.02)
+    script = {"bull_researcher": [first, second], "bear_researcher": [first, TimeoutError()]}
+    record = debate(Scripted(script), config=settings(debate_rounds=2))
+    assert record.source_type is SourceType.AGENT_BUDGET
+    assert record.debate["momentum"] == pytest.approx(0.1 + (0.02 + 0.1) / 2)
+    assert "round_2_without:bear_researcher" in record.flags
+
+
+def test_a_further_round_needs_a_case_to_answer() -> None:
+    down = {"bull_researcher": TimeoutError(), "bear_researcher": TimeoutError()}
+    provider = Scripted(down)
+    debate(provider, config=settings(debate_rounds=3))
+    assert len(provider.asked("bull_researcher")) == 1
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
+    provider = Scripted({"bear_researcher": reporting(value=-0.1)})
+    full = settings(mode="full", debate_rounds=rounds)
+    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
+    assert record.source_type is SourceType.AGENT_FULL
+    assert len(provider.requests) == 6 + 2 * rounds
+    analysts = sorted(name for name in MODES["full"].seats if AGENTS[name].role.kind == "analyst")
+    for side, other in (("bull", "bear"), ("bear", "bull")):
+        requests = provider.asked(f"{side}_researcher")
+        shown = [[told.agent_id for told in request.reports] for request in requests]
+        assert shown == [analysts, *[[*analysts, f"{other}_researcher"]] * (rounds - 1)]
+        assert all("momentum -0.1" in r.user for r in requests[1:]) or side == "bear"
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds) -> None:
+    """Every opinion is unsure and the gate breaks: the gate's own first request is always left."""
+    unsure = reporting(confidence="low")
+    script = dict.fromkeys(MODES["full"].seats, unsure) | {
+        "momentum": "garbage",
+        "risk_gate": ["garbage", ruling(multiplier=0.5)],
+    }
+    provider = Scripted(script)
+    full = settings(mode="full", provider="anthropic", debate_rounds=rounds)
+    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
+    assert len(provider.requests) == len(record.calls) == 14
+    asked = [(call.role_id, call.round, call.attempt) for call in record.calls]
+    assert len(set(asked)) == 14
+    assert max(attempt for _, _, attempt in asked) == 2
+    first = {(role, number) for role, number, attempt in asked if attempt == 1}
+    assert len(first) == 6 + 2 * rounds
+    assert provider.asked("risk_gate")
+    assert record.source_type is SourceType.AGENT_PARTIAL
+    assert "momentum" in record.failures
+
+
+# --- listening --------------------------------------------
+
+
+def test_listeners_are_told_in_order_and_cannot_break_a_tick() -> None:
+    told = []
+    quiet = debate(Scripted({"bear_researcher": RuntimeError()}))
+
+    def listen(kind, payload):
+        told.append((kind, payload.get("agent")))
+        raise ValueError("listener")
+
+    record = debate(Scripted({"bear_researcher": RuntimeError()}), on_event=listen)
+    assert record.scores == quiet.scores
+    assert "event_failed" in record.flags
+    kinds = [kind for kind, _ in told]
+    assert kinds[0] == "agent_start"
+    assert kinds[-1] == "decision"
+    assert ("agent_error", "bear_researcher") in told
+    assert kinds.count("debate_round") == 1
+    assert kinds.count("agent_complete") == 3

@@ -1,0 +1,238 @@
+"""A provider that answers at once needs no thread: the same debate, on the caller's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+import scoring_rubric
+from agent_config import MAX_PROMPT_BYTES
+from agent_framework import deliberate
+from agents.contracts import (
+    AgentReport,
+    Ask,
+    Completion,
+    DebateContext,
+    Feature,
+    Request,
+    Submit,
+    immediate,
+    is_immediate,
+)
+from agents.debate import stages
+from agents.debate.deliberation import Deliberation
+from agents.registry import AGENTS, Agent
+from tests.doubles import scripted
+from torra.providers.recorded import RecordedProvider
+from torra.providers.rules.provider import RulesProvider
+
+ABOUT = scripted.context(features=scripted.FULL_FEATURES)
+FULL = scripted.settings(mode="full")
+RULES = RulesProvider()
+
+
+class Hand:
+    """A clock that is moved by hand, in seconds."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def held(submit: Submit, *, about: DebateContext = ABOUT, **more: Any) -> Deliberation:
+    given = {"monotonic": Hand(), "deadline": 100.0} | more
+    return deliberate(about, given.pop("config", FULL), submit, **given)
+
+
+def on_threads(request: Request) -> Future[Completion]:
+    """The rules, without the mark."""
+    return RULES.submit(request)
+
+
+def asking(seen: list[threading.Thread]) -> Callable[[Request], Future[Completion]]:
+    def submit(request: Request) -> Future[Completion]:
+        seen.append(threading.current_thread())
+        return RULES.submit(request)
+
+    return submit
+
+
+def lengthened() -> dict[str, Feature]:
+    """More evidence than a prompt may hold."""
+    more = {f"technical.more_{number}": Feature(f"technical.more_{number}", 1.0)
+            for number in range(MAX_PROMPT_BYTES // 20)}  # fmt: skip
+    return {**ABOUT.features, **more}
+
+
+def test_who_answers_at_once() -> None:
+    assert is_immediate(RULES.submit)
+    assert is_immediate(RecordedProvider(lambda _: None).submit)
+    assert not is_immediate(scripted.Scripted().submit)
+    assert not is_immediate(on_threads)
+
+
+def test_such_a_desk_starts_no_thread(monkeypatch) -> None:
+    monkeypatch.setattr(stages.threading, "Thread", lambda **_: pytest.fail("a thread"))
+    seen: list[threading.Thread] = []
+    record = held(immediate(asking(seen)))
+    assert record.source_type == "AGENT_FULL"
+    assert seen == [threading.current_thread()] * 8
+
+
+def test_any_other_provider_and_any_other_agent_keeps_its_thread() -> None:
+    def stranger(context: DebateContext, ask: Ask) -> AgentReport:
+        return AGENTS["technical"].analyze(context, ask)
+
+    handed_in = {**AGENTS, "technical": Agent(AGENTS["technical"].role, stranger)}
+    for mark, agents in ((lambda submit: submit, AGENTS), (immediate, handed_in)):
+        seen: list[threading.Thread] = []
+        held(mark(asking(seen)), agents=agents)
+        assert len(seen) == 8
+        assert threading.current_thread() not in seen
+
+
+@pytest.mark.parametrize("mode", ["budget", "full"])
+def test_the_record_is_the_same_to_the_last_text(mode: str) -> None:
+    config = scripted.settings(mode=mode, debate_rounds=3)
+    inline, apart = (held(submit, config=config) for submit in (RULES.submit, on_threads))
+    assert inline == apart
+    assert inline.as_json() == apart.as_json()
+    assert all(call.user and call.reply and call.request_hash for call in inline.calls)
+
+
+def test_what_nobody_reads_is_not_written(monkeypatch) -> None:
+    written: list[str] = []
+    real = scoring_rubric._user_lines
+
+    def spy(context: DebateContext, *rest: Any) -> Any:
+        written.append(context.symbol)
+        return real(context, *rest)
+
+    monkeypatch.setattr(scoring_rubric, "_user_lines", spy)
+    record = held(RULES.submit)
+    assert not written
+    assert all(call.user for call in record.calls)
+    assert len(written) == len(record.calls) == 8
+    written.clear()
+    held(scripted.Scripted().submit)
+    assert len(written) >= 8, "who reads prose is handed what is written and measured"
+
+
+def test_a_prompt_that_nobody_is_sent_may_be_of_any_length() -> None:
+    about = replace(ABOUT, features=lengthened())
+    record = held(RULES.submit, about=about)
+    assert record.source_type == "AGENT_FULL"
+    assert max(len(call.user) for call in record.calls) > MAX_PROMPT_BYTES
+    provider = scripted.Scripted()
+    assert held(provider.submit, about=about).failures["technical"] == "refused"
+    assert not provider.asked("technical")
+
+
+def test_the_deadline_holds_between_agents() -> None:
+    clock = Hand()
+    asked: list[str] = []
+
+    @immediate
+    def slow(request: Request) -> Future[Completion]:
+        asked.append(request.role.id)
+        clock.at += 20.0  # of the 45 that analysts have
+        return RULES.submit(request)
+
+    record = held(slow, monotonic=clock)
+    first = ["technical", "sentiment", "news"]
+    assert asked[:4] == [*first, "risk_gate"], "no quorum: the researchers are left out"
+    assert record.failures == dict.fromkeys(("news", "key_levels", "momentum"), "timeout")
+    assert {call.role_id: call.status for call in record.calls}["news"] == "late"
+    assert clock.at <= 100.0
+
+
+@pytest.mark.parametrize(
+    ("took", "began", "counted"),
+    [(3.0, "abc", "abc"), (5.0, "ab", "ab"), (7.0, "ab", "a"), (10.0, "a", "a"), (11.0, "a", "")],
+    ids=["in-time", "two-fill-it", "second-too-late", "first-fills-it", "first-too-late"],
+)
+def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
+    took: float, began: str, counted: str
+) -> None:
+    clock = Hand()
+    begun: list[str] = []
+    done: list[str] = []
+
+    def job(name: str) -> None:
+        begun.append(name)
+        clock.at += took
+
+    jobs = {name: partial(job, name) for name in "abc"}
+    left = stages.run_in_turn(jobs, 10.0, clock, lambda name, _: done.append(name))
+    assert ("".join(begun), "".join(done)) == (began, counted)
+    assert set(left) == {*jobs} - {*counted}
+
+
+def test_an_agent_that_fails_costs_only_itself(monkeypatch) -> None:
+    def broken(_context: DebateContext, _ask: Ask) -> AgentReport:
+        raise RecursionError("deep")
+
+    monkeypatch.setitem(AGENTS, "technical", Agent(AGENTS["technical"].role, broken))
+    heard: list[str] = []
+    record = held(RULES.submit, on_event=lambda kind, told: heard.append(f"{kind} {told}"))
+    assert record.failures == {"technical": "error"}
+    assert {report.agent_id for report in record.reports} == set(FULL.agents.desk()) - {"technical"}
+    assert any("agent_error" in told and "technical" in told for told in heard)
+
+
+def test_a_submit_that_raises_costs_only_its_agent() -> None:
+    @immediate
+    def odd(request: Request) -> Future[Completion]:
+        if request.role.id == "momentum":
+            raise SystemExit
+        return RULES.submit(request)
+
+    assert held(odd).failures == {"momentum": "error"}
+
+
+def test_an_interrupt_of_the_program_goes_through() -> None:
+    @immediate
+    def interrupted(_: Request) -> Future[Completion]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        held(interrupted)
+
+
+def test_the_record_of_a_text_that_cannot_be_written_is_empty() -> None:
+    features = {**ABOUT.features, "technical.odd": Feature("technical.odd", [])}  # type: ignore[arg-type]
+    record = held(RULES.submit, about=replace(ABOUT, features=features))
+    calls = {call.role_id: asdict(call) for call in record.calls}
+    assert calls["technical"]["user"] == calls["technical"]["request_hash"] == ""
+    assert calls["momentum"]["user"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"symbol": "EURUSD"}, "wrong_symbol"),
+        ({"symbol": None}, "garbage"),
+        ({"confidence": "sure"}, "garbage"),
+        ({"reasoning": "\ud800"}, "garbage"),
+        ({"evidence": [{"id": "technical.rsi14", "value": "\ud800"}]}, "garbage"),
+        ({"adjustments": dict.fromkeys(scripted.L1, float("nan"))}, "garbage"),
+        ({}, ""),
+    ],
+    ids=["symbol", "no-symbol", "confidence", "surrogate", "surrogate-cited", "nan", "good"],
+)
+def test_a_reply_that_comes_as_an_object_is_held_to_the_same(
+    change: dict[str, Any], reason: str
+) -> None:
+    def composed(request: Request) -> Completion:
+        return Completion("unread", "a model", reply=scripted.honest(request) | change)
+
+    record = held(scripted.Scripted({"technical": composed}).submit)
+    assert record.failures.get("technical", "") == reason

@@ -1,0 +1,583 @@
+"""What becomes of a reply: a report held to its role, or a failure with a reason."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from agents.contracts import (
+    ORDINALS,
+    VECTORS,
+    AgentReport,
+    Evidence,
+    Feature,
+    GateReason,
+    GateRuling,
+    ModelUnavailable,
+    Shape,
+)
+from agents.debate import replies
+from agents.debate.synthesis import trust
+from agents.registry import AGENTS
+from tests.doubles import scripted
+from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
+
+TECHNICAL = AGENTS["technical"].role
+BULL = AGENTS["bull_researcher"].role
+NEWS = AGENTS["news"].role
+GATE = AGENTS["risk_gate"].role
+FOUND = {name: Feature(name, value) for name, value in FEATURES.items()}
+
+
+SHAPES = {"risk_gate": "ruling", "bull_researcher": "case", "news": "news"}
+
+
+def report(**changes):
+    """A valid report of an analyst: what a case or the news has beside it is left out."""
+    told = scripted.report(**changes)
+    return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
+
+
+def read(reply, role=TECHNICAL):
+    text = reply if isinstance(reply, str) else json.dumps(reply)
+    loaded = replies.load(text, "XAUUSD")
+    return replies.read(SHAPES.get(role.id, "report"), loaded, role, FOUND)
+
+
+def refusal(reply, role=TECHNICAL) -> str:
+    with pytest.raises(ModelUnavailable) as caught:
+        read(reply, role)
+    return caught.value.reason
+
+
+def without(reply, name):
+    return {key: value for key, value in reply.items() if key != name}
+
+
+VALID = json.dumps(report())
+NUMBER = '"price_action": 0.1'
+
+
+def with_number(text: str) -> str:
+    assert NUMBER in VALID
+    return VALID.replace(NUMBER, f'"price_action": {text}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400, "9" * 5000),
+        *('"0.1"', '"N/A"', "true", "false", "[0.1]", "{}", '""'),
+    ],
+)
+def test_what_is_no_finite_number_is_garbage_not_a_vote(text) -> None:
+    assert refusal(with_number(text)) == "garbage"
+    case = json.dumps(report(falsifiers=[])).replace(NUMBER, f'"price_action": {text}')
+    assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " ",
+            "null",
+            "0.1",
+            "[]",
+            '"text"',
+            "Hold.",
+            "{",
+            VALID[:-1],
+            VALID[: len(VALID) // 2],
+        ),
+        *(
+            f"```json\n{VALID}\n```",
+            f"Sure: {VALID}",
+            VALID + VALID,
+            "\ufeff" + VALID,
+            f"[{VALID}]",
+        ),
+        *("[" * 60_000, '{"a":' * 15_000, VALID.replace("Momentum", "\\ud800")),
+        *(VALID.replace("Momentum", "\ud800"), VALID.replace("RSI", "\\uDFFF")),
+        VALID.replace('"confidence"', '"symbol": "XAUUSD", "confidence"'),
+        VALID.replace(NUMBER, f"{NUMBER}, {NUMBER}"),
+        VALID.replace("Momentum", "M" * 70_000),
+        "{" + " " * 65_536 + VALID[1:],
+        VALID.replace("agree", "agree\n\x00"),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_what_is_not_exactly_one_json_object_is_garbage(text) -> None:
+    assert refusal(text) == "garbage"
+
+
+@pytest.mark.parametrize("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
+def test_what_is_no_text_is_garbage(value) -> None:
+    with pytest.raises(ModelUnavailable, match="garbage"):
+        replies.load(value, "XAUUSD")
+
+
+@pytest.mark.parametrize("name", sorted(report()))
+def test_every_field_of_a_report_is_required_and_typed(name) -> None:
+    assert refusal(without(report(), name)) == "garbage"
+    assert refusal(report() | {name: 7}) == "garbage"
+    assert refusal(report() | {name: None}) == "garbage"
+
+
+@pytest.mark.parametrize("name", sorted(ruling()))
+def test_every_field_of_a_ruling_is_required_and_typed(name) -> None:
+    assert refusal(without(ruling(), name), GATE) == "garbage"
+    assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
+    assert refusal(ruling() | {name: None}, GATE) == "garbage"
+
+
+@pytest.mark.parametrize("falsifiers", [None, "a close below", [1], [["x"]], {"a": "b"}])
+def test_a_case_without_its_falsifiers_is_garbage(falsifiers) -> None:
+    assert refusal(report(), BULL) == "garbage"
+    assert refusal(report(falsifiers=falsifiers), BULL) == "garbage"
+
+
+def test_a_case_keeps_its_falsifiers_short_and_an_abstention_has_none() -> None:
+    told = read(report(falsifiers=["x" * 900] * 30), BULL)
+    assert told.falsifiers == ("x" * 300,) * 8
+    assert read(report(falsifiers=["x"], abstained=True), BULL).falsifiers == ()
+    assert read(report(falsifiers=["x"])).falsifiers == ()
+
+
+def news(**changes):
+    return report(ordinals={**OWN_FIELDS["ordinals"], **changes})
+
+
+@pytest.mark.parametrize("name", ORDINALS)
+def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name) -> None:
+    least, most = ORDINALS[name]
+    for value in range(least, most + 1):
+        told = read(news(**{name: value}), NEWS)
+        assert (told.ordinals[name], told.flags) == (value, ())
+    for value, kept in ((most + 1, most), (least - 1, least), (10**300, most), (-(10**30), least)):
+        told = read(news(**{name: value}), NEWS)
+        assert told.ordinals[name] == kept
+        assert "clamped" in told.flags
+
+
+@pytest.mark.parametrize("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
+def test_an_ordinal_that_is_no_whole_number_is_garbage(value) -> None:
+    for name in ORDINALS:
+        assert refusal(news(**{name: value}), NEWS) == "garbage"
+
+
+def test_the_news_has_all_six_ordinals_or_none() -> None:
+    assert refusal(report(), NEWS) == "garbage"
+    for name in ORDINALS:
+        assert refusal(report(ordinals=without(OWN_FIELDS["ordinals"], name)), NEWS) == "garbage"
+    whole = read(news(trend=1.0), NEWS).ordinals
+    assert whole == OWN_FIELDS["ordinals"]
+    assert type(whole["trend"]) is int
+    assert read(news() | {"abstained": True}, NEWS).ordinals == {}
+    assert read(report(ordinals={"trend": 1})).ordinals == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"adjustments": {"price_action": 0.1}},
+        {"confidence": "High"},
+        {"confidence": "certain"},
+        {"key_points": ["a", 1]},
+        {"flags": [None]},
+        {"abstained": "false"},
+        {"abstained": 0},
+        {"evidence": ["technical.rsi14"]},
+        {"evidence": [{"id": "technical.rsi14"}]},
+        {"evidence": [{"id": 3, "value": 1}]},
+        {"evidence": [{"id": "technical.rsi14", "value": True}]},
+        {"evidence": [{"id": "technical.rsi14", "value": [1]}]},
+    ],
+)
+def test_a_wrong_shape_is_garbage(changes) -> None:
+    assert refusal(report(**changes)) == "garbage"
+
+
+@pytest.mark.parametrize("symbol", ["EURUSD", "XAUUSD.m", "xauusd", ""])
+def test_another_symbol_fails_closed(symbol) -> None:
+    assert refusal(report(symbol=symbol)) == "wrong_symbol"
+    assert refusal(ruling(symbol=symbol), GATE) == "wrong_symbol"
+
+
+@pytest.mark.parametrize(
+    ("value", "kept", "role"),
+    [
+        (0.3, 0.3, TECHNICAL),
+        (0.31, 0.3, TECHNICAL),
+        (-1e300, -0.3, TECHNICAL),
+        (10**30, 0.3, TECHNICAL),
+        (0.15, 0.15, BULL),
+        (0.3, 0.15, BULL),
+        (-0.2, -0.15, BULL),
+    ],
+)
+def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(value, kept, role) -> None:
+    told = read(report(value=value, falsifiers=[]), role)
+    assert set(told.adjustments.values()) == {kept}
+    assert ("clamped" in told.flags) == (kept != value)
+
+
+def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
+    narrow = replace(TECHNICAL, focus={"structure": "primary"})
+    told = read(report(value=0.2), narrow)
+    assert told.adjustments == dict.fromkeys(VECTORS) | {"structure": 0.2}
+    assert "out_of_focus" in told.flags
+
+
+@pytest.mark.parametrize(
+    ("cited", "good"),
+    [
+        ([("technical.rsi14", 61.2)], True),
+        ([("technical.rsi14", 61.8)], True),
+        ([("technical.rsi14", 61.82)], False),
+        ([("technical.rsi14", 60.6)], True),
+        ([("technical.rsi14", 60.5)], False),
+        ([("technical.rsi14", -61.2)], False),
+        ([("technical.rsi14", "61.2")], False),
+        ([("technical.rsi14", None)], False),
+        ([("technical.rsi", 61.2)], False),
+        ([("technical.kijun", 1.0)], False),
+        ([("technical.kijun", None)], False),
+        ([("memory.losing_streak", 0)], True),
+        ([("memory.losing_streak", 0.001)], False),
+        ([("market.session", "LONDON")], True),
+        ([("market.session", "NEW_YORK")], False),
+        ([("market.session", 1)], False),
+        ([("technical.rsi14", 61.2), ("technical.adx14", 99)], False),
+        ([("technical.rsi14", 61.2)] * 60 + [("nothing", 1)], False),
+        ([], False),
+    ],
+)
+def test_citations_are_checked_within_one_percent(cited, good) -> None:
+    evidence = [{"id": name, "value": value} for name, value in cited]
+    told = read(report(evidence=evidence))
+    assert ("ungrounded" in told.flags) == (not good)
+    assert trust(told) == pytest.approx(1.0 if good else 0.3)
+
+
+def test_scoring_nothing_needs_no_citation() -> None:
+    assert read(report(value=None, evidence=[])).flags == ()
+
+
+def test_a_model_cannot_set_the_frameworks_flags() -> None:
+    told = read(report(flags=["clamped", "ungrounded", "out_of_focus", "thin_volume"]))
+    assert told.flags == ("thin_volume",)
+
+
+def test_an_abstention_has_a_reason_and_no_numbers() -> None:
+    told = read(report(abstained=True, abstain_reason="flat"))
+    assert (told.abstained, told.reason) == (True, "flat")
+    assert set(told.adjustments.values()) == {None}
+    assert read(report(abstained=True)).reason
+    assert refusal(with_number("NaN").replace("false", "true")) == "garbage"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [({"multiplier": 0.4}, 0.4), ({"multiplier": 3}, 1.0), ({"multiplier": -1.0}, 0.0)],
+)
+def test_a_ruling_is_held_to_zero_to_one(changes, kept) -> None:
+    told = read(ruling(**changes), GATE)
+    assert told.ruling is not None
+    assert told.ruling.multiplier == kept
+    assert ("clamped" in told.flags) == (kept != changes["multiplier"])
+    assert refusal(ruling(reason_code="BECAUSE"), GATE) == "garbage"
+
+
+def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None:
+    long = report(
+        reasoning="x" * 9000, key_points=["y" * 900] * 30, flags=[f"{n}" * 400 for n in range(30)]
+    )
+    told = read(long)
+    assert (len(told.reasoning), len(told.key_points), len(told.flags)) == (2000, 8, 8)
+    record = debate(Scripted({"technical": long}))
+    assert len(record.calls[0].reply) > 30_000
+
+
+def test_holding_a_report_twice_changes_nothing() -> None:
+    once = replies.held_to(a_report(value=0.9), TECHNICAL)
+    assert replies.held_to(once, TECHNICAL) == once
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        "report",
+        {"adjustments": {}},
+        a_report(adjustments=None),
+        a_report(confidence="sure"),
+        a_report(abstained="no"),
+        a_report(abstained=None),
+        a_report(evidence=(Evidence([], 1.0),)),
+        a_report(evidence=(Evidence("technical.rsi14", {}),)),
+        a_report(evidence=(Evidence("technical.rsi14", True),)),
+        a_report(confidence=["high"]),
+        a_report(flags=(1,)),
+        a_report(key_points=7),
+        a_report(reasoning=b"x"),
+        a_report(evidence=("technical.rsi14",)),
+        a_report(value=float("nan")),
+        a_report(value="0.1"),
+        a_report(value=True),
+        a_report(falsifiers=(1,)),
+        a_report(falsifiers=7),
+        a_report(ordinals=None),
+        a_report(ordinals={"trend": 0.5}),
+        a_report(ordinals={"trend": True}),
+    ],
+    ids=repr,
+)
+def test_what_an_agent_of_another_hand_returns_is_checked_too(told) -> None:
+    agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=lambda _c, _a: told)}
+    record = debate(Scripted(), agents=agents)
+    assert record.failures == {"technical": "garbage"}
+
+
+def test_only_the_gate_rules() -> None:
+    odd = a_report(ruling=GateRuling(0.0, veto=True))
+    agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=lambda _c, _a: odd)}
+    record = debate(Scripted(), agents=agents)
+    assert not record.veto
+    silent = replace(AGENTS["risk_gate"], analyze=lambda _c, _a: a_report("risk_gate"))
+    record = debate(Scripted(), agents={**AGENTS, "risk_gate": silent})
+    assert record.failures == {"risk_gate": "garbage"}
+    waits = replace(
+        AGENTS["risk_gate"], analyze=lambda _c, _a: AgentReport.abstain("risk_gate", "-")
+    )
+    record = debate(Scripted(), agents={**AGENTS, "risk_gate": waits})
+    assert record.failures == {}
+
+
+def test_the_reply_schemas_suit_every_vendor() -> None:
+    """Every field required, no free keys, no empty type, and no bounds left to the server."""
+
+    def walk(schema):
+        if schema.get("type") == "object":
+            assert schema["properties"]
+            assert schema["required"] == list(schema["properties"])
+            assert schema["additionalProperties"] is False
+        assert not {"minimum", "maximum", "minLength", "maxLength", "default"} & set(schema)
+        for inner in [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]:
+            walk(inner)
+        if "items" in schema:
+            walk(schema["items"])
+
+    case, news = ({**report(), name: OWN_FIELDS[name]} for name in ("falsifiers", "ordinals"))
+    for shape, valid in (
+        ("report", report()),
+        ("case", case),
+        ("news", news),
+        ("ruling", ruling()),
+        ("scores", chart()),
+    ):
+        walk(replies.SCHEMAS[shape])
+        assert sorted(replies.SCHEMAS[shape]["properties"]) == sorted(valid)
+        assert json.loads(json.dumps(replies.SCHEMAS[shape])) == replies.SCHEMAS[shape]
+    assert replies.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
+
+
+def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
+    golden = (Path(__file__).parent / "golden" / "reply_schemas.json").read_text(encoding="utf-8")
+    assert json.dumps(replies.SCHEMAS, indent=2) + "\n" == golden
+    models = {
+        "report": replies.ReportReply,
+        "case": replies.CaseReply,
+        "news": replies.NewsReply,
+        "ruling": replies.RulingReply,
+        "scores": replies.ScoresReply,
+    }
+    for shape, model in models.items():
+        assert list(replies.SCHEMAS[shape]["properties"]) == list(model.model_fields)
+        assert model.model_config["strict"] and model.model_config["frozen"]
+        assert not model.model_config["allow_inf_nan"]
+    assert models.keys() == replies.SCHEMAS.keys() == set(get_args(Shape))
+    assert tuple(replies.Adjustments.model_fields) == VECTORS
+    assert tuple(replies.Ordinals.model_fields) == tuple(ORDINALS)
+    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("language", "changes"),
+    [
+        ("de", {"reasoning": "Schwung und Trend stimmen überein.", "key_points": ["RSI über 60"]}),
+        ("zh", {"reasoning": "动量与趋势一致。", "flags": ["成交量低"]}),
+        ("ar", {"reasoning": "الزخم والاتجاه متفقان", "abstain_reason": "لا"}),
+        ("ru", {"reasoning": "Импульс и тренд согласны", "key_points": ["RSI выше 60"] * 3}),
+    ],
+)
+def test_prose_in_another_language_is_prose(language, changes) -> None:
+    told = read(report(**changes))
+    assert told.reasoning == changes["reasoning"]
+    assert told.flags == tuple(changes.get("flags", ()))
+    assert set(told.adjustments.values()) == {0.1}
+
+
+GERMAN = {"adjustments": "anpassungen", "confidence": "zuversicht", "abstained": "enthalten"}
+
+
+@pytest.mark.parametrize("name", GERMAN)
+def test_a_key_in_another_language_is_garbage(name) -> None:
+    told = report()
+    told[GERMAN[name]] = told.pop(name)
+    assert refusal(told) == "garbage"
+
+
+@pytest.mark.parametrize(
+    ("changes", "role"),
+    [
+        ({"confidence": "hoch"}, TECHNICAL),
+        ({"confidence": "高"}, TECHNICAL),
+        ({"confidence": "HIGH"}, TECHNICAL),
+        ({"confidence": " high"}, TECHNICAL),
+        ({"abstained": "nein"}, TECHNICAL),
+        ({"adjustments": dict.fromkeys(VECTORS, "0,1")}, TECHNICAL),
+        ({"adjustments": dict.fromkeys(("kurs", "marken", "schwung", "struktur"), 0.1)}, TECHNICAL),
+        ({"reason_code": "KEINER"}, GATE),
+        ({"reason_code": "none"}, GATE),
+        ({"veto": "ja"}, GATE),
+        ({"veto": 1}, GATE),
+        ({"multiplier": "voll"}, GATE),
+    ],
+)
+def test_a_word_of_choice_in_another_language_is_garbage(changes, role) -> None:
+    assert refusal((ruling if role is GATE else report)(**changes), role) == "garbage"
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}```", "json\n{}", "<json>{}</json>"])
+def test_a_fenced_reply_is_garbage_in_every_role(fence) -> None:
+    assert refusal(fence.format(VALID)) == "garbage"
+    assert refusal(fence.format(json.dumps(ruling())), GATE) == "garbage"
+
+
+def test_a_key_that_nobody_asked_for_is_passed_over() -> None:
+    plain = read(report())
+    more = report(thoughts="...", adjustments={**dict.fromkeys(VECTORS, 0.1), "volume": 9.0})
+    assert read(more) == plain
+    cited = [{"id": "technical.rsi14", "value": 61.2, "unit": "of 100"}]
+    assert read(report(evidence=cited)) == plain
+    assert read(ruling(size=3), GATE) == read(ruling(), GATE)
+
+
+def test_a_fault_is_told_by_its_place_and_never_in_the_replys_words() -> None:
+    secret = "SECRET-WORDS"
+    for changes, place in (
+        ({"confidence": secret}, "confidence"),
+        ({"adjustments": {**dict.fromkeys(VECTORS, 0.1), "momentum": secret}}, "momentum"),
+        ({"evidence": [{"id": "technical.rsi14", "value": [secret]}]}, "evidence.0.value"),
+        ({"key_points": [secret, 1]}, "key_points.1"),
+    ):
+        with pytest.raises(ModelUnavailable) as caught:
+            read(report(**changes))
+        assert place in caught.value.detail
+        assert secret not in caught.value.detail
+
+
+@pytest.mark.parametrize("wrapped", [dict, MappingProxyType])
+def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped) -> None:
+    """The fallback of a host returns what its score_chart returns, notes and all or none."""
+    chart_ = {vector: {"score": 0.5} for vector in VECTORS} | {"composite_bias": {"score": 0.5}}
+    assert replies.scores(wrapped(chart_)) == dict.fromkeys(VECTORS, 0.5)
+    noted = {vector: {"score": np.float64(9.0), "note": None} for vector in VECTORS}
+    assert replies.scores(wrapped(noted)) == dict.fromkeys(VECTORS, 1.0)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        True,
+        "0.5",
+        math.nan,
+        math.inf,
+        10**400,
+        [0.5],
+        {"score": 0.5},
+        Decimal("0.5"),
+        np.True_,
+    ],
+)
+def test_a_chart_without_four_numbers_is_garbage(broken) -> None:
+    whole = {vector: {"score": 0.5, "note": ""} for vector in VECTORS}
+    for reply in ({**whole, "momentum": {"score": broken}}, broken):
+        with pytest.raises(ModelUnavailable, match="garbage"):
+            replies.scores(reply)
+    with pytest.raises(ModelUnavailable, match="garbage"):
+        replies.scores(without(whole, "structure"))
+
+
+def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..., int]) -> None:
+    """Any cut, repeated or foreign piece of text anywhere in a valid reply."""
+    seen: set[str] = set()
+    pieces = st.sampled_from(
+        [
+            "NaN",
+            "1e999",
+            "null",
+            '"',
+            "}",
+            "{",
+            ",",
+            ":",
+            "true",
+            "\\ud800",
+            "\x00",
+            "[",
+            "]",
+            "0.9",
+        ]
+    )
+
+    @hypothesis_settings(
+        max_examples=scaled(10_000),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        st.sampled_from(
+            [
+                (VALID, TECHNICAL),
+                (json.dumps(ruling()), GATE),
+                (json.dumps(news()), NEWS),
+                (json.dumps(report(falsifiers=["x"])), BULL),
+            ]
+        ),
+        st.integers(0, len(VALID)),
+        st.integers(0, len(VALID)),
+        st.one_of(pieces, st.text(max_size=8)),
+    )
+    def check(valid, start, end, piece) -> None:
+        text, role = valid
+        try:
+            told = read(text[:start] + piece + text[end:], role)
+        except ModelUnavailable as failure:
+            seen.add(failure.reason)
+            return
+        seen.add("read")
+        values = [value for value in told.adjustments.values() if value is not None]
+        assert all(abs(value) <= role.bound for value in values)
+        assert all(isinstance(cited, Evidence) for cited in told.evidence)
+        for name, ordinal in told.ordinals.items():
+            assert ORDINALS[name][0] <= ordinal <= ORDINALS[name][1]
+        json.dumps(told.reasoning, ensure_ascii=False).encode()
+
+    check()
+    assert {"garbage", "read"} <= seen <= {"garbage", "wrong_symbol", "read"}

@@ -1,0 +1,675 @@
+"""Files on their way: whole or not there, one owner at a time, and no fault that halves one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds.channels import KEY, NOW, HandClock, order
+from torra.bridges.torra import drop_folder
+from torra.bridges.torra.drop_folder import (
+    FOLDERS,
+    PATIENCE,
+    Disk,
+    DropFolder,
+    Patience,
+    file_name,
+)
+from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
+from torra.errors import BridgeUnavailable
+
+NAME = file_name(1042, "T7K3Q9ZB2M4XA")
+
+
+def signed(number: int) -> bytes:
+    return encode(signal_of(order(number), channel="main", account=1), KEY)
+
+
+class FaultyDisk(Disk):
+    """Counts the steps that write; the step number `fails` raises `error`."""
+
+    def __init__(self, fails: int = 0, error: OSError | None = None, lasts: int = 1) -> None:
+        self.steps = 0
+        self.fails = range(fails, fails + lasts) if fails else range(0)
+        self.error = error or OSError(errno.ENOSPC, "No space left on device")
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps in self.fails:
+            raise self.error
+
+    def make_folder(self, path: Path) -> None:
+        self._step()
+        super().make_folder(path)
+
+    def create(self, path: Path) -> int:
+        self._step()
+        return super().create(path)
+
+    def write(self, handle: int, data: bytes) -> int:
+        """Write half of what is asked, then fail: that is how disks fill up."""
+        self._step()
+        return super().write(handle, data[: len(data) // 2 + 1])
+
+    def sync(self, handle: int) -> None:
+        self._step()
+        super().sync(handle)
+
+    def give(self, source: Path, target: Path) -> None:
+        self._step()
+        super().give(source, target)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._step()
+        super().rename(source, target)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self._step()
+        super().replace(source, target)
+
+    def sync_folder(self, path: Path) -> None:
+        self._step()
+        super().sync_folder(path)
+
+
+def sharing(number: int) -> PermissionError:
+    """Return what Windows raises while another program has the file open."""
+    error = PermissionError(errno.EACCES, "The process cannot access the file")
+    error.winerror = number  # type: ignore[attr-defined]
+    return error
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "main"
+
+
+def open_folder(root: Path, disk: Disk | None = None, **more: Any) -> DropFolder:
+    given: dict[str, Any] = {"monotonic": HandClock().monotonic, "sleep": lambda _: None, **more}
+    return DropFolder(root, disk=disk, **given)
+
+
+@pytest.fixture
+def folder(root: Path) -> DropFolder:
+    made = open_folder(root)
+    made.prepare()
+    return made
+
+
+def files(root: Path) -> list[str]:
+    found = [path for path in root.rglob("*") if path.is_file()]
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def test_the_folders_are_made(root: Path, folder: DropFolder) -> None:
+    assert sorted(path.name for path in root.iterdir()) == sorted(FOLDERS)
+    folder.prepare()
+    assert files(root) == []
+
+
+def test_nothing_is_made_where_a_share_is_not_mounted(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "share" / "Torra" / "main")
+    with pytest.raises(BridgeUnavailable, match="mount the share"):
+        folder.prepare()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("seq", "sid"), [(-1, "T1"), (1, ""), (1, "../x"), (1, "T 1"), (10**10, "T1"), (1, "T" * 32)]
+)
+def test_a_name_is_a_name(seq: int, sid: str) -> None:
+    assert file_name(1, "T1") == "0000000001_T1.json"
+    with pytest.raises(ValueError, match="no name"):
+        file_name(seq, sid)
+
+
+def test_a_signal_appears_whole_and_nothing_else(root: Path, folder: DropFolder) -> None:
+    folder.publish(NAME, b"text")
+    assert files(root) == [f"inbox/{NAME}"]
+    assert (root / "inbox" / NAME).read_bytes() == b"text"
+
+
+def test_a_name_is_never_replaced(root: Path, folder: DropFolder) -> None:
+    folder.publish(NAME, b"first")
+    with pytest.raises(BridgeUnavailable):
+        folder.publish(NAME, b"second")
+    assert (root / "inbox" / NAME).read_bytes() == b"first"
+    assert files(root) == [f"inbox/{NAME}"]
+
+
+def test_a_disk_without_links_renames(root: Path, folder: DropFolder, monkeypatch: Any) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refuse)
+    folder.publish(NAME, b"first")
+    with pytest.raises(BridgeUnavailable):
+        folder.publish(NAME, b"second")
+    assert (root / "inbox" / NAME).read_bytes() == b"first"
+    assert files(root) == [f"inbox/{NAME}"]
+
+
+def test_leftovers_of_an_earlier_life_go_but_not_the_advisors(
+    root: Path, folder: DropFolder
+) -> None:
+    for name in ("torra.1.json.ab", "ea.1.json"):
+        (root / "tmp" / name).write_text("half", encoding="ascii")
+    folder.prepare()
+    assert files(root) == ["tmp/ea.1.json"]
+
+
+def test_the_text_is_on_the_disk_before_it_has_its_name(root: Path, folder: DropFolder) -> None:
+    steps: list[str] = []
+
+    class Noting(Disk):
+        def sync(self, handle: int) -> None:
+            steps.append(f"sync {os.fstat(handle).st_size}")
+
+        def give(self, source: Path, target: Path) -> None:
+            steps.append("name")
+            super().give(source, target)
+
+        def sync_folder(self, path: Path) -> None:
+            steps.append(f"sync {path.name}")
+
+    open_folder(root, Noting()).publish(NAME, b"1234")
+    assert steps == ["sync 4", "name", "sync inbox"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no way to sync a folder")
+def test_the_system_is_asked_to_put_the_text_and_then_its_name_on_the_disk(
+    root: Path, folder: DropFolder, monkeypatch: Any
+) -> None:
+    synced: list[tuple[int, bool]] = []
+    sync = os.fsync
+
+    def noting(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, (root / "inbox" / NAME).exists()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    folder.publish(NAME, b"1234")
+    text, names = (root / "inbox" / NAME).stat(), (root / "inbox").stat()
+    assert synced == [(text.st_ino, False), (names.st_ino, True)]
+
+
+@pytest.mark.parametrize("where", ["inbox", "work", "done", "ack", "arch", "cancelled", "expired"])
+def test_a_name_is_found_wherever_it_lies(root: Path, folder: DropFolder, where: str) -> None:
+    assert folder.where(NAME) == ""
+    (root / where / NAME).write_text("x", encoding="ascii")
+    assert folder.where(NAME) == where
+
+
+def test_an_answer_on_its_way_to_the_archive_is_found(root: Path, folder: DropFolder) -> None:
+    (root / "ack" / f"{NAME}.settling").write_text("x", encoding="ascii")
+    assert folder.where(NAME) == "ack"
+
+
+def test_nothing_is_known_of_a_folder_that_is_not_there(root: Path, folder: DropFolder) -> None:
+    root.rename(root.with_name("elsewhere"))
+    for ask in (
+        lambda: folder.where(NAME),
+        lambda: folder.recall(NAME),
+        folder.acks,
+        folder.claimed,
+        folder.check,
+        lambda: folder.publish(NAME, b"x"),
+        lambda: folder.write_state("torra.json", b"x"),
+    ):
+        with pytest.raises(BridgeUnavailable, match="is not there"):
+            ask()
+    assert folder.read("state/ea.json", 100) is None
+
+
+# --- promise D6: the full disk --------------------------------------------------------------------
+
+
+def refusal(folder: DropFolder, text: bytes) -> str:
+    try:
+        folder.publish(NAME, text)
+    except BridgeUnavailable as error:
+        return str(error)
+    return ""
+
+
+def test_a_full_disk_at_any_step_halves_nothing(tmp_path: Path, record_property: Any) -> None:
+    text, failed = signed(1), 0
+    for fails in range(1, 100):
+        root = tmp_path / str(fails)
+        open_folder(root).prepare()
+        disk = FaultyDisk(fails)
+        folder = open_folder(root, disk)
+        said = refusal(folder, text)
+        if said:
+            failed += 1
+            assert "is full: make room" in said
+            left = files(root)
+            assert left in ([], [f"inbox/{NAME}"])
+            if left:  # only the folder's own flush came after it
+                assert (root / "inbox" / NAME).read_bytes() == text
+            if not folder.where(NAME):
+                folder.publish(NAME, text)
+        assert (root / "inbox" / NAME).read_bytes() == text
+        assert files(root) == [f"inbox/{NAME}"]
+        if disk.steps < fails:
+            break
+    assert failed == fails - 1 > 15
+    record_property("seen", f"{failed} steps, each failed once, no partial file")
+
+
+def test_a_full_disk_leaves_the_state_file_as_it_was(root: Path, folder: DropFolder) -> None:
+    folder.write_state("torra.json", b"old")
+    for fails in range(1, 20):
+        disk = FaultyDisk(fails)
+        try:
+            open_folder(root, disk).write_state("torra.json", b"new text")
+        except BridgeUnavailable:
+            assert files(root) == ["state/torra.json"]
+            assert (root / "state/torra.json").read_bytes() == b"old"
+        else:
+            break
+    assert fails > 5
+    assert (root / "state/torra.json").read_bytes() == b"new text"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "is full: make room"),
+        (errno.EDQUOT, "is full: make room"),
+        (errno.EROFS, "cannot be written: let this user"),
+        (errno.EACCES, "cannot be written: let this user"),
+        (errno.ESTALE, "is not there: mount"),
+        (errno.EIO, "look at its disk or share"),
+    ],
+)
+def test_every_fault_comes_with_its_remedy(
+    root: Path, folder: DropFolder, number: int, words: str
+) -> None:
+    broken = open_folder(root, FaultyDisk(1, OSError(number, os.strerror(number)), lasts=99))
+    with pytest.raises(BridgeUnavailable, match=words) as caught:
+        broken.publish(NAME, b"x")
+    assert str(root) in str(caught.value)
+    assert files(root) == []
+
+
+# --- Windows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [5, 32])
+@pytest.mark.parametrize("times", [1, 9, 10, 1000])
+def test_a_file_that_others_have_open_is_waited_for(
+    root: Path, folder: DropFolder, number: int, times: int
+) -> None:
+    slept: list[float] = []
+    clean = FaultyDisk()
+    open_folder(root, clean).publish(file_name(1, "T1"), b"x")
+    step = clean.steps - 1  # the rename into inbox/; the folder's flush is the last
+    faulty = FaultyDisk(step, sharing(number), times)
+    windows = open_folder(root, faulty, sleep=slept.append)
+    if times < 10:
+        windows.publish(NAME, b"x")
+        assert (root / "inbox" / NAME).exists()
+        assert len(slept) == times
+    else:
+        with pytest.raises(BridgeUnavailable, match="another program keeps"):
+            windows.publish(NAME, b"x")
+        assert files(root) == [f"inbox/{file_name(1, 'T1')}"]
+        assert len(slept) == 9
+    assert sum(slept) <= PATIENCE
+    assert all(0.025 <= pause <= 0.075 for pause in slept)
+
+
+def test_a_call_waits_for_all_its_steps_together(root: Path, folder: DropFolder) -> None:
+    slept: list[float] = []
+
+    class Stubborn(Disk):
+        def replace(self, source: Path, target: Path) -> None:
+            raise sharing(32)
+
+        def create(self, path: Path) -> int:
+            if len(slept) < 9:
+                raise sharing(5)
+            return super().create(path)
+
+    windows = open_folder(root, Stubborn(), sleep=slept.append, chance=lambda: 0.999)
+    with pytest.raises(BridgeUnavailable, match="another program keeps"):
+        windows.write_state("torra.json", b"x")
+    assert 9 < len(slept) <= 18
+    assert sum(slept) <= PATIENCE
+    assert files(root) == []
+
+
+def test_the_patience_of_a_call_has_an_end() -> None:
+    slept: list[float] = []
+    patience = Patience(slept.append, lambda: 0.999)
+
+    def refused() -> None:
+        raise sharing(32)
+
+    for _ in range(10):
+        with pytest.raises(PermissionError):
+            patience(refused)
+    assert PATIENCE - 0.1 < sum(slept) <= PATIENCE
+
+
+def test_a_forbidden_folder_is_not_waited_for(root: Path, folder: DropFolder) -> None:
+    slept: list[float] = []
+    error = PermissionError(errno.EACCES, "Permission denied")
+    broken = open_folder(root, FaultyDisk(1, error, 99), sleep=slept.append)
+    with pytest.raises(BridgeUnavailable, match="cannot be written"):
+        broken.publish(NAME, b"x")
+    assert slept == []
+
+
+# --- promise D5: no half file ---------------------------------------------------------------------
+
+
+class Reader:
+    """Reads in its own thread, over and over, while another one writes.
+
+    A writer that calls `be_looked_at` in the middle of a file waits until one reading, from its
+    start to its end, fell into that moment: what is seen by half is no matter of luck.
+    """
+
+    def __init__(self, read: Callable[[], bool]) -> None:
+        """`read` tells whether all that it found was whole, or raises FileNotFoundError."""
+        self._read = read
+        self._stop = threading.Event()
+        self.looks = self.writes = self.done = self.bad = 0
+
+    def be_looked_at(self) -> None:
+        first = self.looks
+        while self.looks <= first + 1 and not self._stop.is_set():
+            time.sleep(0.0001)
+
+    def read_against(self, write: Callable[[int], None], reads: int) -> None:
+        """Read `reads` times at least, and a twentieth as many writes long."""
+
+        def writer() -> None:
+            while not self._stop.is_set():
+                self.writes += 1
+                write(self.writes)
+
+        thread = threading.Thread(target=writer)
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        thread.start()
+        try:
+            while thread.is_alive() and (self.done < reads or self.writes < reads // 20):
+                with suppress(FileNotFoundError):
+                    self.bad += not self._read()
+                    self.done += 1
+                self.looks += 1
+        finally:
+            self._stop.set()
+            thread.join()
+            sys.setswitchinterval(before)
+
+
+class LookedAtDisk(Disk):
+    """Takes forty bytes at a time, and lets `reader` look after each of them."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def write(self, handle: int, data: bytes) -> int:
+        taken = super().write(handle, data[:40])
+        self._reader.be_looked_at()
+        return taken
+
+
+def test_no_state_file_is_ever_read_by_half(
+    root: Path, scaled: Callable[..., int], record_property: Any
+) -> None:
+    reads = scaled(30_000)
+    path = root / "state" / "torra.json"
+
+    def text(number: int) -> bytes:
+        return encode(DeskState(n=number, gmt=number, state="ACTIVE"), KEY)
+
+    def whole() -> bool:
+        try:
+            return decode(path.read_bytes(), DeskState, KEY).n > 0
+        except MessageError:
+            return False
+
+    def in_place(number: int) -> None:
+        with path.open("wb", buffering=0) as file:
+            said = text(number)
+            file.write(said[:40])
+            control.be_looked_at()
+            file.write(said[40:])
+
+    reader, control = Reader(whole), Reader(whole)
+    folder = open_folder(root, LookedAtDisk(reader))
+    folder.prepare()
+    reader.read_against(lambda n: folder.write_state("torra.json", text(n)), reads)
+    control.read_against(in_place, reads)
+    assert reader.bad == 0
+    assert control.bad >= control.writes - 1, "the reader sees each file that is there by half"
+    told = f"state file: 0 bad of {reader.done:,} reads; a writer in place:"
+    record_property("seen", f"{told} {control.bad:,} of {control.done:,}")
+
+
+def test_no_signal_is_ever_read_by_half(
+    root: Path, scaled: Callable[..., int], record_property: Any
+) -> None:
+    reads = scaled(30_000)
+    seen: Counter[str] = Counter()
+
+    def whole() -> bool:
+        """Read all that is there, a file ten times before it goes."""
+        good = [whole_file(path) for path in (root / "inbox").iterdir()]
+        if not good:
+            raise FileNotFoundError
+        return all(good)
+
+    def whole_file(path: Path) -> bool:
+        seen[path.name] += 1
+        try:
+            said = decode(path.read_bytes(), Signal, KEY)
+        except MessageError:
+            return False
+        if not seen[path.name] % 10:
+            path.unlink()
+        return file_name(said.seq, said.sid) == path.name
+
+    reader = Reader(whole)
+    folder = open_folder(root, LookedAtDisk(reader))
+    folder.prepare()
+    texts = [signed(number) for number in range(50)]
+
+    def publish(number: int) -> None:
+        name = file_name(number % 50, order(number % 50).sid)
+        with suppress(BridgeUnavailable):  # the name is taken at the moment
+            folder.publish(name, texts[number % 50])
+
+    reader.read_against(publish, reads)
+    assert reader.bad == 0
+    record_property("seen", f"inbox: 0 bad of {seen.total():,} reads in {reader.done:,} looks")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+@pytest.mark.parametrize("point", ["tmp_half", "tmp_done", "renamed"])
+def test_a_kill_at_any_point_leaves_all_or_nothing(
+    root: Path, folder: DropFolder, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    monkeypatch.setenv("TORRA_CRASH_AT", point)
+    child = os.fork()
+    if not child:
+        folder.publish(NAME, signed(1))
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    published = [f"inbox/{NAME}"] if point == "renamed" else []
+    assert folder.where(NAME) == ("inbox" if published else "")
+    assert len(files(root)) == 1
+    folder.prepare()
+    assert files(root) == published
+    if published:
+        assert (root / "inbox" / NAME).read_bytes() == signed(1)
+
+
+# --- races ----------------------------------------------------------------------------------------
+
+
+def test_a_recall_is_one_step(
+    root: Path, folder: DropFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two steps, a link and a removal, the claim could come between them and both would win."""
+    folder.publish(NAME, b"x")
+    monkeypatch.setattr(os, "link", lambda *_: pytest.fail("recall must not link"))
+    assert folder.recall(NAME)
+    assert not folder.recall(NAME)
+
+
+def test_expiry_and_claim_have_one_winner(
+    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
+) -> None:
+    races = scaled(1_000, 20)
+    gate = threading.Barrier(2)
+    dice = random.Random(races)
+    claimed: list[str] = []
+    names = [file_name(number, f"T{number}") for number in range(races)]
+
+    def advisor() -> None:
+        for name in names:
+            gate.wait()
+            for _ in range(dice.randrange(2_000)):
+                pass
+            with suppress(FileNotFoundError):
+                (root / "inbox" / name).rename(root / "work" / name)
+                claimed.append(name)
+            gate.wait()
+
+    thread = threading.Thread(target=advisor)
+    thread.start()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    recalled = []
+    for name in names:
+        (root / "inbox" / name).write_bytes(b"x")
+        gate.wait()
+        for _ in range(dice.randrange(2_000)):
+            pass
+        if folder.recall(name):
+            recalled.append(name)
+        gate.wait()
+    thread.join()
+    sys.setswitchinterval(before)
+    assert sorted([*recalled, *claimed]) == names
+    assert sorted(path.name for path in (root / "work").iterdir()) == sorted(claimed)
+    assert sorted(path.name for path in (root / "cancelled").iterdir()) == recalled
+    record_property(
+        "seen", f"{races:,} races: {len(recalled):,} recalled, {len(claimed):,} claimed"
+    )
+
+
+# --- answers and old files ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def timed(root: Path, clock: HandClock) -> DropFolder:
+    folder = open_folder(root, monotonic=clock.monotonic)
+    folder.prepare()
+    return folder
+
+
+def test_an_unfinished_answer_has_ten_seconds(
+    root: Path, timed: DropFolder, clock: HandClock
+) -> None:
+    (root / "ack" / NAME).write_bytes(b"half")
+    assert not timed.reject(NAME, at_once=False)
+    clock.pass_time(9.9)
+    assert timed.acks() == [NAME]
+    assert not timed.reject(NAME, at_once=False)
+    timed.legible(NAME)
+    clock.pass_time(5)
+    assert not timed.reject(NAME, at_once=False)
+    clock.pass_time(10)
+    assert timed.reject(NAME, at_once=False)
+    (kept,) = files(root)
+    assert kept.startswith(f"bad/{NAME}.")
+
+
+def test_a_forged_answer_is_put_aside_at_once(root: Path, timed: DropFolder) -> None:
+    for text in (b"one", b"two"):
+        (root / "ack" / NAME).write_bytes(text)
+        assert timed.reject(NAME, at_once=True)
+    assert [p.read_bytes() for p in sorted((root / "bad").iterdir())] in (
+        [b"one", b"two"],
+        [b"two", b"one"],
+    )
+    assert not timed.reject(NAME, at_once=True)
+
+
+def test_answers_come_oldest_first(root: Path, folder: DropFolder) -> None:
+    for name in ("0000000002_B.json", "0000000010_A.json", "0000000002_B.json.settling", "x.json"):
+        (root / "ack" / name).write_bytes(b"x")
+    assert folder.acks() == [
+        "0000000002_B.json.settling",
+        "0000000002_B.json",
+        "0000000010_A.json",
+    ]
+
+
+def test_old_files_go_after_thirty_days(root: Path, folder: DropFolder) -> None:
+    for where in ("arch", "cancelled", "expired", "bad", "done", "inbox"):
+        for name, days in (("old.json", 30.1), ("young.json", 29.9)):
+            (root / where / name).write_bytes(b"x")
+            age = NOW.timestamp() - days * 86_400
+            os.utime(root / where / name, (age, age))
+    folder.prune(NOW)
+    left = [name for name in files(root) if name.endswith("/old.json")]
+    assert left == ["done/old.json", "inbox/old.json"]
+    assert len(files(root)) == 8
+
+
+def test_the_halt_file_is_there_before_its_text(
+    root: Path, folder: DropFolder, monkeypatch: Any
+) -> None:
+    folder.set_halt("somebody said so")
+    assert folder.halted()
+    assert (root / "control/HALT").read_text(encoding="utf-8") == "somebody said so\n"
+    with pytest.raises(BridgeUnavailable, match="HALT is there"):
+        folder.publish(NAME, b"x")
+    assert files(root) == ["control/HALT"]
+    folder.set_halt(None)
+    folder.set_halt(None)
+    assert not folder.halted()
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    folder.set_halt("the disk is full")
+    assert folder.halted()
+
+
+def test_a_halt_that_cannot_be_set_is_an_error(root: Path, folder: DropFolder) -> None:
+    root.rename(root.with_name("elsewhere"))
+    with pytest.raises(OSError, match="HALT"):
+        folder.set_halt("now")
+
+
+def test_the_random_share_is_a_share() -> None:
+    shares = [drop_folder.random_share() for _ in range(50)]
+    assert all(0 <= share < 1 for share in shares)
+    assert len(set(shares)) > 40

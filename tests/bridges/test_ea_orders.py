@@ -1,0 +1,407 @@
+"""What the Expert Advisor does with a good signal, whatever the broker answers.
+
+The broker is that of tests/doubles/ea_shim: it fills, requotes, stays silent or refuses as it is
+told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.advisor_channel import (
+    ASK,
+    BID,
+    GOLD,
+    LEVELS,
+    MAGIC,
+    NOW,
+    PATIENCE,
+    AdvisorChannel,
+    given,
+    live_on,
+)
+from tests.doubles.compiled_ea import (
+    Died,
+    compiled,
+    needs_compiler,
+)
+
+pytestmark = needs_compiler
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path, program=program) as channel:
+        yield channel
+
+
+# --- what it does ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin_mode", ["hedging", "netting"])
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+def test_opens_modifies_and_closes(desk: AdvisorChannel, side: str, margin_mode: str) -> None:
+    desk.ea.set(margin_mode=margin_mode)
+    opened = desk.order(side=side)
+    price = ASK if side == "BUY" else BID
+    assert (opened["status"], opened["retcode"], opened["price"]) == ("FILLED", 10009, price)
+    assert (opened["volume"], opened["adopted"], opened["kind"]) == (0.1, False, "open")
+    assert (opened["bid"], opened["ask"]) == (BID, ASK)
+    assert (opened["gmt"], opened["server_time"]) == (NOW, NOW + 10_800)
+    (position,) = desk.positions()
+    assert position["ticket"] == opened["position"] == opened["ticket"]
+    _, stop, target = LEVELS[side]
+    assert (position["sl"], position["tp"]) == (float(stop), float(target))
+    assert (position["magic"], position["comment"]) == (MAGIC, opened["sid"])
+
+    unused = {"side": "", "lots": "0.00", "entry": "0.00"}
+    far = "2300.014" if side == "SELL" else "2400.016"
+    moved = desk.order(kind="modify", sl=stop, tp=far, ref=opened["sid"], **unused)
+    assert (moved["status"], moved["position"]) == ("FILLED", opened["position"])
+    assert desk.positions()[0]["tp"] == (2400.02 if side == "BUY" else 2300.01), "whole ticks"
+
+    back = "SELL" if side == "BUY" else "BUY"
+    half = desk.order(kind="close", side=back, lots="0.04", ref=opened["sid"])
+    assert (half["status"], half["volume"]) == ("FILLED", 0.04)
+    rest = desk.order(kind="close", side=back, lots="0.06", ticket=opened["position"])
+    assert (rest["status"], rest["position"]) == ("FILLED", opened["position"])
+    assert desk.positions() == []
+    assert [deal["entry"] for deal in desk.deals()] == ["in", "out", "out"]
+    again = desk.order(kind="close", side=back, lots="0.06", ticket=opened["position"])
+    assert (again["status"], again["reason"]) == ("REJECTED", "no_position")
+    assert desk.names("work") == desk.names("inbox") == []
+
+
+def test_a_modify_of_zero_leaves_the_level_as_it_is(desk: AdvisorChannel) -> None:
+    opened = desk.order()
+    desk.order(kind="modify", sl="2340.00", tp="0.00", ref=opened["sid"])
+    assert [(p["sl"], p["tp"]) for p in desk.positions()] == [(2340.0, 2361.2)]
+    desk.order(kind="modify", sl="0.00", tp="2362.00", ref=opened["sid"])
+    assert [(p["sl"], p["tp"]) for p in desk.positions()] == [(2340.0, 2362.0)]
+    sends = desk.ea.broker_state()["sends"]
+    same = desk.order(kind="modify", sl="2340.00", tp="2362.00", ref=opened["sid"])
+    assert (same["status"], same["adopted"]) == ("FILLED", True)
+    assert desk.ea.broker_state()["sends"] == sends, "nothing to change, nothing sent"
+
+
+def test_close_all_takes_every_position_of_its_magic_and_no_other(desk: AdvisorChannel) -> None:
+    mine = [desk.ea.open_by_hand(GOLD, side, 0.1, magic=MAGIC) for side in ("BUY", "SELL", "BUY")]
+    other = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC + 1)
+    ack = desk.order(kind="close_all", side="", entry="0.00", sl="0.00", tp="0.00", lots="0.00")
+    assert (ack["status"], ack["volume"], ack["retcode"]) == ("FILLED", 0.3, 10009)
+    assert [position["ticket"] for position in desk.positions()] == [other]
+    assert {deal["position"] for deal in desk.deals(ack["sid"])} == set(mine)
+    empty = desk.order(kind="close_all", side="", symbol="", broker_symbol="")
+    assert (empty["status"], empty["volume"], empty["retcode"]) == ("FILLED", 0.0, 0)
+
+
+def test_close_all_goes_on_when_one_is_refused(desk: AdvisorChannel) -> None:
+    for fault, status, left in ((10006, "PARTIAL", 1), (10012, "UNKNOWN", 1), (10004, "FILLED", 0)):
+        for _ in range(3):
+            desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC)
+        desk.ea.fail(fault)
+        name = desk.drop(kind="close_all", side="")
+        desk.ea.wait(18)
+        ack = desk.ack(name)
+        assert (ack["status"], len(desk.positions())) == (status, left), ack
+        assert ack["retcode"] == (10009 if status == "FILLED" else fault)
+        assert ack["volume"] == (0.3 if left == 0 else 0.2)
+        assert desk.ea.broker_state()["sends"] == (4 if fault == 10004 else 3)
+        desk.ea.wipe()
+
+
+def test_close_all_sends_nothing_twice_while_the_list_is_slow(desk: AdvisorChannel) -> None:
+    tickets = [desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC) for _ in range(3)]
+    desk.ea.set(visible_after=5)
+    desk.ea.fail(10004)
+    name = desk.drop(kind="close_all", side="")
+    desk.ea.run(1)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["volume"]) == ("FILLED", 0.3)
+    assert desk.ea.broker_state()["sends"] == len(tickets) + 1
+
+
+def test_ping_is_answered_and_moves_nothing(desk: AdvisorChannel) -> None:
+    desk.halt()
+    desk.ea.set(connected=0, algo=0, trade_mode="real")
+    ack = desk.order(kind="ping", side="", comment="", magic=0, broker_symbol="")
+    figures = [ack[key] for key in ("retcode", "ticket", "deal", "position", "price", "volume")]
+    assert (ack["status"], ack["reason"], figures) == ("FILLED", "", [0] * 6)
+    assert desk.ea.broker_state()["sends"] == 0
+
+
+@pytest.mark.parametrize(("mask", "filling"), [(1, 1), (2, 2), (3, 1), (0, 0)])
+def test_fills_as_the_symbol_allows(desk: AdvisorChannel, mask: int, filling: int) -> None:
+    """The simulated broker refuses any other filling with 10030."""
+    desk.ea.symbol(GOLD, filling=mask)
+    assert desk.order()["status"] == "FILLED", filling
+
+
+def test_closes_find_their_position_and_touch_no_other(desk: AdvisorChannel) -> None:
+    stranger = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=0, comment="T000000000001")
+    other = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC + 1)
+    for target in ({"ticket": stranger}, {"ticket": other}, {"ref": "T000000000001"}, {}):
+        ack = desk.order(kind="close", side="SELL", seq=desk.seq + 10, **target)
+        assert ack["reason"] == "no_position", target
+    mine = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC, comment="T000000000001")
+    wrong_way = desk.order(kind="close", side="BUY", ticket=mine)
+    assert wrong_way["reason"] == "no_position", "a BUY would add to a long"
+    assert desk.order(kind="close", side="SELL", ref="T000000000001")["position"] == mine
+
+
+# --- what brokers answer --------------------------------------------------------------------------
+
+TRANSIENT = (10004, 10020, 10021, 10024, 10028)
+UNCLEAR = (10011, 10012, 10031)
+FINAL = (10006, 10007, 10013, 10014, 10015, 10016, 10017, 10018, 10019, 10026, 10027, 10030, 10034)
+
+
+def test_a_requote_is_repeated_twice_at_most(desk: AdvisorChannel) -> None:
+    for code in TRANSIENT:
+        desk.ea.wipe()
+        for _ in range(2):
+            desk.ea.fail(code)
+        name = desk.drop()
+        desk.ea.run(1)
+        assert desk.ack(name)["status"] == "FILLED"
+        assert desk.ea.broker_state()["sends"] == 3
+        for _ in range(3):
+            desk.ea.fail(code)
+        name = desk.drop(magic=MAGIC + 1)
+        desk.ea.run(1)
+        ack = desk.ack(name)
+        assert (ack["status"], ack["reason"], ack["retcode"]) == ("REJECTED", "retcode", code)
+        assert desk.ea.broker_state()["sends"] == 6
+        assert len(desk.deals()) == 1
+    assert desk.empty()
+
+
+def test_a_repeat_asks_the_guards_again(desk: AdvisorChannel) -> None:
+    changes: list[tuple[str, Callable[[], None]]] = [
+        ("deviation", lambda: desk.ea.quote(GOLD, BID + 0.31, ASK + 0.31)),
+        ("spread", lambda: desk.ea.quote(GOLD, BID - 0.21, ASK)),
+        ("stale", lambda: desk.ea.clock(NOW + 170)),
+        ("kill", desk.halt),
+    ]
+    for reason, change in changes:
+        desk.ea.fail(10004)
+        name = desk.drop()
+        desk.ea.timer()
+        assert not desk.answered(name)
+        change()
+        desk.ea.timer()
+        assert desk.ack(name)["reason"] == reason
+        desk.resume()
+        desk.calm()
+    assert desk.deals() == []
+
+
+@pytest.mark.parametrize("code", UNCLEAR)
+@pytest.mark.parametrize("kind", ["open", "close", "close_all"])
+def test_an_unclear_answer_is_looked_up_and_never_repeated(
+    desk: AdvisorChannel, code: int, kind: str
+) -> None:
+    name = given(desk, kind)
+    before = desk.ea.broker_state()["sends"]
+    desk.ea.fail(code, executed=1)
+    desk.ea.timer()
+    ack = desk.ack(name)
+    assert (ack["status"], ack["adopted"], ack["retcode"]) == ("FILLED", True, code)
+    assert ack["volume"] == 0.1
+    desk.ea.wipe()
+    desk.ea.fail(code, executed=0)
+    if kind != "open":
+        desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC, comment="TAGAIN")
+    name = desk.drop(kind=kind, side="SELL" if kind == "close" else "BUY", ref="TAGAIN")
+    desk.ea.wait(PATIENCE - 1)
+    assert not desk.answered(name)
+    desk.ea.run(2)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["retcode"]) == ("UNKNOWN", code)
+    assert desk.ea.broker_state()["sends"] == 1
+    assert before <= 1
+
+
+@pytest.mark.parametrize("code", [10008, 10012])
+@pytest.mark.parametrize(("seconds", "status"), [(8, "FILLED"), (20, "UNKNOWN")])
+def test_an_order_that_takes_its_time(
+    desk: AdvisorChannel, code: int, seconds: int, status: str
+) -> None:
+    desk.ea.set(visible_after=seconds)
+    desk.ea.fail(code, executed=1)
+    name = desk.drop()
+    desk.ea.timer()
+    assert desk.answered(name) == (code == 10008)
+    if code == 10008:
+        assert desk.ack(name)["status"] == "PLACED"
+        assert "done" not in desk.names("done")
+        assert not (desk.folder / "done" / name).exists()
+    desk.ea.wait(PATIENCE + 2)
+    assert desk.ack(name)["status"] == status
+    assert desk.ea.broker_state()["sends"] == 1
+
+
+def test_an_order_left_waiting(desk: AdvisorChannel) -> None:
+    for settles in (True, False):
+        desk.ea.fail(10008, executed=2)
+        name = desk.drop(magic=MAGIC + desk.seq)
+        desk.ea.run(5)
+        assert desk.ack(name)["status"] == "PLACED"
+        (desk.folder / "ack" / name).unlink()  # as Torra does, into arch/
+        if settles:
+            desk.ea.settle()
+        desk.ea.wait(PATIENCE - 4)
+        assert desk.ack(name)["status"] == ("FILLED" if settles else "UNKNOWN")
+    assert desk.ea.broker_state()["sends"] == 2
+
+
+def test_an_order_of_which_a_part_is_executed_may_still_become_whole(desk: AdvisorChannel) -> None:
+    for settles in (True, False):
+        desk.ea.fail(10012, executed=2, volume=0.04)
+        name = desk.drop(magic=MAGIC + desk.seq)
+        desk.ea.wait(5)
+        assert not desk.answered(name)
+        if settles:
+            desk.ea.settle()
+        desk.ea.wait(PATIENCE - 3)
+        ack = desk.ack(name)
+        wanted = ("FILLED", 0.1) if settles else ("PARTIAL", 0.04)
+        assert (ack["status"], ack["volume"]) == wanted
+        assert ack["adopted"]
+
+
+@pytest.mark.parametrize("code", [10008, 10012])
+def test_a_restart_does_not_call_an_answered_order_not_sent(
+    desk: AdvisorChannel, code: int
+) -> None:
+    desk.ea.fail(code, executed=0)
+    name = desk.drop()
+    desk.ea.timer()
+    desk.ea.restart()
+    desk.ea.wait(PATIENCE + 2)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["retcode"]) == ("UNKNOWN", code)
+    assert desk.ea.broker_state()["sends"] == 1
+
+
+def test_a_final_answer_is_told_with_its_number(desk: AdvisorChannel) -> None:
+    for code in FINAL:
+        desk.ea.wipe()
+        for refuse, sends in ((desk.ea.fail, 1), (desk.ea.fail_check, 1)):
+            refuse(code)
+            ack = desk.order()
+            assert (ack["status"], ack["reason"]) == ("REJECTED", "retcode")
+            assert ack["retcode"] == code
+            assert desk.ea.broker_state()["sends"] == sends, "what OrderCheck refuses is not sent"
+    assert desk.empty()
+
+
+def test_a_partial_fill_is_told_as_one(desk: AdvisorChannel) -> None:
+    desk.ea.fail(10010, executed=1, volume=0.04)
+    ack = desk.order()
+    assert (ack["status"], ack["retcode"], ack["volume"]) == ("PARTIAL", 10010, 0.04)
+    desk.ea.fail(10012, executed=1, volume=0.03)
+    ack = desk.order(magic=MAGIC + 1)
+    assert (ack["status"], ack["volume"], ack["adopted"]) == ("PARTIAL", 0.03, True)
+
+
+def test_a_bare_answer_is_filled_in_from_the_books(desk: AdvisorChannel) -> None:
+    desk.ea.set(result="bare", slippage=3)
+    ack = desk.order()
+    assert (ack["status"], ack["price"], ack["volume"]) == ("FILLED", 2345.23, 0.1)
+
+
+def test_real_refusals_of_the_broker_come_through(desk: AdvisorChannel) -> None:
+    desk.ea.set(free_margin=10)
+    assert desk.order()["retcode"] == 10019
+    desk.ea.set(free_margin="")
+    desk.ea.symbol(GOLD, filling=0)
+    assert desk.order()["status"] == "FILLED"
+
+
+def test_history_that_cannot_be_read_is_not_nothing_there(desk: AdvisorChannel) -> None:
+    desk.ea.set(history=0)
+    name = desk.drop()
+    desk.ea.run(5)
+    assert not desk.answered(name)
+    desk.ea.set(history=1)
+    desk.ea.run(1)
+    assert desk.ack(name)["status"] == "FILLED"
+    desk.ea.set(history=0)
+    name = desk.drop(seq=7, magic=MAGIC + 1)
+    desk.ea.clock(NOW + 170)
+    desk.ea.timer()
+    assert desk.ack(name)["reason"] == "stale"
+
+
+def test_the_limits_count_an_opening_that_is_not_listed_yet(tmp_path: Path, program: Path) -> None:
+    with AdvisorChannel(tmp_path, program=program, max_positions=1) as desk:
+        desk.ea.set(visible_after=5)
+        first, second = desk.drop(), desk.drop(magic=MAGIC + 1)
+        desk.ea.run(2)
+        assert desk.ack(first)["status"] == "FILLED"
+        assert not desk.answered(second)
+        desk.ea.run(4)
+        assert desk.ack(second)["reason"] == "max_positions"
+        assert desk.ea.broker_state()["sends"] == 1
+
+
+# --- HALT and expiry ------------------------------------------------------------------------------
+
+
+def test_halt_between_the_guards_and_the_order(desk: AdvisorChannel) -> None:
+    """The simulated OrderCheck drops the file: after the guards, before OrderSend."""
+    desk.ea.set(halt_on_check=1)
+    ack = desk.order()
+    assert (ack["status"], ack["reason"]) == ("REJECTED", "kill")
+    assert desk.ea.broker_state()["sends"] == 0
+    assert desk.empty()
+
+
+@pytest.mark.parametrize("kind", ["open", "close", "close_all"])
+def test_halt_between_the_claim_and_the_order(desk: AdvisorChannel, kind: str) -> None:
+    name = given(desk, kind)
+    before = desk.ea.broker_state()["sends"]
+    desk.ea.crash_at("claimed")
+    live_on(desk, "")
+    desk.halt()
+    desk.ea.run(1)
+    assert (desk.ack(name)["status"], desk.ack(name)["reason"]) == ("REJECTED", "kill")
+    desk.resume()
+    desk.ea.run(1)
+    assert desk.ea.broker_state()["sends"] == before
+
+
+def test_halt_in_the_middle_of_close_all_stops_the_rest(desk: AdvisorChannel) -> None:
+    for _ in range(3):
+        desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC)
+    name = desk.drop(kind="close_all", side="")
+    desk.ea.fail(10004)
+    desk.ea.timer()
+    assert len(desk.positions()) == 1, "one was requoted, two went"
+    desk.halt()
+    desk.ea.timer()
+    assert desk.ack(name)["reason"] == "kill"
+    assert len(desk.positions()) == 1
+
+
+def test_what_expired_while_the_advisor_was_dead_is_never_executed(desk: AdvisorChannel) -> None:
+    claimed = desk.drop()
+    desk.ea.crash_at("claimed")
+    with pytest.raises(Died):
+        desk.ea.timer()
+    waiting = desk.drop(seq=2)
+    desk.ea.restart()
+    desk.ea.clock(NOW + 170)
+    desk.ea.run(1)
+    for name in (claimed, waiting):
+        assert (desk.ack(name)["status"], desk.ack(name)["reason"]) == ("EXPIRED", "stale")
+    assert desk.ea.broker_state()["sends"] == 0

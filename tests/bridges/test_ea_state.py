@@ -1,0 +1,280 @@
+"""What the Expert Advisor tells of itself: heartbeat, positions, deals, symbols, bars.
+
+Every file is held against the protocol byte for byte (tests.doubles.advisor_channel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.advisor_channel import (
+    ASK,
+    BID,
+    DECIMALS,
+    GOLD,
+    KEY,
+    MAGIC,
+    NOW,
+    OFFSET,
+    AdvisorChannel,
+    body_of,
+    mac,
+    seal,
+)
+from tests.doubles.compiled_ea import (
+    compiled,
+    needs_compiler,
+)
+from torra.bridges.protocol import Quote
+from torra.bridges.torra import book_rows, messages
+
+pytestmark = needs_compiler
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
+    with AdvisorChannel(tmp_path, program=program) as channel:
+        yield channel
+
+
+# --- both sides of the bridge ---------------------------------------------------------------------
+
+
+def test_torra_reads_what_the_advisor_writes(desk: AdvisorChannel) -> None:
+    """Torra's readers and writers, held against the advisor's."""
+    fields = desk.fields(tf="M15")
+    order = {key: Decimal(value) if key in DECIMALS else value for key, value in fields.items()}
+    text = messages.encode(messages.Signal(**order), KEY)
+    assert text.decode() == seal(body_of(fields))
+    name = desk.put(text, fields["seq"], fields["sid"])
+    desk.ea.quote(GOLD, BID, ASK)
+    desk.ea.run(6)
+    ack = messages.decode((desk.folder / "ack" / name).read_bytes(), messages.Ack, KEY)
+    assert messages.report_of(ack).status == "FILLED"
+    state = {path.name: path.read_bytes() for path in (desk.folder / "state").glob("*.json")}
+    assert messages.decode(state["ea.json"], messages.Heartbeat, KEY).last_seq == fields["seq"]
+    positions = messages.decode(state["positions.json"], messages.Positions, KEY).rows
+    deals = messages.decode(state["deals.json"], messages.Deals, KEY).rows
+    symbols = messages.decode(state["symbols.json"], messages.Symbols, KEY).rows
+    (position,) = [book_rows.read_position(row) for row in positions]
+    (deal,) = [book_rows.read_deal(row) for row in deals]
+    (terms,) = [book_rows.read_symbol(row) for row in symbols]
+    assert (position.ticket, position.comment) == (str(ack.position), fields["sid"])
+    assert (deal.deal, deal.position, deal.reason) == (str(ack.deal), position.ticket, "expert")
+    assert terms.quote == Quote(BID, ASK, datetime.fromtimestamp(NOW, UTC))
+
+
+# --- what it tells of itself ----------------------------------------------------------------------
+
+
+def test_the_heartbeat(desk: AdvisorChannel) -> None:
+    beat = desk.state("ea")
+    wanted = {"gmt": NOW, "server_offset_s": OFFSET, "account": 12345678, "trade_mode": "demo",
+              "margin_mode": "hedging", "connected": True, "algo_allowed": True,
+              "trade_allowed": True, "kill": False, "ea_version": "1.0", "last_seq": 0, "inbox": 0,
+              "work": 0, "balance": 10_000.0, "leverage": 100, "currency": "USD",
+              "channel": "main"}  # fmt: skip
+    assert {key: beat[key] for key in wanted} == wanted
+    numbers = []
+    for _ in range(5):
+        desk.ea.run(1)
+        numbers.append(desk.state("ea")["n"])
+    assert numbers == sorted(set(numbers)), "one a second, each with a number of its own"
+    desk.ea.set(connected=0, algo=0, trade=0, margin_mode="exchange", trade_mode="contest")
+    desk.halt()
+    desk.order()
+    desk.ea.restart()
+    desk.ea.timer()
+    beat = desk.state("ea")
+    assert beat["n"] > numbers[-1], "also across a restart"
+    shown = [beat[key] for key in ("connected", "algo_allowed", "trade_allowed", "kill")]
+    assert shown == [False, False, False, True]
+    assert (beat["margin_mode"], beat["trade_mode"]) == ("exchange", "contest")
+    assert beat["last_seq"] == 1
+
+
+def test_the_heart_beats_while_a_slow_broker_is_at_work(desk: AdvisorChannel) -> None:
+    desk.ea.set(send_takes=2)
+    for number in range(3):
+        desk.drop(magic=MAGIC + number)
+    desk.ea.wait(1)
+    assert len(desk.deals()) == 3
+    beat = desk.state("ea")
+    assert beat["gmt"] >= NOW + 1 + 3 * 2, "one round of seven seconds, and still alive at its end"
+    assert beat["work"] == 0
+
+
+def test_the_offset_is_whole_quarters_whatever_the_seconds_say(desk: AdvisorChannel) -> None:
+    for server, told in ((10_803, 10_800), (7_197, 7_200), (-12_601, -12_600), (19_800, 19_800)):
+        desk.ea.set(server_offset=server)
+        desk.ea.run(2)
+        assert desk.state("ea")["server_offset_s"] == told
+
+
+def test_positions_and_deals(desk: AdvisorChannel) -> None:
+    mine = desk.order()
+    manual = desk.ea.open_by_hand(GOLD, "SELL", 0.25, comment='by"hand|ü')
+    desk.ea.timer()
+    told = desk.state("positions")
+    assert told["rows"] == [
+        [str(mine["position"]), GOLD, "LONG", "0.10", "2345.20", "2338.40", "2361.20", str(MAGIC),
+         mine["sid"], "-2.00", str(NOW)],
+        [str(manual), GOLD, "SHORT", "0.25", "2345.00", "0.00", "0.00", "0", "by_hand___", "-5.00",
+         str(NOW)],
+    ]  # fmt: skip
+    before = told["n"]
+    desk.ea.run(1)
+    assert desk.state("positions")["n"] == before, "unchanged"
+    desk.ea.run(5)
+    assert desk.state("positions")["n"] > before, "every five seconds"
+    desk.ea.quote(GOLD, 2338.0, 2338.2)
+    desk.ea.timer()
+    assert [row[0] for row in desk.state("positions")["rows"]] == [str(manual)]
+    deals = desk.state("deals")
+    assert deals["since"] == deals["gmt"] - 7 * 86_400
+    assert [row[3:5] + row[-1:] for row in deals["rows"]] == [
+        ["in", "BUY", "expert"],
+        ["out", "SELL", "sl"],
+    ], "the stop's deal has no magic number, but its position is ours; the manual one is not"
+    assert deals["rows"][1][1] == str(mine["position"])
+    assert (deals["rows"][1][7], deals["rows"][1][8]) == ("-72.00", "0")
+
+
+def test_deals_end_by_target_hand_and_stop_out(desk: AdvisorChannel) -> None:
+    for number, (ends, word) in enumerate([("tp", "tp"), (0, "client"), (6, "stop_out")]):
+        ack = desk.order(magic=MAGIC + number)
+        if ends == "tp":
+            desk.ea.quote(GOLD, 2361.3, 2361.5)
+        else:
+            desk.ea.close_by_hand(ack["position"], reason=int(ends))
+        desk.calm()
+        desk.ea.timer()
+        assert desk.state("deals")["rows"][-1][-1] == word
+
+
+def test_deals_older_than_a_week_belong_to_us_by_their_opening(desk: AdvisorChannel) -> None:
+    mine = desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC)
+    other = desk.ea.open_by_hand(GOLD, "BUY", 0.1)
+    desk.ea.clock(NOW + 20 * 86_400)
+    desk.ea.close_by_hand(mine)
+    desk.ea.close_by_hand(other)
+    desk.ea.timer()
+    assert [row[1] for row in desk.state("deals")["rows"]] == [str(mine)]
+
+
+def test_the_books_stay_below_their_limits(desk: AdvisorChannel) -> None:
+    for _ in range(520):
+        desk.ea.close_by_hand(desk.ea.open_by_hand(GOLD, "BUY", 0.01, magic=MAGIC))
+    desk.ea.timer()
+    deals = desk.state("deals")
+    assert deals["count"] == 500
+    assert deals["rows"][-1][0] == str(max(deal["ticket"] for deal in desk.deals()))
+
+
+def test_symbols(desk: AdvisorChannel) -> None:
+    euro = {"digits": 5, "tick_size": 0.00001, "contract": 100_000, "lot_step": 0.001}
+    lots = {"lot_min": 0.001, "lot_max": 50}
+    desk.ea.symbol("EURUSD.m", **euro, **lots, stops_level=12, mode="long_only")
+    desk.ea.symbol("HIDDEN", watched=0)
+    desk.ea.run(6)
+    rows = desk.state("symbols")["rows"]
+    assert rows == [
+        ["EURUSD.m", "5", "0.00001", "1.00", "100000.00", "0.001", "0.001", "50.00", "12",
+         "long_only", "USD", "0.00000", "0.00000", "0"],
+        [GOLD, "2", "0.01", "1.00", "100.00", "0.01", "0.01", "100.00", "0", "full", "USD",
+         "2345.00", "2345.20", str(NOW)],
+    ]  # fmt: skip
+
+
+def sheet(desk: AdvisorChannel, name: str) -> tuple[list[list[str]], int]:
+    """Return rows and offset of a bars file, checked."""
+    text = (desk.folder / "bars" / name).read_bytes().decode("ascii")
+    head, _, last = text.rpartition("\n")
+    end, count, offset, told = last.split(",")
+    rows = [line.split(",") for line in head.split("\n")]
+    assert rows[0] == ["time", "open", "high", "low", "close", "tick_volume", "spread"]
+    assert (end, int(count), told) == ("end", len(rows) - 1, mac(head + "\n"))
+    return rows[1:], int(offset)
+
+
+def test_bars_are_closed_ones_and_rewritten_when_one_closes(desk: AdvisorChannel) -> None:
+    start = NOW + OFFSET - 4 * 900  # NOW is a quarter
+    for number in range(5):
+        desk.ea.bar(GOLD, 900, start + 900 * number, (1, 2 + number, 0.5, 1.25), 10 + number, 20)
+    desk.ea.run(1)
+    rows, offset = sheet(desk, f"{GOLD}_M15.csv")
+    assert [int(row[0]) for row in rows] == [start + 900 * number for number in range(4)]
+    assert rows[3] == [str(start + 2700), "1.00", "5.00", "0.50", "1.25", "13", "20"]
+    assert offset == OFFSET
+    assert desk.names("bars") == [f"{GOLD}_M15.csv"], "no bars of H1, no file"
+    written = (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns
+    desk.ea.run(3)
+    assert (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns == written
+    desk.ea.clock(NOW + 908)
+    desk.ea.run(1)
+    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 4, "ten seconds of grace"
+    desk.ea.run(2)
+    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 5, "closed by the clock, without a next tick"
+    desk.ea.bar(GOLD, 900, start + 4500, (1, 2, 1, 2), 1, 20)
+    desk.ea.run(2)
+    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 5, "the new one is forming"
+
+
+def test_bars_keep_the_newest_thousand(desk: AdvisorChannel, scaled: Callable[..., int]) -> None:
+    many = 1000 + 50
+    first = NOW + OFFSET - 3600 * many
+    for number in range(many):
+        desk.ea.bar(GOLD, 3600, first + 3600 * number, (1, 2, 0.5, 1.5), 10, 20)
+    desk.ea.clock(NOW + 20)
+    desk.ea.run(1)
+    rows, _ = sheet(desk, f"{GOLD}_H1.csv")
+    assert len(rows) == 1000
+    assert int(rows[-1][0]) == NOW + OFFSET - 3600
+
+
+def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path, program: Path) -> None:
+    inputs = {"bar_symbols": f" NONE, {GOLD} ,,", "bar_timeframes": " M15 ,M7, H1"}
+    with AdvisorChannel(tmp_path, program=program, **inputs) as desk:
+        for seconds in (900, 3600):
+            start = NOW + OFFSET - 3 * 3600
+            desk.ea.bar(GOLD, seconds, start - start % seconds, (1, 2, 0.5, 1.5), 10, 20)
+        desk.ea.wait(1)
+        assert desk.names("bars") == [f"{GOLD}_H1.csv", f"{GOLD}_M15.csv"]
+        said = "\n".join(desk.ea.log())
+        assert "no symbol NONE" in said
+        assert "no timeframe M7" in said
+
+
+def test_torras_silence_is_shown_and_changes_nothing(desk: AdvisorChannel) -> None:
+    path = desk.folder / "state" / "torra.json"
+    assert "has not been heard of" in desk.ea.shown()
+    for age, words in ((5, "alive"), (60, "alive"), (61, "silent for 61 s")):
+        desk.ea.clock(NOW - 1, wall=True)
+        beat = {"n": 1, "gmt": NOW - age, "state": "ACTIVE"}
+        path.write_text(seal(body_of(beat, message="torra")), encoding="ascii")
+        desk.ea.wait(1)
+        assert words in desk.ea.shown()
+    assert desk.order()["status"] == "FILLED"
+    path.write_text("forged", encoding="ascii")
+    desk.ea.run(1)
+    assert "has not been heard of" in desk.ea.shown()
+
+
+def test_the_key_stays_out_of_files_and_logs(desk: AdvisorChannel) -> None:
+    desk.order()
+    desk.put("forged", 9, "TFORGED")
+    desk.ea.run(2)
+    texts = [path.read_bytes() for path in desk.folder.rglob("*") if path.is_file()]
+    assert len(texts) > 6
+    assert not [text for text in texts if KEY.encode() in text]
+    assert not [line for line in (*desk.ea.log(), desk.ea.shown()) if KEY in line]

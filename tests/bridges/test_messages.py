@@ -1,0 +1,455 @@
+"""The messages' text: one way to write each, and nothing else can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.worlds.channels import KEY, NOW, ORDER
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
+from torra.bridges.torra.book_rows import (
+    deal_row,
+    position_row,
+    read_deal,
+    read_position,
+    read_symbol,
+    symbol_row,
+)
+from torra.bridges.torra.messages import (
+    CHOICES,
+    LIMIT,
+    LIST_LIMIT,
+    NAMES,
+    TAIL_LENGTH,
+    TIMES,
+    Ack,
+    Deals,
+    DeskState,
+    Heartbeat,
+    Message,
+    MessageError,
+    Positions,
+    Signal,
+    Symbols,
+    decode,
+    encode,
+    fixed,
+    plain,
+    report_of,
+    seal,
+    signal_of,
+    volume,
+)
+
+SIGNAL = signal_of(ORDER, channel="main", account=12345678)
+GOLDEN = (
+    b'{"v":1,"msg":"signal","kind":"open","sid":"T7K3Q9ZB2M4XA","seq":1042,"channel":"main",'
+    b'"account":12345678,"created":1770984000,"expires":1770984180,"symbol":"EURUSD",'
+    b'"broker_symbol":"EURUSD.m","side":"BUY","type":"market","entry":1.10012,"sl":1.09512,'
+    b'"tp":1.11012,"lots":0.10,"magic":220114000,"comment":"T7K3Q9ZB2M4XA","max_spread_pts":40,'
+    b'"max_dev_pts":30,"policy":"reject_if_open","bar_time":1770983100,"tf":"M15","ref":"",'
+    b'"ticket":0,"mac":"4659e33ba9fa14c9f9f374882c39065afcca28e839c45d186c74fc2e51f6afd9",'
+    b'"end":"1"}'
+)
+"""The signature is what `openssl dgst -sha256 -hmac` says of everything before it."""
+
+ACK = Ack(
+    sid=ORDER.sid,
+    seq=1042,
+    kind="open",
+    status="FILLED",
+    retcode=10009,
+    ticket=10,
+    deal=11,
+    position=10,
+    price=Decimal("1.10013"),
+    volume=Decimal("0.10"),
+    bid=Decimal("1.10000"),
+    ask=Decimal("1.10012"),
+    server_time=1770994801,
+    gmt=1770984001,
+)
+LINE = {"row": "10|EURUSD.m|LONG|0.1|1.1|1.09|1.12|220000001|T1|-3.5|1770984000"}
+
+TEXT = st.text(
+    st.sampled_from([chr(c) for c in range(32, 127) if chr(c) not in '"\\']), max_size=31
+)
+NUMBER = st.integers(-(10**18) + 1, 10**18 - 1)
+TIME = st.integers(0, 10**11 - 1)
+PRICE = st.decimals(-(10**12), 10**12, places=8, allow_nan=False)
+
+
+def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
+    """Return messages of a kind with whatever its fields may hold."""
+    types = {"str": TEXT, "int": NUMBER, "Decimal": PRICE, "bool": st.booleans()}
+    types["tuple[str, ...]"] = st.lists(TEXT, max_size=5).map(tuple)
+    values = {}
+    for field in fields(kind):
+        words = CHOICES.get(kind, {}).get(field.name)
+        known = TIME if field.name in TIMES else types[str(field.type)]
+        values[field.name] = st.sampled_from(words) if words else known
+    return st.builds(kind, **values)
+
+
+def refused(raw: bytes, kind: type[Message] = Signal) -> str:
+    with pytest.raises(MessageError) as caught:
+        decode(raw, kind, KEY)
+    return caught.value.reason
+
+
+def body(raw: bytes = GOLDEN) -> str:
+    return raw.decode()[:-TAIL_LENGTH]
+
+
+def test_a_signal_is_these_bytes() -> None:
+    assert encode(SIGNAL, KEY) == GOLDEN
+    assert len(GOLDEN) <= LIMIT
+    assert decode(GOLDEN, Signal, KEY) == SIGNAL
+
+
+def test_a_key_longer_than_a_block_is_hashed_first() -> None:
+    raw = encode(SIGNAL, "k" * 65)
+    assert decode(raw, Signal, "k" * 65) == SIGNAL
+    assert raw[-TAIL_LENGTH:].startswith(
+        b',"mac":"6151230d43a8b5ef8d3e1151cc9bf1dd035e0f4c1c6a2930ec57e8478a2c212b'
+    )
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_what_is_written_is_read(kind: type[Message], scaled: Callable[..., int]) -> None:
+    @settings(max_examples=scaled(2_000, 10))
+    @given(any_of(kind))
+    def check(message: Any) -> None:
+        raw = encode(message, KEY)
+        assert decode(raw, kind, KEY) == message
+        assert raw.isascii()
+        assert b"\n" not in raw
+        assert encode(decode(raw, kind, KEY), KEY) == raw
+
+    check()
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_single_changed_byte_is_refused(kind: type[Message], scaled: Callable[..., int]) -> None:
+    @settings(max_examples=scaled(2_000, 10))
+    @given(any_of(kind), st.data())
+    def check(message: Any, data: st.DataObject) -> None:
+        raw = bytearray(encode(message, KEY))
+        at = data.draw(st.integers(0, len(raw) - 1))
+        new = data.draw(st.integers(0, 255).filter(lambda byte: byte != raw[at]))
+        what = data.draw(st.sampled_from(["change", "insert", "remove"]))
+        if what == "remove":
+            del raw[at]
+        else:
+            raw[at : at + (what == "change")] = bytes([new])
+        assert refused(bytes(raw), kind) == "auth"
+
+    check()
+
+
+def test_every_byte_of_a_signal_counts() -> None:
+    for at in range(len(GOLDEN)):
+        for flip in (1, 0x20, 0x80):
+            changed = bytearray(GOLDEN)
+            changed[at] ^= flip
+            assert refused(bytes(changed)) == "auth"
+
+
+def test_every_beginning_of_a_message_is_refused_as_unfinished() -> None:
+    for length in range(len(GOLDEN)):
+        with pytest.raises(MessageError) as caught:
+            decode(GOLDEN[:length], Signal, KEY)
+        assert (caught.value.reason, caught.value.whole) == ("auth", False)
+
+
+def test_another_key_is_a_forgery() -> None:
+    with pytest.raises(MessageError, match="another channel key") as caught:
+        decode(GOLDEN, Signal, KEY + "x")
+    assert (caught.value.reason, caught.value.whole) == ("auth", True)
+
+
+WRONG = {
+    "a key twice": ('"seq":1042', '"seq":1042,"seq":1042'),
+    "an unknown key": ('"ticket":0', '"ticket":0,"colour":"red"'),
+    "a missing key": (',"ticket":0', ""),
+    "another order": ('"ref":"","ticket":0', '"ticket":0,"ref":""'),
+    "a space": ('"seq":1042', '"seq": 1042'),
+    "a word for a number": ('"seq":1042', '"seq":"1042"'),
+    "a number for a word": ('"tf":"M15"', '"tf":15'),
+    "null": ('"ref":""', '"ref":null'),
+    "nesting": ('"ref":""', '"ref":{"a":"b"}'),
+    "a list": ('"ref":""', '"ref":["b"]'),
+    "NaN": ('"sl":1.09512', '"sl":NaN'),
+    "infinity": ('"sl":1.09512', '"sl":Infinity'),
+    "an exponent": ('"sl":1.09512', '"sl":1e5'),
+    "a capital exponent": ('"sl":1.09512', '"sl":1.0E5'),
+    "a plus": ('"sl":1.09512', '"sl":+1.09512'),
+    "no digit before the point": ('"sl":1.09512', '"sl":.09512'),
+    "no digit after the point": ('"sl":1.09512', '"sl":1.'),
+    "two points": ('"sl":1.09512', '"sl":1.09.5'),
+    "a leading zero": ('"seq":1042', '"seq":01042'),
+    "a decimal for an integer": ('"seq":1042', '"seq":1042.0'),
+    "more than an integer holds": ('"seq":1042', '"seq":9223372036854775808'),
+    "a backslash": ('"tf":"M15"', '"tf":"M\\u0031"'),
+    "a control character": ('"tf":"M15"', '"tf":"M\x00"'),
+    "true for a number": ('"seq":1042', '"seq":true'),
+    "an unknown kind": ('"kind":"open"', '"kind":"opening"'),
+    "an unknown side": ('"side":"BUY"', '"side":"LONG"'),
+    "an unknown type": ('"type":"market"', '"type":"limit"'),
+    "an unknown policy": ('"policy":"reject_if_open"', '"policy":"add"'),
+    "no time": ('"expires":1770984180', '"expires":-1'),
+    "a time beyond all times": ('"expires":1770984180', '"expires":177098418000'),
+    "another message": ('"msg":"signal"', '"msg":"ack"'),
+    "no version": ('{"v":1,"msg"', '{"msg"'),
+    "a version that is a word": ('{"v":1,', '{"v":"1",'),
+    "a comma too many": ('"ticket":0', '"ticket":0,'),
+    "a bracket": ('"ticket":0', '"ticket":0}'),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_signed_text_that_is_no_message_is_refused(what: str) -> None:
+    found, put = WRONG[what]
+    assert body().count(found) == 1
+    assert refused(seal(body().replace(found, put), KEY)) == "schema"
+
+
+@pytest.mark.parametrize("other", [0, 2, 3, 999_999_999])
+def test_another_version_is_told_before_anything_else(other: int) -> None:
+    text = body().replace('"v":1', f'"v":{other}')
+    assert refused(seal(text, KEY)) == "version"
+    assert refused(seal(text + ',"new":1', KEY)) == "version"
+    assert refused(seal(text, "another key")) == "auth"
+    assert decode(seal(text, KEY), Signal, KEY, version=other) == SIGNAL
+
+
+def test_a_message_of_another_kind_is_refused() -> None:
+    for kind in NAMES:
+        if kind is not Signal:
+            assert refused(GOLDEN, kind) == "schema"
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\0" * 600, b"{}", b"\xff\xfe", GOLDEN + b"\n", b" " + GOLDEN]
+)
+def test_no_message_at_all(raw: bytes) -> None:
+    assert refused(raw) == "auth"
+
+
+def test_a_message_that_is_too_long_is_neither_written_nor_read() -> None:
+    long = {"symbol": "X" * LIMIT}
+    with pytest.raises(MessageError, match="too many"):
+        encode(replace(SIGNAL, **long), KEY)
+    text = body().replace('"symbol":"EURUSD"', f'"symbol":"{long["symbol"]}"')
+    assert refused(seal(text, KEY)) == "auth"
+    rows = tuple("x" * 100 for _ in range(3_000))
+    with pytest.raises(MessageError, match="too many"):
+        encode(Positions(n=1, gmt=1, account=1, rows=rows), KEY)
+    fits = Positions(n=1, gmt=1, account=1, rows=rows[:2_300])
+    assert LIMIT < len(encode(fits, KEY)) <= LIST_LIMIT
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
+    assert decode(GOLDEN.decode().encode(encoding), Signal, KEY) == SIGNAL
+    swapped = "\ufeff".encode("utf-16-be") + GOLDEN.decode().encode("utf-16-be")
+    assert decode(swapped, Signal, KEY) == SIGNAL
+    assert refused(GOLDEN.decode().encode("utf-16-le")) == "auth"
+    assert refused(GOLDEN.decode().encode("utf-16")[:-1]) == "auth"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sl": Decimal("NaN")},
+        {"sl": Decimal("Infinity")},
+        {"lots": 0.1},
+        {"seq": True},
+        {"seq": 1.0},
+        {"seq": 10**18},
+        {"symbol": 'EUR"USD'},
+        {"symbol": "EUR\\USD"},
+        {"symbol": "ÉURUSD"},
+        {"symbol": None},
+        {"kind": "opening"},
+        {"expires": -1},
+    ],
+)
+def test_a_writer_refuses_what_a_reader_would(wrong: dict[str, Any]) -> None:
+    with pytest.raises(MessageError) as caught:
+        encode(replace(SIGNAL, **wrong), KEY)
+    assert caught.value.reason == "schema"
+
+
+@pytest.mark.parametrize("count", ["0", "2", "-1", '"1"', "1.0"])
+def test_a_list_says_how_long_it_is(count: str) -> None:
+    raw = encode(Positions(n=1, gmt=1, account=1, rows=("a",)), KEY)
+    text = body(raw).replace('"count":1', f'"count":{count}')
+    assert refused(seal(text, KEY), Positions) == "schema"
+
+
+@pytest.mark.parametrize("rows", ['"p1":"a"', '"p0":"a","p2":"b"', '"p0":"a","p0":"a"', '"d0":"a"'])
+def test_a_list_numbers_its_rows(rows: str) -> None:
+    text = f'{{"v":1,"msg":"positions","n":1,"gmt":1,"account":1,"count":{rows.count(":")},{rows}'
+    assert refused(seal(text, KEY), Positions) == "schema"
+
+
+def test_lots_have_the_decimals_that_they_need() -> None:
+    told = {0.1: "0.10", 1.0: "1.00", 0.00000001: "0.00000001", 0.123: "0.123", 12.5: "12.50"}
+    assert {lots: format(volume(lots), "f") for lots in told} == told
+
+
+def test_prices_have_the_symbols_decimals() -> None:
+    assert str(fixed(2345.1, 2)) == "2345.10"
+    assert str(fixed(0.0, 5)) == "0.00000"
+    assert str(fixed(-0.00001, 2)) == "0.00"
+    assert str(fixed(38_123.6, 0)) == "38124"
+    close = replace(ORDER, kind="close", entry=0.0, stop=0.0, target=0.0, closes="T1", ticket="77")
+    signal = signal_of(close, channel="main", account=1)
+    assert (str(signal.sl), signal.ref, signal.ticket) == ("0.00000", "T1", 77)
+    assert b'"entry":0.00000,"sl":0.00000,"tp":0.00000' in encode(signal, KEY)
+
+
+def test_an_ack_becomes_a_report() -> None:
+    report = report_of(ACK)
+    assert (report.sid, report.status, report.at.timestamp()) == (ORDER.sid, "FILLED", ACK.gmt)
+    assert (report.ticket, report.deal, report.position) == ("10", "11", "10")
+    assert (report.price, report.volume, report.adopted) == (1.10013, 0.1, False)
+    assert report_of(replace(ACK, ticket=0)).ticket == ""
+
+
+FLOAT = st.integers(-(10**15), 10**15).map(lambda steps: steps / 10**8)
+WHEN = st.integers(0, 10**10).map(lambda s: NOW.fromtimestamp(s, NOW.tzinfo))
+WORD = TEXT.map(lambda text: text.replace("|", "_"))
+TICKET = st.integers(1, 10**15).map(str)
+ROW_CASES = {
+    "position": (
+        st.builds(
+            BrokerPosition,
+            ticket=TICKET,
+            broker_symbol=WORD,
+            side=st.sampled_from(["LONG", "SHORT"]),
+            **dict.fromkeys(("lots", "entry", "stop", "target", "profit"), FLOAT),
+            magic=NUMBER,
+            comment=WORD,
+            opened_at=WHEN,
+        ),
+        position_row,
+        read_position,
+    ),
+    "deal": (
+        st.builds(
+            BrokerDeal,
+            deal=TICKET,
+            position=TICKET,
+            broker_symbol=WORD,
+            entry=st.sampled_from(["in", "out"]),
+            side=st.sampled_from(["BUY", "SELL"]),
+            **dict.fromkeys(("lots", "price", "profit"), FLOAT),
+            magic=NUMBER,
+            comment=WORD,
+            time=WHEN,
+            reason=st.sampled_from(["sl", "tp", "stop_out", "expert", "client", ""]),
+        ),
+        deal_row,
+        read_deal,
+    ),
+    "symbol": (
+        st.builds(
+            SymbolTerms,
+            broker_symbol=WORD,
+            digits=st.integers(0, 8),
+            **dict.fromkeys(("tick_size", "tick_value", "contract_size"), FLOAT),
+            **dict.fromkeys(("lot_min", "lot_step", "lot_max"), FLOAT),
+            stops_level=NUMBER,
+            trade_mode=st.sampled_from(["disabled", "long_only", "close_only", "full"]),
+            currency=WORD,
+            quote=st.none() | st.builds(Quote, FLOAT.map(lambda x: abs(x) + 1), st.just(2.0), WHEN),
+        ),
+        symbol_row,
+        read_symbol,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ROW_CASES)
+def test_rows_say_what_they_said(case: str, scaled: Callable[..., int]) -> None:
+    rows, write, read = ROW_CASES[case]
+
+    @settings(max_examples=scaled(2_000, 10))
+    @given(rows)
+    def check(row: Any) -> None:
+        text = write(row)
+        assert read(text) == row
+        assert plain(text.replace("|", "_")) == text.replace("|", "_")
+        for cut in (text + "|", text.rpartition("|")[0], "x" + text.partition("|")[2]):
+            with pytest.raises(ValueError, match=r"columns|integer|decimal|time"):
+                read(cut)
+
+    check()
+
+
+def test_a_comment_cannot_break_a_row() -> None:
+    row = read_position(LINE["row"])
+    told = position_row(replace(row, comment='a|b"c\\d\n€'))
+    assert read_position(told).comment == "a_b_c_d__"
+
+
+def test_the_desk_state_is_small() -> None:
+    raw = encode(DeskState(n=7, gmt=1770984000, state="ACTIVE"), KEY)
+    assert raw.startswith(b'{"v":1,"msg":"torra","n":7,"gmt":1770984000,"state":"ACTIVE","mac":"')
+
+
+def test_the_keys_are_those_of_the_protocol() -> None:
+    assert [f.name for f in fields(Heartbeat)] == [
+        "n",
+        "gmt",
+        "server_offset_s",
+        "account",
+        "trade_mode",
+        "margin_mode",
+        "connected",
+        "algo_allowed",
+        "trade_allowed",
+        "kill",
+        "ea_version",
+        "last_seq",
+        "inbox",
+        "work",
+        "balance",
+        "equity",
+        "free_margin",
+        "leverage",
+        "currency",
+        "channel",
+    ]
+    assert [f.name for f in fields(Ack)] == [
+        "sid",
+        "seq",
+        "kind",
+        "status",
+        "reason",
+        "retcode",
+        "ticket",
+        "deal",
+        "position",
+        "price",
+        "volume",
+        "bid",
+        "ask",
+        "server_time",
+        "gmt",
+        "adopted",
+    ]
+    assert encode(Deals(n=1, gmt=2, since=3, account=4, rows=("x",)), KEY).startswith(
+        b'{"v":1,"msg":"deals","n":1,"gmt":2,"since":3,"account":4,"count":1,"d0":"x","mac":"'
+    )
+    assert encode(Symbols(n=1, gmt=2, account=4, rows=()), KEY).startswith(
+        b'{"v":1,"msg":"symbols","n":1,"gmt":2,"account":4,"count":0,"mac":"'
+    )

@@ -1,0 +1,633 @@
+"""Signals on their way: ids, rows, publishing, halting, expiry, and booking what came back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import signal_bridge
+from tests.doubles.scripted_bridge import ScriptedBridge
+from torra.bridges.paper import PaperEvent
+from torra.bridges.protocol import Order
+from torra.errors import BridgeUnavailable
+from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
+from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
+
+BAR = datetime(2021, 12, 1, 11, 45, tzinfo=UTC)
+T = BAR + timedelta(minutes=15)
+LIFE = timedelta(seconds=180)
+OPEN = SignalDraft("open", "BUY", 0.1, Levels(2000.0, 1990.0, 2020.0, 5.0))
+CLOSE = SignalDraft("close", "SELL", 0.2, closes="TOLD")
+FOLLOW = SignalDraft("open", "SELL", 0.1, Levels(2000.0, 2010.0, 1980.0, 5.0), closes="TOLD")
+
+
+class Memory:
+    """A store in memory that keeps the real one's promises: transitions checked, all or nothing."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict] = {}
+        self.steps: list[tuple[str, str, str]] = []
+        self.depth = 0
+        self.alarms: dict[str, tuple[str, str]] = {}
+        self.reduced: list[str] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = deepcopy(self.rows), list(self.steps)
+        self.depth += 1
+        try:
+            yield
+        except BaseException:
+            self.rows, self.steps = before
+            raise
+        finally:
+            self.depth -= 1
+
+    def enqueue_signal(self, row) -> bool:
+        if row["sid"] in self.rows:
+            return False
+        self.rows[row["sid"]] = {**row, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
+        return True
+
+    def signal(self, sid):
+        row = self.rows.get(sid)
+        return dict(row) if row else None
+
+    def signals(self, states=None, instance=None, limit=100):
+        rows = [
+            dict(row)
+            for row in reversed(self.rows.values())
+            if (states is None or row["state"] in states)
+            and (instance is None or row["instance"] == instance)
+        ]
+        return rows[:limit]
+
+    def move_signal(self, sid, state, *, detail="", fields=None) -> bool:
+        assert self.depth, "a signal moves inside a transaction only"
+        check_transition(self.rows[sid]["state"], state)
+        self.rows[sid].update(state=state, detail=detail, **(fields or {}))
+        self.steps.append((sid, state, detail))
+        return True
+
+    def note_signal(self, sid, detail) -> None:
+        self.rows[sid]["detail"] = detail
+
+    def raise_alarm(self, key, kind, detail) -> bool:
+        new = key not in self.alarms
+        self.alarms[key] = (kind, detail)
+        return new
+
+    def end_alarm(self, key) -> None:
+        self.alarms.pop(key, None)
+
+    def reduce(self, reason) -> bool:
+        self.reduced.append(reason)
+        return True
+
+    def close_position(self, sid, *, price, time, profit, r_multiple, reason) -> bool:
+        fields = {"close_price": price, "closed_at": time, "profit": profit}
+        fields["r_multiple"] = r_multiple
+        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+
+    def states(self) -> dict[str, str]:
+        return {row["kind"] + " " + row["side"]: row["state"] for row in self.rows.values()}
+
+
+def write(store: Memory, *drafts: SignalDraft, instance: str = "GOLD", at: datetime = T):
+    return [
+        signal_bridge.write_signal(
+            store, draft, instance=instance, symbol="XAUUSD", timeframe="M15",
+            bar_time=at - timedelta(minutes=15), created=at, expires=at + LIFE,
+        )
+        for draft in drafts
+    ]  # fmt: skip
+
+
+def test_the_id_of_a_decision_is_known_in_advance() -> None:
+    """Golden: sha256 of GOLD|XAUUSD|M15|2021-12-01T11:45:00Z|open|BUY, 12 characters of base32."""
+    sid = signal_bridge.signal_id("GOLD", "XAUUSD", "M15", BAR, kind="open", side="BUY")
+    assert sid == "TFQB2GCPBAG4F"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("GOLD", "GOLD2")), st.sampled_from(("XAUUSD", "EURUSD")),
+            st.sampled_from(("M15", "H1")), st.integers(0, 100),
+            st.sampled_from(("open", "close")), st.sampled_from(("BUY", "SELL")),
+        ),
+        unique=True, max_size=30,
+    )
+)  # fmt: skip
+def test_different_decisions_have_different_ids(decisions) -> None:
+    ids = [
+        signal_bridge.signal_id(
+            instance, symbol, timeframe, BAR + bars * timedelta(minutes=15), kind=kind, side=side
+        )
+        for instance, symbol, timeframe, bars, kind, side in decisions
+    ]
+    assert len(set(ids)) == len(decisions)
+    assert all(len(sid) == 13 and sid[0] == "T" and sid.isalnum() and sid.isupper() for sid in ids)
+
+
+def test_an_opening_is_written_whole_and_as_plain_json() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    assert json.loads(json.dumps(row)) == row == {
+        "sid": signal_bridge.signal_id("GOLD", "XAUUSD", "M15", BAR, kind="open", side="BUY"),
+        "instance": "GOLD", "symbol": "XAUUSD", "timeframe": "M15",
+        "bar_time": "2021-12-01T11:45:00Z", "kind": "open", "side": "BUY", "lots": 0.1,
+        "entry": 2000.0, "stop": 1990.0, "target": 2020.0, "atr": 5.0, "closes": None,
+        "after": None, "decided_at": "2021-12-01T12:00:00Z", "expires": "2021-12-01T12:03:00Z",
+        "state": "PENDING", "bridge": "paper",
+    }  # fmt: skip
+    assert store.rows[row["sid"]] == {**row, "seq": 1, "detail": "", "ticket": None}
+
+
+def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() -> None:
+    store = Memory()
+    close, opening = write(store, CLOSE, FOLLOW)
+    assert (close["state"], close["closes"], close["after"]) == ("PENDING", "TOLD", None)
+    assert (opening["state"], opening["after"]) == ("WAITING", close["sid"])
+    assert close["sid"] != opening["sid"]
+
+
+def test_the_same_decision_twice_is_one_signal() -> None:
+    store = Memory()
+    assert write(store, OPEN) == write(store, OPEN)
+    assert len(store.rows) == 1
+
+
+def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
+    return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
+
+
+def order(row) -> Order:
+    return Order(
+        row["sid"], row["seq"], row["kind"], row["instance"], row["symbol"], row["symbol"],
+        row["timeframe"], BAR, row["side"], row["lots"], row["entry"] or 0.0, row["stop"] or 0.0,
+        row["target"] or 0.0, T, T + LIFE, 1, 40, 30, 2, row["closes"] or "",
+    )  # fmt: skip
+
+
+def stopped_by(halted: object, *, reducing: bool = False):
+    def stopped(kind: str) -> DenyReason | None:
+        if halted:
+            return DenyReason.TRADING_HALTED
+        return DenyReason.TRADING_REDUCING if reducing and kind == "open" else None
+
+    return stopped
+
+
+def send(
+    store: Memory, bridge, *, now: datetime = T, halted: str = "", reducing: bool = False, **which
+):
+    stopped = stopped_by(halted, reducing=reducing)
+    return signal_bridge.send_pending(
+        store, bridge, order, now=lambda: now, stopped=stopped, **which
+    )
+
+
+def test_paper_publishes_by_marking() -> None:
+    store = Memory()
+    write(store, OPEN)
+    (row,) = publish(store)
+    assert (row["state"], store.states()) == ("PUBLISHED", {"open BUY": "PUBLISHED"})
+    assert publish(store) == []
+
+
+def test_closes_go_first_and_a_waiting_opening_stays_behind() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN, instance="OTHER")
+    close, _ = write(store, CLOSE, FOLLOW)
+    assert [row["kind"] for row in send(store, wire)] == ["close", "open"]
+    assert wire.sids[0] == close["sid"]
+    assert store.states()["open SELL"] == "WAITING"
+
+
+def test_only_the_named_instance_is_published() -> None:
+    store = Memory()
+    write(store, OPEN, instance="OTHER")
+    assert publish(store, instance="GOLD") == []
+    assert len(publish(store, instance="OTHER")) == 1
+
+
+@pytest.mark.parametrize(
+    ("late", "state"),
+    [(LIFE - timedelta(microseconds=1), "PUBLISHED"), (LIFE, "EXPIRED"), (2 * LIFE, "EXPIRED")],
+)
+def test_a_signal_is_sent_until_its_expiry(late, state) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire, now=T + late)
+    assert store.rows[row["sid"]]["state"] == state
+    assert bool(wire.sent) is (state == "PUBLISHED")
+    if state == "EXPIRED":
+        assert store.rows[row["sid"]]["detail"] == "SIGNAL_EXPIRED"
+
+
+def test_what_is_published_does_not_expire_while_it_waits_for_its_bar() -> None:
+    store = Memory()
+    write(store, OPEN)
+    publish(store)
+    publish(store, now=T + 10 * LIFE)
+    assert store.states() == {"open BUY": "PUBLISHED"}
+
+
+def test_a_bridge_that_is_down_leaves_the_signal_pending_until_it_expires() -> None:
+    store, wire = Memory(), ScriptedBridge(down=True)
+    (row,) = write(store, OPEN)
+    assert send(store, wire) == []
+    assert store.states() == {"open BUY": "PENDING"}
+    assert store.rows[row["sid"]]["detail"] == "BRIDGE_DEAD: down"
+    wire.down = False
+    assert len(send(store, wire, now=T + timedelta(seconds=60))) == 1
+    assert len(wire.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "reason", ["BRIDGE_DEAD", "VERSION_MISMATCH", "CLOCK_SKEW", "TRADING_HALTED"]
+)
+def test_a_bridge_that_is_not_well_is_handed_nothing_and_the_signal_says_why(reason) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    wire.deny(DenyReason(reason), "told in a sentence")
+    (row,) = write(store, OPEN)
+    assert send(store, wire) == []
+    assert wire.sent == []
+    assert store.rows[row["sid"]]["detail"] == f"{reason}: told in a sentence"
+    assert send(store, wire, now=T + LIFE) == []
+    assert store.states() == {"open BUY": "EXPIRED"}
+
+
+def test_one_failing_submission_does_not_stop_the_next() -> None:
+    class Picky(ScriptedBridge):
+        def submit(self, order) -> None:
+            if order.instance == "GOLD":
+                raise BridgeUnavailable("only this one")
+            super().submit(order)
+
+    store = Memory()
+    write(store, OPEN)
+    write(store, OPEN, instance="OTHER")
+    assert [row["instance"] for row in send(store, Picky())] == ["OTHER"]
+
+
+def test_halt_cancels_whatever_has_not_been_executed() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN, instance="OTHER")
+    send(store, wire)
+    write(store, CLOSE, FOLLOW)
+    assert send(store, wire, halted="a person") == []
+    assert set(store.states().values()) == {"CANCELLED"}
+    assert {row["detail"] for row in store.rows.values()} == {"TRADING_HALTED"}
+    assert len(wire.sent) == 1
+    assert len(wire.recalled) == 2, "the close was asked for too: it might have been handed over"
+    assert send(store, wire) == []
+
+
+def test_a_halt_between_the_look_and_the_submission_stops_it() -> None:
+    """Every row is preceded by the question, not only the first."""
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN, instance="A")
+    write(store, OPEN, instance="B")
+    signal_bridge.send_pending(
+        store, wire, order, now=lambda: T, stopped=lambda _: stopped_by(wire.sent)("open")
+    )
+    assert len(wire.sent) == 1
+
+
+@pytest.mark.parametrize("what", ["halt", "lease"])
+def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
+    """Halt and lease are asked after everything else that can take its time."""
+    store, wire, ready = Memory(), ScriptedBridge(), []
+    (row,) = write(store, OPEN)
+
+    def made_ready(row):
+        ready.append(row["sid"])
+        return order(row)
+
+    signal_bridge.send_pending(
+        store, wire, made_ready, now=lambda: T,
+        stopped=stopped_by(ready if what == "halt" else ""),
+        ours=lambda: what == "halt" or not ready,
+    )  # fmt: skip
+    assert ready == [row["sid"]]
+    assert wire.sent == []
+    assert store.rows[row["sid"]]["state"] == "PENDING"
+
+
+@pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
+@pytest.mark.parametrize("paper", [True, False])
+def test_reducing_takes_every_opening_back_and_lets_closes_go(start, paper) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    close, opening = write(store, CLOSE, FOLLOW)
+    if start != "WAITING":
+        with store.transaction():
+            store.move_signal(opening["sid"], "PENDING")
+        if start == "PUBLISHED":
+            send(store, wire)
+    if paper:
+        publish(store, reducing=True)
+    else:
+        send(store, wire, reducing=True)
+        assert opening["sid"] not in wire.sids or start == "PUBLISHED"
+    assert store.rows[opening["sid"]]["state"] == "CANCELLED"
+    assert store.rows[opening["sid"]]["detail"] == "TRADING_REDUCING"
+    assert store.rows[close["sid"]]["state"] == "PUBLISHED"
+
+
+def test_a_desk_without_its_lease_touches_nothing() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN)
+    assert send(store, wire, ours=lambda: False) == []
+    assert send(store, wire, ours=lambda: False, now=T + LIFE, halted="x") == []
+    assert (wire.sent, wire.recalled) == ([], [])
+    assert store.states() == {"open BUY": "PENDING"}
+
+
+def test_of_two_waiting_openings_one_goes_and_none_jams_the_others() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (held,) = write(store, OPEN, at=T - timedelta(hours=2))
+    with store.transaction():
+        store.move_signal(held["sid"], "PUBLISHED")
+        store.move_signal(held["sid"], "FILLED")
+    follow = replace(FOLLOW, closes=held["sid"])
+    _, first = write(store, replace(CLOSE, closes=held["sid"]), follow, at=T - timedelta(minutes=1))
+    _, second = write(store, replace(CLOSE, closes=held["sid"]), follow)
+    with store.transaction():
+        store.close_position(
+            held["sid"], price=2001.0, time=T, profit=1.0, r_multiple=0.1, reason="CLOSED"
+        )
+    send(store, wire)
+    states = {row["state"] for row in (store.rows[first["sid"]], store.rows[second["sid"]])}
+    assert states == {"CANCELLED", "PUBLISHED"}
+
+
+def test_a_waiting_opening_expires() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    _, opening = write(store, CLOSE, FOLLOW)
+    send(store, wire)
+    send(store, wire, now=T + LIFE)
+    assert store.rows[opening["sid"]]["state"] == "EXPIRED"
+
+
+@pytest.mark.parametrize("keeps", ["taken", "down"])
+def test_halt_does_not_call_back_what_the_bridge_keeps(keeps) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire)
+    wire.taken, wire.down = {row["sid"]}, keeps == "down"
+    send(store, wire, halted="a person")
+    assert store.states() == {"open BUY": "PUBLISHED"}
+
+
+@pytest.mark.parametrize("how", ["expired", "halted"])
+def test_what_was_handed_over_before_a_crash_is_not_written_off(how) -> None:
+    """It is PENDING in the database, but the other side has it: its report decides."""
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    wire.taken = {row["sid"]}
+    send(store, wire, now=T + 2 * LIFE, halted="x" if how == "halted" else "")
+    assert store.states() == {"open BUY": "PUBLISHED"}
+    wire.say(row["sid"], "FILLED", T, price=2000.5, volume=0.1, position="77")
+    signal_bridge.take_reports(store, wire)
+    assert store.states() == {"open BUY": "FILLED"}
+    assert store.rows[row["sid"]]["ticket"] == "77"
+
+
+def test_the_opening_of_a_reversal_waits_until_the_books_say_that_the_position_is_closed() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (held,) = write(store, OPEN, at=T - timedelta(hours=1))
+    send(store, wire, now=T - timedelta(hours=1))
+    follow = replace(FOLLOW, closes=held["sid"])
+    close, opening = write(store, replace(CLOSE, closes=held["sid"]), follow)
+    wire.say(held["sid"], "FILLED", T, price=2000.0, volume=0.1, position="77")
+    signal_bridge.take_reports(store, wire)
+    send(store, wire)
+    wire.say(close["sid"], "FILLED", T, price=2001.0, volume=0.1)
+    signal_bridge.take_reports(store, wire)
+    send(store, wire)
+    assert store.rows[opening["sid"]]["state"] == "WAITING", "acknowledged is not yet closed"
+    with store.transaction():
+        store.close_position(
+            held["sid"], price=2001.0, time=T, profit=10.0, r_multiple=0.1, reason="CLOSED"
+        )
+    send(store, wire)
+    assert store.rows[opening["sid"]]["state"] == "PUBLISHED"
+    assert wire.sids == [held["sid"], close["sid"], opening["sid"]]
+
+
+@pytest.mark.parametrize("status", ["REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"])
+def test_an_opening_follows_a_close_that_came_to_nothing(status) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    close, opening = write(store, CLOSE, FOLLOW)
+    send(store, wire)
+    wire.say(close["sid"], status, T, reason="no_position")
+    signal_bridge.take_reports(store, wire)
+    send(store, wire)
+    assert store.rows[opening["sid"]]["state"] == "CANCELLED"
+    assert store.rows[opening["sid"]]["detail"] == f"close {status}"
+
+
+REPORTS = ("CLAIMED", "PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNKNOWN",
+           "UNKNOWN_NOT_SENT")  # fmt: skip
+
+
+@pytest.mark.parametrize("status", REPORTS)
+def test_a_report_is_booked_once_however_often_it_comes(status) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    for _ in range(3):
+        wire.say(row["sid"], status, T, price=2000.5, volume=0.1, position="77", retcode=10009)
+        signal_bridge.take_reports(store, wire)
+    assert store.rows[row["sid"]]["state"] == status
+    assert [step for _, step, _ in store.steps] == ["PUBLISHED", status]
+    assert len(wire.settled) == 3
+
+
+@given(st.lists(st.sampled_from(REPORTS), max_size=6))
+def test_no_order_of_reports_takes_a_signal_back(statuses) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire)
+    for status in statuses:
+        wire.say(row["sid"], status, T, price=2000.5, volume=0.1)
+    signal_bridge.take_reports(store, wire)
+    walked = ["PUBLISHED", *(state for _, state, _ in store.steps[1:])]
+    for before, after in pairwise(walked):
+        check_transition(before, after)
+    if "FILLED" in statuses and store.rows[row["sid"]]["state"] != "FILLED":
+        first = next(state for state in statuses if state not in ("CLAIMED", "PLACED", "UNKNOWN"))
+        assert first != "FILLED"
+    if any(s in ("FILLED", "PARTIAL") for s in statuses) and walked[-1] in UNEXECUTED:
+        assert store.reduced, "an execution of a signal that had ended went unnoticed"
+
+
+def test_an_execution_after_the_end_is_an_alarm_and_stops_openings() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire, now=T + LIFE)
+    wire.say(row["sid"], "FILLED", T, price=2000.5, volume=0.1)
+    signal_bridge.take_reports(store, wire)
+    assert store.states() == {"open BUY": "EXPIRED"}
+    assert store.alarms[f"report {row['sid']}"][0] == "LATE_EXECUTION"
+    assert len(store.reduced) == 1
+
+
+def test_a_report_of_an_unknown_signal_is_an_alarm() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    wire.say("TSTRANGE", "FILLED", T, price=1.0, volume=0.1)
+    signal_bridge.take_reports(store, wire)
+    assert store.alarms["report TSTRANGE"]
+    assert store.reduced
+    assert wire.settled
+
+
+def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
+    class Broken(Memory):
+        def move_signal(self, sid, state, **rest) -> bool:
+            if state == "FILLED":
+                raise ValueError("no")
+            return super().move_signal(sid, state, **rest)
+
+    store, wire = Broken(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire)
+    wire.say(row["sid"], "FILLED", T, price=2000.5, volume=0.1)
+    with pytest.raises(ValueError, match="no"):
+        signal_bridge.take_reports(store, wire)
+    assert len(wire.reports) == 1
+
+
+def test_halt_leaves_an_open_position_alone() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    publish(store)
+    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
+    publish(store, halted=True)
+    assert store.states() == {"open BUY": "FILLED"}
+
+
+def test_an_opening_whose_close_expired_is_cancelled() -> None:
+    store = Memory()
+    write(store, CLOSE, FOLLOW)
+    publish(store, now=T + LIFE)
+    assert store.states() == {"close SELL": "EXPIRED", "open SELL": "CANCELLED"}
+    assert store.steps[-1][2] == "close EXPIRED"
+
+
+def test_a_fill_is_booked_with_price_and_time() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    publish(store)
+    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
+    booked = store.rows[row["sid"]]
+    assert (booked["state"], booked["price"], booked["opened_at"]) == ("FILLED", 2000.5, T)
+    assert booked["entry"] == 2000.0  # the decided one
+
+
+@pytest.mark.parametrize("kind", ["STOPPED", "TARGET", "CLOSED"])
+def test_the_end_of_a_position_is_booked_with_its_outcome(kind) -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    publish(store)
+    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
+    end = PaperEvent(kind, row["sid"], 1990.0, T + timedelta(hours=1), -105.0, -1.05)
+    signal_bridge.apply_event(store, end)
+    booked = store.rows[row["sid"]]
+    assert (booked["state"], booked["detail"], booked["profit"]) == ("CLOSED", kind, -105.0)
+    assert (booked["close_price"], booked["r_multiple"]) == (1990.0, -1.05)
+
+
+def test_a_reversal_is_booked_on_one_bar() -> None:
+    store = Memory()
+    close, opening = write(store, CLOSE, FOLLOW)
+    publish(store)
+    signal_bridge.apply_event(store, PaperEvent("FILLED", close["sid"], 2000.0, T))
+    signal_bridge.apply_event(store, PaperEvent("FILLED", opening["sid"], 2000.0, T))
+    assert store.states() == {"close SELL": "FILLED", "open SELL": "FILLED"}
+    assert [state for sid, state, _ in store.steps if sid == opening["sid"]] == [
+        "PENDING", "PUBLISHED", "FILLED",
+    ]  # fmt: skip
+
+
+def test_a_cancelled_order_ends() -> None:
+    store = Memory()
+    (row,) = write(store, CLOSE)
+    publish(store)
+    signal_bridge.apply_event(store, PaperEvent("CANCELLED", row["sid"], 0.0, T))
+    assert store.states() == {"close SELL": "CANCELLED"}
+
+
+def test_an_unknown_event_changes_nothing() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    with pytest.raises(ValueError, match="unknown event"):
+        signal_bridge.apply_event(store, PaperEvent("MOVED", row["sid"], 1.0, T))
+    assert store.states() == {"open BUY": "PENDING"}
+
+
+def test_an_event_is_booked_whole_or_not_at_all() -> None:
+    """The last step fails: the signal is still WAITING, not half released."""
+
+    class Broken(Memory):
+        def move_signal(self, sid, state, **rest) -> bool:
+            if state == "FILLED":
+                raise ValueError("no")
+            return super().move_signal(sid, state, **rest)
+
+    store = Broken()
+    _, opening = write(store, CLOSE, FOLLOW)
+    with pytest.raises(ValueError, match="no"):
+        signal_bridge.apply_event(store, PaperEvent("FILLED", opening["sid"], 2000.0, T))
+    assert store.states()["open SELL"] == "WAITING"
+
+
+def test_the_table_of_transitions() -> None:
+    ends = {"REJECTED", "EXPIRED", "CANCELLED"}
+    executed = {"FILLED", "PARTIAL"}
+    answered = {*executed, "REJECTED", "EXPIRED", "UNKNOWN"}
+    after = {
+        "WAITING": {"PENDING", "EXPIRED", "CANCELLED"},
+        "PENDING": {"PUBLISHED", *ends},
+        "PUBLISHED": {*answered, "CANCELLED", "CLAIMED", "PLACED", "UNKNOWN_NOT_SENT"},
+        "CLAIMED": {*answered, "PLACED", "UNKNOWN_NOT_SENT"},
+        "PLACED": answered,
+        "UNKNOWN": {*executed, "NOT_SENT"},
+        "FILLED": {"CLOSED"},
+        "PARTIAL": {"CLOSED"},
+    }
+    allowed = {(before, state) for before, states in after.items() for state in states}
+    for before in TRANSITIONS:
+        for following in TRANSITIONS:
+            if (before, following) in allowed:
+                check_transition(before, following)
+            else:
+                with pytest.raises(ValueError, match="cannot"):
+                    check_transition(before, following)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.booleans()), min_size=1, max_size=8)
+)
+def test_no_history_of_calls_sends_a_signal_twice_or_after_a_halt(calls) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    write(store, OPEN)
+    halted_once = False
+    for seconds, halted, down in sorted(calls):
+        wire.down = down
+        sent = len(wire.sent)
+        send(store, wire, now=T + timedelta(seconds=seconds), halted="x" if halted else "")
+        if halted_once or halted or seconds >= 180:
+            assert len(wire.sent) == sent
+        halted_once = halted_once or halted
+    assert len(wire.sent) <= 1

@@ -1,0 +1,197 @@
+"""The pages in a browser: figures refresh in place, the chart draws, nothing breaks the policy.
+
+Time within a page is the browser's own and is moved on where a test waits for a later refresh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import pytest
+from flask import Response, request
+
+from tests.doubles.browser import Site, Visit, chromium, needs_browser
+from tests.doubles.visitors import open_app
+from tests.worlds.demo_view import ScriptedView
+
+pytestmark = needs_browser
+
+REFRESH = 3_000
+"""Milliseconds between two refreshes of a page."""
+
+
+class ChangingView(ScriptedView):
+    """Shows one state to the first question and another from then on."""
+
+    def __init__(self, first, later):
+        super().__init__(first)
+        self.later = later
+        self.asked = 0
+
+    def desk(self):
+        self.asked += 1
+        if self.asked > 1:
+            self.state = self.later
+        return super().desk()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def look(browser):
+    """Open a page of a view; what goes wrong on it fails the test."""
+    with contextlib.ExitStack() as open_things:
+
+        def open_page(view, address, change=None, width=1366):
+            app = open_app(view)
+            if change:
+                app.after_request(change)
+            site = open_things.enter_context(Site(app))
+            screen = {"width": width, "height": 900}
+            visit = open_things.enter_context(Visit(browser, screen=screen))
+            visit.page.clock.install()
+            visit.page.goto(site.url + address)
+            return visit
+
+        yield open_page
+
+
+def text_of(page, key):
+    return page.locator(f"[data-live='{key}']").first.text_content()
+
+
+def test_figures_change_in_place_while_the_page_is_open(look):
+    page = look(ChangingView("live", "halted"), "/").page
+    page.wait_for_selector("[data-live='desk.trading'][data-tone='alert']")
+    assert page.inner_text("#live-state") == "● live"
+    assert text_of(page, "desk.trading") == "⊘ halted"
+    assert page.is_visible("[data-live='banner.halted'][role='alert']")
+    assert page.is_visible("#live-pause")
+    assert text_of(page, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
+
+
+def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look):
+    visit = look(ChangingView("live", "broken"), "/")
+    page = visit.page
+    for _ in range(4):
+        page.clock.run_for(REFRESH)
+        page.wait_for_timeout(50)
+    page.wait_for_selector("[data-connection='lost']")
+    assert "stale: no answer from the desk" in page.inner_text("#live-state")
+    assert text_of(page, "i0.verdict") == "■ HOLD"
+    assert visit.forgive("503", "/api/v1/overview")
+
+
+def test_the_chart_draws_under_the_strict_policy(look):
+    page = look(ScriptedView(), "/symbol/BTCUSD/M15").page
+    page.wait_for_selector("#chart canvas")
+    assert page.locator("canvas").count() > 3
+    assert page.locator(".standin").count() == 0
+    assert page.locator("a[href='https://www.tradingview.com/']").count() > 0
+
+
+PROBE = """
+const seen = { rows: new Set() };
+window.seen = seen;
+const facts = [...document.querySelectorAll(".newest > div")];
+seen.rows = new Set(facts.map((fact) => fact.offsetTop)).size;
+const { createChart, createSeriesMarkers, ...others } = window.LightweightCharts;
+const watchedChart = (holder, options) => {
+  seen.scale = options.rightPriceScale;
+  return createChart(holder, options);
+};
+const watchedMarkers = (...given) => {
+  const markers = createSeriesMarkers(...given);
+  const set = markers.setMarkers.bind(markers);
+  markers.setMarkers = (list) => {
+    const arrows = list.filter((marker) => marker.shape.startsWith("arrow"));
+    seen.bare = arrows.filter((marker) => !marker.text).length;
+    seen.told = arrows.filter((marker) => marker.text).length;
+    set(list);
+  };
+  return markers;
+};
+window.LightweightCharts = {
+  ...others, createChart: watchedChart, createSeriesMarkers: watchedMarkers,
+};
+"""
+"""Goes before the chart's module and watches what that asks of the library."""
+
+
+def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(look):
+    def probe(response: Response) -> Response:
+        if request.path.endswith("/chart.js"):
+            response.direct_passthrough = False
+            response.set_data(PROBE.encode() + response.get_data())
+        return response
+
+    page = look(ScriptedView("weekend"), "/symbol/BTCUSD/M15", probe, width=1280).page
+    page.wait_for_selector("#chart canvas")
+    page.clock.run_for(REFRESH)
+    found = page.evaluate("window.seen")
+    assert found["rows"] == 1
+    assert found["scale"]["entireTextOnly"]
+    assert found["told"] > 3  # in the middle of the chart
+    assert found["bare"] > 0  # at its left edge or beyond
+
+
+def test_the_browser_would_tell_of_a_breach(look):
+    """The console is read rightly: a page that breaks the policy is seen to."""
+
+    def spoil(response: Response) -> Response:
+        if response.mimetype == "text/html":
+            response.set_data(response.get_data() + b"<script>document.title = 'in'</script>")
+        return response
+
+    visit = look(ScriptedView(), "/help", spoil)
+    assert visit.page.title() != "in"
+    assert visit.forgive("console: *script-src*", "/help", "")
+
+
+def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look):
+    visit = look(ScriptedView(), "/help")
+    visit.page.evaluate(
+        """() => {
+          addEventListener("spoil", () => { throw new Error("spoilt"); });
+          dispatchEvent(new Event("spoil"));
+        }"""
+    )
+    visit.page.evaluate("fetch('http://elsewhere.test/').catch(() => {})")
+    visit.page.wait_for_timeout(50)
+    assert visit.forgive("exception: spoilt")
+    assert visit.forgive("console: *http://elsewhere.test/*", "/help", "")
+
+
+def test_what_is_forgiven_is_forgiven_at_its_address_alone_and_whenever_it_comes(look):
+    visit = look(ScriptedView(), "/help")
+    visit.forgive("404", "/none-*", "/nothing")
+    for address in ("/none-at-all", "/nothing", "/nothing/else", "/healthz?none"):
+        visit.page.evaluate("(address) => fetch(address)", address)
+    with pytest.raises(AssertionError, match=r"^404 http://127\.0\.0\.1:\d+/nothing/else$"):
+        visit.judge()
+    visit.page.evaluate("fetch('/nothing')")
+    assert visit.forgive("405", "/nothing") == []
+    (told,) = visit.forgive("404", "/nothing")
+    assert told.startswith("404 http://127.0.0.1:")
+
+
+def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look):
+    visit = look(ScriptedView(), "/help")
+    icon = """(async () => {
+      const answer = await fetch("/favicon.ico");
+      return [answer.status, answer.headers.get("Content-Type").split(";")[0]];
+    })()"""
+    assert visit.page.evaluate(icon) == [200, "image/svg+xml"]
+
+
+def test_a_model_cannot_run_a_script(look):
+    view = ScriptedView()
+    newest = view.symbol("BTCUSD", "M15", 5)["latest"]["bar_time"]
+    page = look(view, f"/symbol/BTCUSD/M15/{newest}").page
+    assert "<script>alert(1)</script>" in page.inner_text("main")
+    assert not re.search(r"<script>alert", page.content())

@@ -1,0 +1,150 @@
+"""Orders of a person in a real browser: a proposal approved, one expired, a profile and back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from tests.doubles.browser import (
+    DESK,
+    PHONE,
+    Site,
+    Visit,
+    chromium,
+    findings,
+    needs_browser,
+    only_nightly,
+)
+from tests.doubles.visitors import ACCESS
+from tests.worlds import demo_orders
+from torra.clock import Simulated
+from torra.dashboard.app import create_app
+from torra.dashboard.view.desk_view import DatabaseView
+
+pytestmark = needs_browser
+
+WORDS_ABOVE_THE_FOLD = 120
+PLACES = """(names) => names.map((name) => {
+  const found = document.querySelector(name);
+  if (!found) return [name, null, null];
+  const box = found.getBoundingClientRect();
+  return [name, Math.round(box.top), Math.round(box.bottom)];
+})"""
+WORDS = """() => {
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  let words = 0;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const box = range.getBoundingClientRect();
+    const seen = box.width > 2 && box.height > 2 && box.top < innerHeight && box.bottom > 0;
+    const quiet = node.parentElement.closest(".quiet, [hidden]");
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    const uncovered = top && (top === node.parentElement || node.parentElement.contains(top)
+      || top.contains(node.parentElement)) && !(top.closest(".act")
+      && !node.parentElement.closest(".act"));
+    if (!seen || !uncovered || quiet) continue;
+    words += node.textContent.split(/\\s+/).filter((word) => /[a-z]/i.test(word)).length;
+  }
+  return words;
+}"""
+HEAD, CHECKS, LADDER, PANEL, ACTIONS = (
+    ".decide > header", ".risk", ".ladder", "#panel-name", "[data-approve]",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A desk with proposals, by a clock that the test holds, and the site of its pages."""
+    start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
+    clock = Simulated(start + timedelta(seconds=30))
+    backing = demo_orders.build(tmp_path, clock=clock)
+    view = DatabaseView(backing.database, backing.settings, backing.desk)
+    app = create_app(view, access=ACCESS, backing=backing)
+    with Site(app) as site:
+        yield backing, clock, site
+    backing.database.close()
+
+
+def waiting(backing, instance):
+    rows = [row for row in backing.database.proposals() if row["instance"] == instance]
+    return rows[0]["sid"]
+
+
+def test_a_proposal_is_read_and_approved_and_another_expires(browser, place):
+    backing, clock, site = place
+    sid = waiting(backing, "BTCUSD")
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site, "approve")
+        page = visit.page
+        page.goto(f"{site.url}/approvals/{sid}")
+        placed = {name: (top, end) for name, top, end in page.evaluate(
+            PLACES, [HEAD, CHECKS, LADDER, PANEL, ACTIONS])}  # fmt: skip
+        assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
+        assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
+        page.keyboard.press("a")
+        assert page.evaluate("document.activeElement.matches('[data-approve]')")
+        assert backing.database.proposal(sid)["state"] == "WAITING", "one key decides nothing"
+        page.keyboard.press("Enter")
+        page.locator("text=Its signal is").wait_for()
+        assert backing.database.proposal(sid)["state"] == "APPROVED"
+        assert backing.database.signal(sid)["state"] in ("PENDING", "WAITING")
+        assert page.locator("[data-approve]").count() == 0
+        entry = next(row for row in backing.database.audit_entries() if row["action"] == "approve")
+        assert (entry["target"], entry["outcome"].partition(":")[0]) == (sid, "done")
+        assert "approve" in entry["actor"]
+
+        other = waiting(backing, "XAUUSD")
+        page.goto(f"{site.url}/approvals/{other}")
+        page.locator("[data-approve]").wait_for()
+        clock.set(clock.now() + timedelta(minutes=20))
+        page.locator("[data-approve]").wait_for(state="detached")
+        assert backing.database.signal(other) is None
+        page.goto(f"{site.url}/approvals")
+        assert page.locator(f"a[href$='{other}']").count() <= 1
+
+
+def test_the_proposal_fits_a_phone(browser, place, scaled):
+    only_nightly(scaled)
+    backing, _, site = place
+    with Visit(browser, screen=PHONE, scheme="dark") as visit:
+        visit.enter(site, "approve")
+        visit.page.goto(f"{site.url}/approvals/{waiting(backing, 'BTCUSD')}")
+        placed = visit.page.evaluate(PLACES, [HEAD, CHECKS, ACTIONS])
+        assert all(end is not None and end <= PHONE["height"] for _, _, end in placed), placed
+        assert visit.overhang() <= 0
+        assert findings(visit.page) == []
+
+
+def test_a_profile_is_edited_and_undone(browser, place):
+    backing, _, site = place
+    name = backing.settings.instances[0].profile
+    saved = backing.home / "profiles" / f"{name}.json"
+
+    def look_back() -> int:
+        return json.loads(saved.read_text())["agents"]["history_lookback"]
+
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(f"{site.url}/profiles/{name}")
+        field = page.locator("[data-row][data-name='agents.history_lookback'] input").first
+        before = int(field.input_value())
+        field.fill(str(before + 3))
+        page.get_by_role("button", name="Show the difference").click()
+        page.locator("code", has_text="agents.history_lookback").first.wait_for()
+        page.get_by_role("button", name="Save").first.click()
+        page.locator(".facts", has_text="1 settings").wait_for()
+        assert look_back() == before + 3
+        page.get_by_role("button", name="Put entry 1 back").first.click()
+        page.locator("dialog[open]").get_by_role("button", name="Put entry 1 back").click()
+        page.locator(".facts", has_text="0 settings").wait_for()
+        assert look_back() == before

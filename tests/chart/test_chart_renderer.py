@@ -1,0 +1,464 @@
+"""The chart picture shows the bars and nothing else: content, bytes, threads, size, faults."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import io
+import os
+import random
+import struct
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib.style
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from technical_calculator import HISTORY, score_frame
+from tests import ROOT
+from tests.worlds.price_series import walk
+from torra.chart import renderer as chart_renderer
+from torra.chart.renderer import (
+    AVERAGES,
+    FALLING,
+    HEIGHT,
+    LEAST_BARS,
+    OSCILLATOR,
+    RISING,
+    RSI_PANEL,
+    SHOWN_BARS,
+    WIDTH,
+    check_available,
+    render,
+)
+from torra.chart.sheet import Sheet
+from torra.errors import ConfigError
+
+SAMPLES = {"BTCUSD_M15": 2, "BTCUSD_H1": 2, "EURUSD_H1": 5}
+MOST_BYTES = 120_000
+STATM = Path("/proc/self/statm")
+
+
+def sample(name: str = "BTCUSD_M15", end: int = 3000) -> pd.DataFrame:
+    path = ROOT / "sample_data" / f"{name}.csv"
+    bars = pd.read_csv(path, index_col="time", parse_dates=True).astype(float)
+    return bars.iloc[max(0, end - HISTORY) : end]
+
+
+BARS = sample()
+
+
+def btc(bars: pd.DataFrame = BARS, **more) -> bytes:
+    return render(bars, **{"symbol": "BTCUSD", "timeframe": "M15", "digits": 2, **more})
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+def where(png: bytes, colour: str, slack: int = 12) -> np.ndarray:
+    """Return a mask of the pixels of a colour; the palette may have moved it a little."""
+    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return np.abs(pixels(png) - wanted).max(axis=2) <= slack
+
+
+def plain(count: int = 120, **columns) -> pd.DataFrame:
+    """Return too few bars for any indicator: nothing but candles is drawn."""
+    return walk(count, 7).assign(**columns)
+
+
+def columns_of(mask: np.ndarray) -> list[np.ndarray]:
+    """Return the runs of columns with a marked pixel: one run for each candle."""
+    at = np.flatnonzero(mask.any(axis=0))
+    return np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
+
+
+def chunks(png: bytes) -> list[bytes]:
+    at, found = 8, []
+    while at < len(png):
+        length, kind = struct.unpack_from(">I4s", png, at)
+        found.append(kind)
+        at += 12 + length
+    return found
+
+
+# --- content --------------------------------------------------------------------------------------
+
+
+def test_a_picture_is_a_png_of_its_size_without_metadata() -> None:
+    png = btc()
+    assert Image.open(io.BytesIO(png)).size == (WIDTH, HEIGHT)
+    assert set(chunks(png)) == {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
+
+
+def test_every_candle_stands_where_its_prices_are() -> None:
+    bars = plain()
+    png = btc(bars)
+    rising, falling = where(png, RISING), where(png, FALLING)
+    runs = columns_of(rising | falling)
+    shown = bars.iloc[-SHOWN_BARS:]
+    assert len(runs) == SHOWN_BARS
+    found = []
+    for run, bar in zip(runs, shown.itertuples(), strict=True):
+        mask = falling if bar.close < bar.open else rising
+        other = rising if bar.close < bar.open else falling
+        assert mask[:, run].any()
+        assert not other[:, run].any()
+        rows = np.flatnonzero(mask[:, run].any(axis=1))
+        found += [(bar.high, rows[0]), (bar.low, rows[-1])]
+    prices, heights = np.array(found).T
+    slope, start = np.polyfit(prices, heights, 1)
+    assert slope < 0
+    assert np.abs(start + slope * prices - heights).max() < 2.0
+
+
+def test_the_lines_are_the_columns_of_score_frame() -> None:
+    png = btc()
+    scored = score_frame(BARS).iloc[-SHOWN_BARS:]
+    middle = [int(run.mean()) for run in candle_columns()]
+    bottom, top = (HEIGHT - edge for edge in RSI_PANEL)
+    rsi = where(png, OSCILLATOR, 90)[top:bottom]
+    at = np.flatnonzero(rsi[:, middle].any(axis=0))
+    assert len(at) > 80
+    heights = np.array([np.flatnonzero(rsi[:, middle[bar]]).mean() for bar in at])
+    expected = (100.0 - scored["rsi14"].to_numpy()[at]) / 100.0 * (bottom - top)
+    assert np.abs(heights - expected).max() < 6.0  # half the height of a steep stretch
+    assert np.median(np.abs(heights - expected)) < 1.0
+    values = scored["sma200"].to_numpy()
+    slow = where(btc(scored=only("sma200")), AVERAGES["sma200"][1], 60)[60 : HEIGHT - 280]
+    seen = np.flatnonzero(slow[:, middle].any(axis=0))
+    assert len(seen) > 80
+    rows = np.array([np.flatnonzero(slow[:, middle[bar]]).mean() for bar in seen])
+    fit = np.polyval(np.polyfit(values[seen], rows, 1), values[seen])
+    assert np.abs(fit - rows).max() < 2.0
+
+
+def only(*names: str) -> pd.DataFrame:
+    """Return the scores of BARS with nothing but some columns."""
+    scored = score_frame(BARS)
+    return scored[list(names)].reindex(columns=scored.columns)
+
+
+def candle_columns() -> list[np.ndarray]:
+    """Return where the candles stand: lines and levels hide parts of them, so without any."""
+    png = btc(scored=only())
+    return columns_of(where(png, RISING) | where(png, FALLING))
+
+
+def texts(monkeypatch, **more) -> list[str]:
+    told: list[str] = []
+    ours = Sheet.text
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Sheet,
+            "text",
+            lambda self, x, y, text, *rest, **named: (
+                told.append(text),
+                ours(self, x, y, text, *rest, **named),
+            )[1],
+        )
+        btc(**more)
+    return told
+
+
+def test_the_words_are_those_of_the_newest_bar(monkeypatch) -> None:
+    told = texts(monkeypatch)
+    row, bar = score_frame(BARS).iloc[-1], BARS.iloc[-1]
+    closed = BARS.index[-1] + pd.Timedelta(minutes=15)
+    for text in (
+        "BTCUSD  M15",
+        f"closed {closed:%Y-%m-%d %H:%M} UTC",
+        f"O {bar.open:.2f}  H {bar.high:.2f}  L {bar.low:.2f}  C {bar.close:.2f}",
+        f"EMA20 {row.ema20:.2f}",
+        f"SMA50 {row.sma50:.2f}",
+        f"SMA200 {row.sma200:.2f}",
+        f"Bollinger(20, 2) {row.bb_lower:.2f} to {row.bb_upper:.2f}",
+        f"RSI(14) {row.rsi14:.1f}",
+        f"MACD(12, 26, 9) {row.macd:+.3f}",
+        f"signal {row.macd_signal:+.3f}",
+        f"histogram {row.macd_hist:+.3f}",
+    ):
+        assert text in told
+    for name in ("support", "resistance", "swing_high", "swing_low", "close"):
+        assert f"{row[name]:.2f}" in told
+        assert any(name.replace("_", " ") in text for text in told)
+
+
+def test_axis_labels_have_the_decimals_of_the_symbol(monkeypatch) -> None:
+    bars = sample("EURUSD_H1", 2000)
+    told = texts(monkeypatch, bars=bars, symbol="EURUSD", timeframe="H1", digits=5)
+    prices = [text for text in told if text.startswith("1.0")]
+    assert len(prices) >= 6
+    assert all(len(text.partition(".")[2]) == 5 for text in prices)
+
+
+@pytest.mark.parametrize(
+    ("timeframe", "minutes", "form"),
+    [("M1", 1, "%m-%d %H:%M"), ("M15", 15, "%m-%d %H:%M"), ("H4", 240, "%Y-%m-%d"),
+     ("D1", 1440, "%Y-%m-%d")],
+)  # fmt: skip
+def test_the_time_axis_names_bars(monkeypatch, timeframe, minutes, form) -> None:
+    time = pd.date_range("2024-03-04", periods=120, freq=f"{minutes}min", tz="UTC", name="time")
+    bars = plain().set_index(time)
+    told = texts(monkeypatch, bars=bars, timeframe=timeframe)
+    labels = {f"{moment:{form}}" for moment in time[-SHOWN_BARS:]}
+    assert 4 <= sum(text in labels for text in told) <= 8
+
+
+def test_levels_out_of_view_are_named_at_the_edge(monkeypatch) -> None:
+    scored = score_frame(BARS)
+    scored.loc[BARS.index[-1], ["support", "resistance"]] = [1.0, 1e6]
+    told = texts(monkeypatch, scored=scored)
+    assert "support \N{DOWNWARDS ARROW}" in told
+    assert "resistance \N{UPWARDS ARROW}" in told
+    assert {"1.00", "1000000.00"} <= set(told)
+
+
+def test_equal_levels_share_a_name() -> None:
+    named = chart_renderer._named
+    assert named(["support", "swing_low"])[0] == "support, swing low"
+    assert named(["close"])[0] == "close"
+    assert named(["close", "resistance", "support", "swing_high"])[0] == "close, level, swing high"
+
+
+# --- no look-ahead, and the same bytes ------------------------------------------------------------
+
+
+def test_nothing_after_the_newest_bar_is_drawn() -> None:
+    known = BARS.iloc[:-20]
+    later = score_frame(BARS)
+    wild = later.drop(columns="valid")
+    wild.loc[BARS.index[-20:]] = 1e9
+    assert btc(known) == btc(known, scored=later) == btc(known, scored=wild)
+    assert btc(known) != btc(BARS)
+
+
+def test_the_bars_are_left_as_they_were() -> None:
+    bars, scored = BARS.copy(), score_frame(BARS)
+    kept = scored.copy()
+    assert btc(bars, scored=scored) == btc(bars)
+    pd.testing.assert_frame_equal(bars, BARS)
+    pd.testing.assert_frame_equal(scored, kept)
+
+
+ELSEWHERE = """
+import hashlib, sys
+import pandas as pd
+from torra.chart import renderer as chart_renderer
+from torra.chart import screenshot
+assert "matplotlib" not in sys.modules, "loaded before anyone asked for a picture"
+chart_renderer.check_available()
+bars = pd.read_pickle(sys.argv[1])
+png = chart_renderer.render(bars, symbol="BTCUSD", timeframe="M15", digits=2)
+assert not [name for name in sys.modules if "pyplot" in name or name == "tkinter"]
+print(hashlib.sha256(png).hexdigest())
+"""
+
+
+def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path) -> None:
+    BARS.to_pickle(tmp_path / "bars")
+    (tmp_path / "matplotlibrc").write_text(
+        "lines.linewidth: 9\\nfont.family: serif\\ntext.color: red\\naxes.facecolor: black\\n"
+        "savefig.dpi: 30\\nfigure.autolayout: True\\npath.simplify: False\\n".replace("\\n", "\n")
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in {"DISPLAY", "HOME"}},
+        "MPLCONFIGDIR": "/dev/null/nowhere",
+        "MPLBACKEND": "TkAgg",
+        "HOME": "/dev/null/none",
+        "PYTHONHASHSEED": "77",
+        "PYTHONPATH": str(ROOT),
+        "TZ": "Asia/Tokyo",
+        "LC_ALL": "C",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ELSEWHERE, str(tmp_path / "bars")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == hashlib.sha256(btc()).hexdigest()
+
+
+@pytest.mark.parametrize("style", ["dark_background", "ggplot", "fivethirtyeight"])
+def test_a_style_changes_nothing(style) -> None:
+    usual = btc()
+    with matplotlib.style.context(style):
+        matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
+        styled = btc()
+    assert styled == usual
+
+
+def test_threads_draw_the_same_bytes(scaled) -> None:
+    jobs = scaled(200, 8)
+    series = [(name, sample(name, 2500), digits) for name, digits in SAMPLES.items()]
+
+    def draw(job: int) -> bytes:
+        name, bars, digits = series[job % len(series)]
+        symbol, timeframe = name.split("_")
+        return render(bars, symbol=symbol, timeframe=timeframe, digits=digits)
+
+    alone = [draw(job) for job in range(len(series))]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(draw, range(jobs)))
+    assert together == [alone[job % len(series)] for job in range(jobs)]
+
+
+def test_a_picture_waits_for_its_turn_no_longer_than_told() -> None:
+    with chart_renderer._turn, pytest.raises(TimeoutError):
+        btc(wait_s=0.01)
+    with chart_renderer._turn, pytest.raises(TimeoutError):
+        btc(wait_s=-1.0)
+    assert btc(wait_s=0.0)
+
+
+def test_a_fault_gives_the_turn_back(monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Sheet, "png", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            btc()
+    assert btc(wait_s=0.0)
+
+
+# --- size and memory ------------------------------------------------------------------------------
+
+
+def test_no_picture_is_large(scaled) -> None:
+    chance = random.Random(11)
+    for _ in range(scaled(200, 8)):
+        name = chance.choice(sorted(SAMPLES))
+        bars = sample(name, chance.randrange(LEAST_BARS, 5500))
+        if len(bars) < LEAST_BARS:
+            continue
+        symbol, timeframe = name.split("_")
+        png = render(bars, symbol=symbol, timeframe=timeframe, digits=SAMPLES[name])
+        assert 8_000 < len(png) < MOST_BYTES
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="only Linux tells it there")
+def test_memory_does_not_grow(scaled) -> None:
+    scored = score_frame(BARS)
+
+    def draw(times: int) -> int:
+        for _ in range(times):
+            btc(scored=scored)
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    gc.collect()
+    gc.disable()  # a sheet must not wait for the collector: it holds 3 MiB
+    try:
+        before = draw(4)
+        assert draw(scaled(200, 10)) - before < 16 * 2**20
+    finally:
+        gc.enable()
+
+
+# --- what can be drawn, and what cannot -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("price", "digits"), [(1e-5, 10), (1e-5, 5), (1e-5, 0), (1e6, 2), (1e6, 0), (1e9, 5)]
+)
+def test_any_size_of_price_can_be_drawn(price, digits) -> None:
+    bars = BARS * ([price / BARS["close"].iloc[-1]] * 4 + [1.0])
+    png = btc(bars, digits=digits)
+    candles = where(png, RISING) | where(png, FALLING)
+    visible = candles[60 : HEIGHT - 274].any(axis=1).sum()
+    assert visible > 100
+
+
+@pytest.mark.parametrize("price", [1e-5, 1.0, 1e6])
+@pytest.mark.parametrize("count", [LEAST_BARS, HISTORY])
+@pytest.mark.parametrize("digits", [0, 10])
+def test_a_market_that_does_not_move_is_a_line(price, count, digits) -> None:
+    time = pd.date_range("2024-03-04", periods=count, freq="15min", tz="UTC", name="time")
+    columns = dict.fromkeys(("open", "high", "low", "close"), price)
+    bars = pd.DataFrame({**columns, "volume": 0.0}, index=time)
+    mask = where(btc(bars, digits=digits), RISING)[60 : HEIGHT - 274, : WIDTH - 250]
+    assert 1 <= mask.any(axis=1).sum() <= 2
+
+
+@pytest.mark.parametrize("count", [LEAST_BARS, 95, 209, 210, 230])
+def test_a_short_history_leaves_lines_out(count, monkeypatch) -> None:
+    bars = BARS.iloc[-count:]
+    assert Image.open(io.BytesIO(btc(bars))).size == (WIDTH, HEIGHT)
+    told = texts(monkeypatch, bars=bars)
+    assert any(text.startswith("SMA200") for text in told) == (count >= 210)
+    assert not any("nan" in text for text in told)
+
+
+@pytest.mark.parametrize("name", [*AVERAGES, "bb_lower", "rsi14", "macd", "support", "swing_low"])
+def test_a_column_without_values_is_left_out(monkeypatch, name) -> None:
+    scored = score_frame(BARS)
+    scored[name] = np.nan
+    told = texts(monkeypatch, scored=scored)
+    assert not any("nan" in text for text in told)
+
+
+def test_random_walks_can_be_drawn(scaled) -> None:
+    chance = random.Random(3)
+    for seed in range(scaled(200, 8)):
+        start, power = chance.randrange(200), chance.randrange(-5, 6)
+        bars = walk(240, seed, flat=(start, chance.randrange(240))) * ([10.0**power] * 4 + [1.0])
+        assert len(btc(bars, digits=chance.randrange(8))) < MOST_BYTES
+
+
+def test_too_few_bars_are_refused() -> None:
+    for count in (0, 1, LEAST_BARS - 1):
+        with pytest.raises(ValueError, match="make no chart"):
+            btc(BARS.iloc[:count])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
+@pytest.mark.parametrize("column", ["open", "high", "low", "close"])
+def test_prices_that_are_none_are_refused(value, column) -> None:
+    bars = BARS.copy()
+    bars.iloc[-5, list(bars).index(column)] = value
+    with pytest.raises(ValueError, match="not finite and positive"):
+        btc(bars)
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match=r"pip install 'torra\[chart\]'"):
+        check_available()
+    with pytest.raises(ConfigError):
+        btc()
+    monkeypatch.undo()
+    check_available()
+    assert btc(wait_s=0.0)
+
+
+# --- the arithmetic of labels ---------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.0, 400.0), min_size=1, max_size=6))
+def test_labels_keep_their_distance_inside_the_panel(heights) -> None:
+    panel = chart_renderer._Panel(100.0, 300.0, 0.0, 1.0)
+    moved = chart_renderer._apart([min(max(y, 100.0), 300.0) for y in sorted(heights)], panel)
+    gap = chart_renderer.LABEL_GAP
+    assert all(b - a >= gap - 1e-9 for a, b in pairwise(moved))
+    assert moved[0] >= 108.0 - 1e-9
+    assert moved[-1] <= 292.0 + 1e-9
+
+
+@given(st.floats(1e-5, 1e6), st.floats(1e-6, 0.5), st.integers(3, 8), st.integers(0, 10))
+def test_ticks_are_round_and_inside(low, share, count, digits) -> None:
+    high = low * (1.0 + share)
+    ticks = chart_renderer._round_values(low, high, count, 10.0**-digits)
+    assert len(ticks) <= count + 1
+    for value in ticks:
+        assert low * (1 - 1e-12) <= value <= high * (1 + 1e-12)
+    if (high - low) / count >= 10.0**-digits:
+        assert len(ticks) >= count // 2 - 1

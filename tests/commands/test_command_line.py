@@ -1,0 +1,574 @@
+"""The `torra` command as a user meets it: tables, JSON, one clear line for a mistake."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import Database, open_home
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.doubles.vendor_server import Status, VendorServer
+from tests.worlds import desks, legacy_database
+from torra.clock import System, iso
+from torra.commands.command_line import main
+from torra.config import ROOT
+from torra.tick.bar_window import LiveWindow
+
+KEYS = [
+    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
+    "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
+    "conviction", "abstained", "failures", "flags", "news", "events",
+]  # fmt: skip
+VECTORS = {"price_action", "key_levels", "momentum", "structure"}
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def test_tick_prints_one_json_document(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert list(record) == KEYS
+    assert set(record["l1"]) == set(record["agents"]) == VECTORS
+    assert set(record["scores"]) == VECTORS | {"composite_bias"}
+    assert record["source_type"] == "AGENT_BUDGET" and record["calls"] == 4
+    assert record["verdict"] in {"BUY", "SELL", "HOLD"}
+
+
+def test_tick_prints_a_readable_table(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "eurusd", "h1", "--as-of", "2021-11-18T10:00:00Z")
+    assert result.exit_code == 0, result.output
+    for word in ("EURUSD H1", "price_action", "consensus", "verdict", "action"):
+        assert word in result.stdout
+
+
+def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    setup = desk.setups["BTCUSD"]
+    LiveWindow(setup.instance, setup.feed, desk.database).fill(desk.clock.now())
+    desk.wake("BTCUSD")
+    desks.step(desk)
+    stored = desk.database.latest_tick("BTCUSD", "M15")
+    desk.database.close()
+    before = (tmp_path / "torra.db").read_bytes()
+    again = torra(tmp_path, "tick", "BTCUSD", "M15", "--json")
+    assert again.exit_code == 0, again.output
+    record = json.loads(again.stdout)
+    assert stored is not None
+    for key in (
+        "bar_time",
+        "l1",
+        "agents",
+        "scores",
+        "composite",
+        "consensus",
+        "verdict",
+        "action",
+    ):
+        assert record[key] == stored[key], key
+    assert (tmp_path / "torra.db").read_bytes() == before
+
+
+def test_tick_reads_a_file(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "BTCUSD_H1.csv"
+    result = torra(tmp_path, "tick", "BTCUSD", "H1", "--bars", str(bars), "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bar_time"] == "2021-12-29T13:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tick", "XAU", "M15"], "the desk has no instance XAU; it has BTCUSD, EURUSD"),
+        (["tick", "BTCUSD", "M7"], "unknown timeframe"),
+        (["tick", "EURUSD", "M15"], "not watched on M15"),
+        (["tick", "BTCUSD", "M15", "--as-of", "noon"], "--as-of noon"),
+        (["tick", "BTCUSD", "M15", "--mode", "fuller"], "--mode"),
+        (["tick", "BTCUSD", "M15", "--provider", "oracle"], "agents.provider"),
+        (["tick", "BTCUSD", "M15", "--profile", "nowhere.json"], "nowhere.json"),
+        (["tick", "BTCUSD", "M15", "--bars", "nowhere.csv"], "nowhere.csv"),
+        (["tick", "BTCUSD", "M15", "--as-of", "2021-11-10T10:07:00Z"], "is not a close of M15"),
+        (["tick", "BTCUSD"], "Missing argument 'TIMEFRAME'"),
+        (["tick", "BTCUSD", "M15", "--mode", "foo"], "--mode"),
+        (["frobnicate"], "No such command"),
+        (["run", "--port", "0"], "--port"),
+        (["tick", "BTCUSD", "M15", "--profile", "nobody"], "there is no profile nobody"),
+        (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
+        (["import", "nowhere.csv", "--symbol", "X", "--timeframe", "M15"], "nowhere.csv"),
+        (["run", "--host", "0.0.0.0"], "on this machine only"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_2(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('{"agents": {"modes": "budget"}}')
+    result = torra(tmp_path, "tick", "BTCUSD", "M15", "--profile", str(tmp_path / "mine.json"))
+    assert result.exit_code == 2
+    assert "unknown key agents.modes; did you mean mode?" in result.stderr
+
+
+def test_import_stores_bars_and_says_so(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
+    words = ("import", str(bars), "--symbol", "GBPUSD", "--timeframe", "H1", "--json")
+    first = torra(tmp_path, *words)
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout)["new"] == 6225
+    assert json.loads(torra(tmp_path, *words).stdout)["new"] == 0
+
+
+def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
+    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
+    torra(tmp_path, "import", str(bars), "--symbol", "EURUSD", "--timeframe", "H1")
+    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    result = torra(tmp_path, "tick", "EURUSD", "H1", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bar_time"] == "2017-12-29T21:00:00Z"
+
+
+def test_a_broken_file_imports_nothing(tmp_path: Path) -> None:
+    text = (ROOT / "sample_data" / "EURUSD_H1.csv").read_text().splitlines()
+    text[5], text[6] = text[6], text[5]
+    broken = tmp_path / "broken.csv"
+    broken.write_text("\n".join(text))
+    result = torra(tmp_path, "import", str(broken), "--symbol", "EURUSD", "--timeframe", "H1")
+    assert result.exit_code == 2 and "broken.csv" in result.stderr
+
+
+def test_doctor_finds_a_healthy_home_healthy(tmp_path: Path) -> None:
+    result = torra(tmp_path, "doctor", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ok"] is True
+
+
+def test_doctor_names_what_must_be_mended(tmp_path: Path) -> None:
+    (tmp_path / "torra.db").write_bytes(b"this is no database at all" * 100)
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 1 and "ERROR" in result.stdout
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = torra(tmp_path, "run", "--port", str(port))
+    assert result.exit_code == 2
+    assert f"port {port}" in result.stderr and "PORT=" in result.stderr
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"torra {name}" in readme, name
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from torra.commands.command_line import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('pandas', 'numpy', 'flask', 'pydantic', 'apscheduler') "
+        "if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_home_can_be_moved(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path / "one")
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    desk.database.close()
+    shutil.move(tmp_path / "one", tmp_path / "two")
+    assert torra(tmp_path / "two", "doctor").exit_code == 0
+
+
+def test_a_tick_shows_the_signal_that_would_have_been(tmp_path: Path) -> None:
+    words = ("tick", "BTCUSD", "M15", "--as-of", "2021-11-08T03:00:00Z")
+    record = json.loads(torra(tmp_path, *words, "--json").stdout)
+    assert (record["verdict"], record["action"]) == ("BUY", "OPEN_BUY")
+    signal = record["signal"]
+    assert signal["kind"] == "open" and signal["side"] == "BUY" and signal["lots"] > 0
+    assert signal["stop"] < signal["entry"] < signal["target"]
+    reward, risk = signal["target"] - signal["entry"], signal["entry"] - signal["stop"]
+    assert reward == pytest.approx(2 * risk, abs=0.03)
+    assert "not sent" in torra(tmp_path, *words).stdout
+
+
+def export(folder: Path, name: str, rows: list[str]) -> Path:
+    path = folder / name
+    path.write_text("\n".join(["time,open,high,low,close,volume", *rows]))
+    return path
+
+
+def hourly(count: int, price: float = 100.0, day: str = "2021-12-01") -> list[str]:
+    return [
+        f"{day}T{hour:02d}:00:00Z,{price},{price + 1},{price - 1},{price},10"
+        for hour in range(count)
+    ]
+
+
+def test_bars_of_another_timeframe_are_refused(tmp_path: Path) -> None:
+    path = export(tmp_path, "h1.csv", hourly(10))
+    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "M15")
+    assert result.exit_code == 2 and "which is not M15" in result.stderr
+
+
+def test_bars_of_the_future_are_refused(tmp_path: Path) -> None:
+    path = export(tmp_path, "future.csv", hourly(10, day="2091-12-01"))
+    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
+    assert result.exit_code == 2 and "not yet" in result.stderr
+
+
+def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> None:
+    words = ("--symbol", "EURUSD", "--timeframe", "H1")
+    torra(tmp_path, "import", str(export(tmp_path, "a.csv", hourly(20))), *words)
+    other = str(export(tmp_path, "b.csv", hourly(20, price=101.0)))
+    refused = torra(tmp_path, "import", other, *words)
+    assert refused.exit_code == 2 and "--clock" in refused.stderr
+    told = json.loads(torra(tmp_path, "import", other, *words, "--revise", "--json").stdout)
+    assert (told["new"], told["revised"]) == (0, 20)
+
+
+def test_a_symbol_that_nobody_watches_is_pointed_out(tmp_path: Path) -> None:
+    path = export(tmp_path, "a.csv", hourly(20))
+    result = torra(tmp_path, "import", str(path), "--symbol", "NOPE", "--timeframe", "H1")
+    assert result.exit_code == 0 and "does not read NOPE H1" in result.stdout
+
+
+def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:
+    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["M15", "H1"], "feed": "store"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    path = export(tmp_path, "a.csv", hourly(20))
+    torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 0
+    assert "EURUSD M15: no bars" in result.stdout
+    assert "EURUSD H1: the newest bar closed 2021-12-01T20:00:00Z" in result.stdout
+
+
+def test_tick_says_why_agents_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("TORRA_OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z")
+    words = (*words, "--provider", "openai_compatible")
+    told = json.loads(torra(tmp_path, *words, "--json").stdout)
+    assert told["source_type"] == "L1_ONLY"
+    assert told["failures"]["technical"] == "error (no connection)"
+    assert "technical: error (no connection)" in torra(tmp_path, *words).stdout
+
+
+# A trial that costs money
+
+TRIAL = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z", "--provider", "anthropic")
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorServer]:
+    """A vendor that refuses the key, its client imported already: that alone may take a stage."""
+    importlib.import_module("anthropic")
+    with VendorServer({"*": Status(401)}) as server:
+        monkeypatch.setenv("TORRA_ANTHROPIC_BASE_URL", server.base("anthropic"))
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+        yield server
+
+
+def test_a_trial_that_is_refused_blocks_nobody_but_itself(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    for _ in range(2):
+        told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
+        assert told["source_type"] == "L1_ONLY"
+    assert len(refusing.exchanges) == 2
+    database = open_home(tmp_path)
+    assert database.provider_blocks() == []
+    rows = database.ledger_rows(System().real_now() - timedelta(hours=1))
+    assert rows and all(row["usd"] == 0 for row in rows), "the desk's ledger knows of the trial"
+    database.close()
+
+
+def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    database = open_home(tmp_path)
+    until = System().real_now() + timedelta(minutes=5)
+    database.block_provider("anthropic", "402: the account has no credit", until)
+    told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
+    assert told["failures"]["technical"] == "blocked (402: the account has no credit)"
+    assert refusing.exchanges == []
+    assert len(database.provider_blocks()) == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (TRIAL, "set ANTHROPIC_API_KEY"),
+        ((*TRIAL[:-1], "recorded"), "it is for replays"),
+        ((*TRIAL[:4], "2021-11-10T10:07Z", *TRIAL[5:]), "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_trial_that_cannot_be_asked_makes_no_database(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(Database, "open", lambda path, **_: opened.append(path))
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert opened == [] and not (tmp_path / "torra.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("as_of", "said"), [("2021-11-10T10:07Z", "not a close"), ("2016-12-19T10:00Z", "too_short")]
+)
+def test_a_trial_that_fails_before_it_asks_makes_no_database(
+    as_of: str, said: str, tmp_path: Path, refusing: VendorServer
+) -> None:
+    result = torra(tmp_path, *TRIAL[:4], as_of, *TRIAL[5:])
+    assert result.exit_code == 2 and said in result.stderr
+    assert not (tmp_path / "torra.db").exists()
+    assert refusing.exchanges == []
+
+
+def test_a_trial_does_not_migrate_the_desk_s_database(
+    tmp_path: Path, refusing: VendorServer
+) -> None:
+    path = tmp_path / "torra.db"
+    legacy_database.build(path)
+    before = path.read_bytes()
+    result = torra(tmp_path, *TRIAL)
+    assert result.exit_code == 2 and "start the desk once" in result.stderr
+    assert path.read_bytes() == before and refusing.exchanges == []
+    assert not (tmp_path / "backups").exists()
+    assert torra(tmp_path, *TRIAL[:-2]).exit_code == 0, "one that costs nothing is fine"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["**", "My profile", "-x", "a" * 33])
+def test_a_profile_s_file_needs_a_plain_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.json"
+    file.write_text("{}")
+    result = torra(tmp_path, "tick", "EURUSD", "H1", f"--profile={file}")
+    assert result.exit_code == 2 and "rename the file" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# What doctor finds of the models
+
+
+def doctor(home: Path, *rows: dict[str, object], **agents: object) -> list[dict[str, str]]:
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "profiles" / "mine.json").write_text(json.dumps({"agents": agents}))
+    instances = [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine"}, *rows]
+    (home / "desk.json").write_text(json.dumps({"instances": instances}))
+    found: list[dict[str, str]] = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return found
+
+
+def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
+    found = doctor(tmp_path, provider="anthropic", fallback_model="google")
+    told = [row["detail"] for row in found if row["name"] == "provider"]
+    assert len(told) == 2
+    assert "ANTHROPIC_API_KEY" in told[0] and "GOOGLE_API_KEY" in told[1]
+    assert all(row["level"] == "error" for row in found if row["name"] == "provider")
+
+
+def test_doctor_refuses_a_desk_of_stored_answers(tmp_path: Path) -> None:
+    (found,) = [row for row in doctor(tmp_path, provider="recorded") if row["name"] == "provider"]
+    assert found["level"] == "error" and "replays" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "more", "said"),
+    [
+        (0.01, 0, "no tick can ask all its agents"),
+        (0.4, 0, "2 that close together"),
+        (0.6, 1, "3 that close together"),
+        (1.0, 1, ""),
+    ],
+)
+def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
+    ceiling: float, more: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    rows = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "mine"}] * more
+    settings = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
+    found = [row for row in doctor(tmp_path, *rows, **settings) if row["name"] == "ceiling"]
+    assert [row["level"] for row in found] == ["warning"] * bool(said)
+    if said:
+        assert said in found[0]["detail"] and f"is {ceiling:.4f}" in found[0]["detail"]
+        raised = float(found[0]["remedy"].split()[3])
+        settings["max_api_cost_per_hour"] = raised
+        again = doctor(tmp_path, *rows, **settings)
+        assert [row for row in again if row["name"] == "ceiling"] == []
+
+
+# What doctor finds of news and events
+
+EXAMPLE = str(ROOT / "examples" / "events.csv")
+
+
+def found_in(
+    home: Path, name: str, profile: object, *rows: dict[str, object]
+) -> list[dict[str, str]]:
+    """Return what doctor finds under a name, with a profile that the desk of the home has."""
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "profiles" / "mine.json").write_text(json.dumps(profile))
+    row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
+    (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
+    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return [check for check in checks if check["name"] == name]
+
+
+def test_doctor_holds_a_calendar_against_the_sample_s_time(tmp_path: Path) -> None:
+    (found,) = found_in(tmp_path, "events", {"events": {"calendar": EXAMPLE}}, {})
+    assert found["level"] == "ok" and "in the sample's time" in found["detail"]
+    (tmp_path / "today.csv").write_text(
+        f"time,currency,impact,name\n{iso(System().now() + timedelta(days=3))},USD,high,x\n"
+    )
+    today = {"events": {"calendar": "today.csv"}}
+    (found,) = found_in(tmp_path, "events", today, {})
+    assert found["level"] == "warning" and "none in the sample's time" in found["detail"]
+    (found,) = found_in(tmp_path, "events", today, {"feed": "store"})
+    assert found["level"] == "ok" and "the last on" in found["detail"]
+    old = {"events": {"calendar": EXAMPLE}}
+    (found,) = found_in(tmp_path, "events", old, {"feed": "store"})
+    assert found["level"] == "warning" and "none to come" in found["detail"]
+
+
+def test_doctor_warns_of_a_window_that_is_shorter_than_a_bar(tmp_path: Path) -> None:
+    profile = {"events": {"calendar": EXAMPLE}, "gate": {"event_before_minutes": 30.0}}
+    frames = {"timeframes": ["M15", "H1"]}
+    warned = [f for f in found_in(tmp_path, "events", profile, frames) if f["level"] != "ok"]
+    assert len(warned) == 1 and "BTCUSD on H1:" in warned[0]["detail"]
+    assert "event_before_minutes of profile mine to 60" in warned[0]["remedy"]
+    profile["gate"] = {"event_before_minutes": 60.0}
+    assert [f["level"] for f in found_in(tmp_path, "events", profile, frames)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("agents", "read"),
+    [({}, False), ({"mode": "full"}, True), ({"active_agents": ["sentiment", "technical"]}, True)],
+)
+def test_doctor_warns_of_headlines_that_nobody_reads(
+    agents: dict[str, object], read: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "h.jsonl").write_text("")
+    news = {"sources": ["file"], "file": "h.jsonl"}
+    found = found_in(
+        tmp_path, "news", {"agents": {"include_news": True, **agents}, "news": news}, {}
+    )
+    assert any("no seated agent reads them" in one["detail"] for one in found) is not read
+
+
+def test_doctor_warns_of_a_vendor_beside_the_sample(tmp_path: Path, monkeypatch) -> None:
+    profile = {"agents": {"include_news": True, "mode": "full"}}
+    assert not [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
+    monkeypatch.setenv("FINNHUB_API_KEY", "k" * 20)
+    (found,) = [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
+    assert found["level"] == "warning" and "finnhub" in found["detail"]
+    assert "from a file" in found["remedy"]
+    stored = found_in(tmp_path, "news", profile, {"feed": "store"})
+    assert not [one for one in stored if "sample" in one["detail"]]
+
+
+def test_doctor_names_a_symbol_whose_currencies_nobody_knows(tmp_path: Path) -> None:
+    profile = {
+        "symbols": {"BTCUSD": {"currencies": []}},
+        "events": {"calendar": EXAMPLE},
+        "gate": {"event_before_minutes": 60.0},
+    }
+    (found,) = found_in(tmp_path, "settings", profile, {})
+    assert found["level"] == "error" and "write symbols.BTCUSD.currencies" in found["detail"]
+
+
+def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.json").write_text('{"agents": {"modes": "full"}}')
+    rows = [{"symbol": "BTCUSD", "profile": "mine"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    result = torra(tmp_path, "doctor")
+    assert result.exit_code == 1
+    assert result.stdout.count("unknown key agents.modes") == 1
+
+
+def test_tick_names_the_nearest_events(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps({"events": {"calendar": EXAMPLE}}))
+    words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T13:00:00Z")
+    profile = ("--profile", str(tmp_path / "mine.json"))
+    shown = torra(tmp_path, *words, *profile)
+    assert shown.exit_code == 0, shown.output
+    assert "next in 30 min: US consumer prices (USD)" in shown.stdout
+    told = json.loads(torra(tmp_path, *words, *profile, "--json").stdout)
+    assert told["gate"]["veto"] and "SCHEDULED_EVENT" in told["gate"]["reasons"]
+    assert told["reason"] and isinstance(told["denied"], list)
+    assert -1.0 <= told["l1_consensus"] <= 1.0
+
+
+def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files"}
+    channel = {"folder": str(tmp_path / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": channel}}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+
+    def told() -> dict[str, str]:
+        checks = json.loads(torra(tmp_path, "doctor", "--json").stdout)["checks"]
+        (found,) = (row for row in checks if row["name"] == "channel")
+        return dict(found)
+
+    assert "TORRA_CHANNEL_KEY is not set" in told()["detail"]
+    assert told()["level"] == "error"
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", "k" * 32)
+    assert "is not there yet" in told()["detail"]
+    state = tmp_path / "shared" / "state"
+    for folder in ("state", "tmp", "inbox", "work", "ack", "done", "bars", "control"):
+        (tmp_path / "shared" / folder).mkdir(parents=True)
+    assert "no sign of life" in told()["detail"]
+    (state / "ea.json").write_text("{}")
+    assert "same channel key" in told()["detail"]
+    broker = FakeBroker(tmp_path / "broker.jsonl")
+    inputs = Inputs("main", "k" * 32, 1001)
+    now = System().real_now().timestamp()
+    for account, ago, words in ((1001, 60, "last sign of life"), (7, 0, "logged in to 7")):
+        broker.account = account
+        ReferenceEa(tmp_path / "shared", broker, inputs).step(now - ago, now)
+        assert words in told()["detail"]
+    broker.account = 1001
+    ReferenceEa(tmp_path / "shared", broker, inputs).step(System().real_now().timestamp(), now)
+    assert told()["level"] == "ok"
+
+
+@pytest.mark.parametrize("words", [(), ("profile",)])
+def test_a_group_alone_shows_its_help_line_by_line(words: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("Usage: ") and "Commands:" in lines

@@ -1,0 +1,159 @@
+"""`torra profile`: what the command line shows, changes and puts on record."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tests.worlds import stores
+from torra.clock import System
+from torra.commands.profile import profile
+
+
+@pytest.fixture
+def home(tmp_path):
+    stores.open_database(tmp_path, now=System().real_now).close()
+    return tmp_path
+
+
+def call(home, *words, given=None):
+    return CliRunner().invoke(profile, [str(word) for word in words], obj=home, input=given)
+
+
+def told(home, *words):
+    answer = call(home, *words, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+def record(home):
+    database = stores.open_database(home, now=System().real_now)
+    try:
+        return database.audit_entries(limit=9)
+    finally:
+        database.close()
+
+
+def test_a_setting_is_set_told_and_on_record(home):
+    document = told(home, "set", "default", "risk.max_positions", 2, "markov.cut_points",
+                    "-0.5,-0.1,0.1,0.5")  # fmt: skip
+    assert [(row["place"], row["after"], row["way"]) for row in document["changes"]] == [
+        ("markov.cut_points", [-0.5, -0.1, 0.1, 0.5], ""),
+        ("risk.max_positions", 2, "tightens"),
+    ]
+    assert (home / "profiles" / "default.json").exists()
+    (entry,) = record(home)
+    assert (entry["actor"], entry["action"], entry["target"], entry["outcome"]) == (
+        "command line", "profile.set", "default", "done",
+    )  # fmt: skip
+    assert json.loads(entry["after"])["risk.max_positions"] == 2
+    shown = call(home, "show", "default").output
+    assert "risk.max_positions                      2   (default 3)" in shown
+    assert told(home, "show", "default")["values"]["risk"]["max_positions"] == 2
+
+
+def test_loosening_needs_a_yes(home):
+    refused = call(home, "set", "default", "risk.max_positions", 5)
+    assert refused.exit_code == 2
+    assert refused.stderr == "torra: this loosens risk.max_positions: add --yes if you mean it\n"
+    assert record(home) == []
+    document = told(home, "set", "default", "risk.max_positions", 5, "--yes")
+    assert document["changes"][0]["way"] == "loosens"
+    assert len(record(home)) == 1
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2)])
+def test_a_person_at_a_terminal_is_asked(home, monkeypatch, answer, code):
+    monkeypatch.setattr("torra.commands.profile.on_terminal", lambda: True)
+    asked = call(home, "set", "default", "risk.max_positions", 5, given=answer)
+    assert asked.exit_code == code
+    assert "This loosens what guards the account:\nrisk.max_positions: 3 -> 5" in asked.output
+    assert (home / "profiles").exists() == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("risk.max_positions",), "in pairs"),
+        ((), "in pairs"),
+        (("risk.max_position", "2"), "did you mean max_positions?"),
+        (("risk.max_positions", "many"), "valid integer (found 'many')"),
+        (("agents.active_agents", '["nobody"]'), "not there: nobody"),
+    ],
+)
+def test_a_mistake_is_one_line_and_changes_nothing(home, words, said):
+    answer = call(home, "set", "default", *words, "--yes")
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+    assert answer.stderr.count("\n") == 1
+    assert not (home / "profiles").exists()
+
+
+def test_an_object_comes_and_goes(home):
+    call(home, "set", "default", "timeframe_weights.M5", 0.1, "agents.role_models.technical", "m")
+    values = told(home, "show", "default")["values"]
+    assert values["timeframe_weights"] == {"M15": 0.4, "H1": 0.6, "M5": 0.1}
+    assert values["agents"]["role_models"] == {"technical": "m"}
+    call(home, "set", "default", "--unset", "timeframe_weights.M5")
+    assert "M5" not in told(home, "show", "default")["values"]["timeframe_weights"]
+    spec = json.dumps(values["symbols"]["XAUUSD"])
+    told(home, "set", "default", "symbols.XAU.m", spec, "--yes")
+    told(home, "set", "default", "symbols.XAU.m.digits", 3, "--yes")
+    assert told(home, "show", "default")["values"]["symbols"]["XAU.m"]["digits"] == 3
+
+
+def test_history_diff_and_undo(home):
+    before = told(home, "show", "default")["digest"]
+    told(home, "set", "default", "risk.max_positions", 2)
+    (change,) = told(home, "diff", "default")["changes"]
+    assert (change["place"], change["before"], change["after"]) == ("risk.max_positions", 3, 2)
+    assert told(home, "diff", "default", 2)["changes"] == []
+    assert call(home, "diff", "default", "1").output == (
+        "risk.max_positions: 3 -> 2   (tightens)\n"
+    )
+    refused = call(home, "undo", "default", 1)
+    assert (refused.exit_code, "add --yes" in refused.stderr) == (2, True)
+    assert told(home, "undo", "default", 1, "--yes")["digest"] == before
+    entries = told(home, "history", "default")["entries"]
+    assert [row["action"] for row in entries] == ["undo to 1", "set", "shipped"]
+    assert "undo to 1" in call(home, "history", "default").output
+    assert [row["action"] for row in record(home)] == ["profile.undo", "profile.set"]
+
+
+def test_every_profile_is_listed_a_broken_one_too(home):
+    (home / "profiles").mkdir()
+    (home / "profiles" / "mine.json").write_text("{")
+    rows = {row["profile"]: row for row in told(home, "show")["profiles"]}
+    assert rows["default"]["users"] == ["BTCUSD", "EURUSD"]
+    assert (rows["mine"]["differences"], rows["mine"]["users"]) == (None, [])
+    assert "broken  nobody" in call(home, "show").output
+    answer = call(home, "show", "mine")
+    assert (answer.exit_code, "is not JSON" in answer.stderr) == (2, True)
+
+
+def test_a_broken_profile_is_put_back_from_its_history(home):
+    good = told(home, "set", "default", "risk.max_positions", 2)["digest"]
+    (home / "profiles" / "default.json").write_text("{")
+    answer = call(home, "show", "default")
+    assert "`torra profile undo default 2` puts back" in answer.stderr
+    assert told(home, "undo", "default", 2)["digest"] == good
+
+
+def test_a_file_is_checked_before_it_becomes_the_profile(home, tmp_path):
+    file = tmp_path / "wish.json"
+    file.write_text('{"timeframe_weights": {"H1": 1.0}}')
+    answer = call(home, "check", "default", file, "--json")
+    assert answer.exit_code == 1
+    document = json.loads(answer.stdout)
+    assert document["faults"][0]["setting"] == "timeframe_weights.M15"
+    assert told(home, "check", "default")["ok"] is True
+    assert call(home, "check", "default").output == "default is in order\n"
+
+
+def test_a_name_that_cannot_be_is_a_mistake(home):
+    answer = call(home, "show", "../desk")
+    assert (answer.exit_code, "no name for a profile" in answer.stderr) == (2, True)
+    answer = call(home, "undo", "default", 7, "--yes")
+    assert (answer.exit_code, "no entry 7" in answer.stderr) == (2, True)

@@ -1,0 +1,455 @@
+"""The queue and the thirty-second screen: what a yes would do, in order, in few words, and live."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import open_app
+from tests.worlds import demo_orders
+from tests.worlds.demo_view import HOSTILE, ScriptedView
+from torra.clock import Simulated
+from torra.config import Profile
+from torra.dashboard.cells import common as cells
+from torra.dashboard.record import summary
+from torra.dashboard.screens import tick as deliberation
+from torra.dashboard.trade import approvals, proposals
+from torra.dashboard.view import rendering
+from torra.dashboard.view.backing import Backing
+from torra.tick import approval
+from torra.trading import by_hand
+
+MOST_WORDS = 120
+"""Words of parts 1 to 4 and 7: what is read within thirty seconds."""
+
+
+class Fast(Simulated):
+    """A desk's clock that is set by hand and would run 180 times as fast as real time."""
+
+    accelerated = True
+    real = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
+
+    def real_now(self) -> datetime:
+        return self.real
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        return self.real + (moment - self.now()) / 180
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
+    made = demo_orders.build(tmp_path, clock=Fast(start + timedelta(minutes=6)))
+    yield made
+    made.database.close()
+
+
+def visit(backing: Backing, scope: str = "admin") -> FlaskClient:
+    client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
+    return client
+
+
+def text_of(backing: Backing, address: str, scope: str = "admin") -> str:
+    answer = visit(backing, scope).get(address)
+    assert answer.status_code == 200
+    return answer.get_data(as_text=True)
+
+
+def read(backing: Backing, address: str, scope: str = "admin") -> Page:
+    return Page(text_of(backing, address, scope))
+
+
+def waiting(backing: Backing, instance: str = "BTCUSD") -> str:
+    rows = backing.database.proposals()
+    return next(str(row["sid"]) for row in rows if row["instance"] == instance)
+
+
+def check_refresh(page: Page, told: dict[str, Any]) -> None:
+    """The answer of the API writes what the page showed."""
+    (main,) = page.all("main")
+    assert main["data-live-shape"] == told["shape"]
+    assert [one["data-version"] for _, one in page.tags if "data-version" in one] == [
+        told["version"]
+    ]
+    assert set(page.cells) == set(told["cells"])
+    for key, cell in told["cells"].items():
+        assert page.cells[key] == cell.get("text", page.cells[key]), key
+    for _, attributes in page.tags:
+        for name, value in (
+            told["cells"].get(attributes.get("data-live"), {}).get("set", {}).items()
+        ):
+            assert attributes[name] == str(value)
+
+
+# --- the queue ------------------------------------------------------------------------------------
+
+
+def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
+    page = read(backing, "/approvals")
+    check_structure(page)
+    counts = [one for _, one in page.tags if "data-expiry" in one]
+    assert [one["data-countdown"] for one in counts] == ["3.0", "3.0"]
+    assert page.cells[f"wait.{waiting(backing)}"] == "0:03"
+    assert page.all("tbody")
+    links = [one.get("href") for one in page.all("a")]
+    assert f"/approvals/{waiting(backing)}" in links
+
+
+def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backing) -> None:
+    late = waiting(backing, "EURUSD")
+    assert backing.database.proposal(late)["state"] == "WAITING"  # type: ignore[index]
+    text = text_of(backing, "/approvals")
+    queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
+    assert late not in queue
+    assert late in decided
+    told = visit(backing).get("/api/v1/approvals").get_json()
+    assert [row["state"] for row in told["waiting"] if row["sid"] == late] == ["EXPIRED"]
+    page = read(backing, f"/approvals/{late}")
+    assert "◷ expired" in page.text
+    assert not page.all("fieldset")
+
+
+def test_every_end_shows_with_its_reason(backing: Backing) -> None:
+    page = read(backing, "/approvals")
+    for words in ("✓ approved", "✕ rejected", "◷ expired", "⊘ denied", "news ahead: the minutes"):
+        assert words in page.text
+    assert "the price has left the proposal behind" in page.text
+    assert "signal FILLED" in page.text
+    assert {mark.glyph for mark in proposals.STATES.values()} == set("◔✓✕◷⊘")
+    assert set(proposals.STATES) == {"WAITING", "APPROVED", "REJECTED", "EXPIRED", "DENIED"}
+
+
+def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
+    for row in backing.database.proposals():
+        backing.database.decide_proposal(row["sid"], "EXPIRED", "")
+    assert "Nothing waits for you" in read(backing, "/approvals").text
+    auto = Profile(execution="auto")
+    setups = {n: replace(one, profile=auto) for n, one in backing.desk.setups.items()}
+    backing.desk.roster.setups = setups  # type: ignore[attr-defined]
+    page = read(backing, "/approvals")
+    assert "set execution to approve" in page.text
+    assert "/profiles" in [one.get("href") for one in page.all("a")]
+
+
+@pytest.mark.parametrize("address", ["/approvals", "/signals"])
+def test_without_a_desk_the_screen_says_so(address: str) -> None:
+    client = open_app(ScriptedView()).test_client()
+    page = Page(client.get(address).get_data(as_text=True))
+    check_structure(page)
+    assert "No desk stands behind these pages" in page.text
+    assert client.get(f"/api/v1{address}").status_code == 404
+
+
+@pytest.mark.parametrize("where", ["", "BTCUSD", "XAUUSD", "EURUSD"])
+def test_the_refresh_writes_what_the_page_showed(where: str, backing: Backing) -> None:
+    address = f"/approvals/{waiting(backing, where)}" if where else "/approvals"
+    page = read(backing, address)
+    check_structure(page)
+    (main,) = page.all("main")
+    assert main["data-live-source"] == f"/api/v1{address}"
+    check_refresh(page, visit(backing).get(f"/api/v1{address}").get_json())
+
+
+def test_a_demo_says_how_briefly_a_proposal_lives(backing: Backing) -> None:
+    told = approvals.lives(backing.settings.instances, 180)
+    assert "180 times as fast" in told
+    assert "one of M15 5 s" in told
+    assert "one of H1 20 s" in told
+    assert approvals.lives(backing.settings.instances, None) == ""
+
+
+def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
+    known = backing.database.proposals(None)[0]
+    states = ("EXPIRED", "EXPIRED", "DENIED", "EXPIRED", "EXPIRED", "EXPIRED")
+    rows = [{**known, "state": state, "sid": f"T{n}"} for n, state in enumerate(states)]
+    runs = approvals._folded(rows, backing.now())
+    assert [len(run) for run in runs] == [2, 1, 3]
+    database = backing.database
+    for row in database.proposals():
+        database.decide_proposal(row["sid"], "EXPIRED", "SIGNAL_EXPIRED")
+    page = read(backing, "/approvals")
+    check_structure(page)
+    assert "more expired unsent" in page.text
+    links = [one.get("href") for one in page.all("a")]
+    assert all(f"/approvals/{row['sid']}" in links for row in database.decided_proposals())
+
+
+# --- a tick that proposed -------------------------------------------------------------------------
+
+
+def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
+    assert summary.PROPOSED == approval.PROPOSED
+    row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
+    record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
+    record |= {"action": "HOLD", "reason": approval.PROPOSED, "as_of": row["created_at"]}
+    told = cells.verdict_cells("k", record, lambda *_: "/x")
+    assert told["k.action"]["text"] == "◔ proposed"
+    assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
+    assert summary.PROPOSED_WORDS.capitalize() in told["k.reason"]["text"]
+    assert cells.action_cell({"action": "HOLD"})["text"] == "■ HOLD"
+    with demo_orders.open_pages(backing).test_request_context():
+        found = approvals.of_tick(record)
+        assert approvals.of_tick({**record, "reason": "THRESHOLD"}) is None
+    assert found is not None
+    assert (found["sid"], found["action"].word, found["waits"]) == (row["sid"], "OPEN_BUY", True)
+
+
+@pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
+def test_the_page_of_a_proposing_tick_names_its_proposal(
+    state: str, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(name: str, desk: Any, **more: Any) -> str:
+        more.setdefault("proposal", approvals.of_tick(more["record"]))
+        return rendering.page(name, desk, **more)
+
+    monkeypatch.setattr(deliberation, "page", shown)
+    ticked = [one for one in backing.database.proposals(None) if one["instance"] != "XAUUSD"]
+    row = next(one for one in ticked if one["state"] == state)
+    page = read(backing, f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}")
+    check_structure(page)
+    end = "waits for a person" if state == "WAITING" else "was decided"
+    assert f"would {row['action']}, {end}" in page.text
+    card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
+    assert approval.PROPOSED not in card
+    links = [one.get("href") for one in page.all("a")]
+    assert f"/approvals/{row['sid']}" in links
+    assert (f"/signals/{row['sid']}" in links) == (state == "APPROVED")
+
+
+# --- the thirty-second screen ---------------------------------------------------------------------
+
+
+def test_the_seven_parts_come_in_order(backing: Backing) -> None:
+    text = text_of(backing, f"/approvals/{waiting(backing)}")
+    parts = (
+        "OPEN_BUY", "Expires in", "Drift", "risk-name", "ladder-name", "panel-name", "case-name",
+        "Proved wrong by", "sums-name", "Every check, one by one", 'class="act"', "Reject",
+        "Approve",
+    )  # fmt: skip
+    body = text[text.index('<article class="decide"') :]
+    places = [body.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_what_is_read_first_has_few_words(backing: Backing) -> None:
+    text = text_of(backing, f"/approvals/{waiting(backing)}")
+    body = text[text.index('<article class="decide"') : text.index("</article>")]
+    first = body[: body.index('aria-labelledby="case-name"')] + body[body.index('class="act"') :]
+    seen = re.sub(r'<(\w+)[^>]*class="[^"]*quiet[^"]*".*?</\1>', " ", first, flags=re.DOTALL)
+    words = re.findall(r"\S*\w\S*", re.sub(r"<[^>]+>", " ", seen))
+    assert 60 < len(words) <= MOST_WORDS, len(words)
+
+
+def test_the_figures_are_those_that_the_yes_would_send(backing: Backing) -> None:
+    sid = waiting(backing)
+    page = read(backing, f"/approvals/{sid}")
+    told = visit(backing).get(f"/api/v1/approvals/{sid}").get_json()["now"]
+    assert (told["state"], set(told["checks"].values())) == ("APPROVED", {"ok"})
+    visit(backing).post(f"/api/v1/proposals/{sid}/approve", json={})
+    row = backing.database.signal(sid)
+    assert row is not None
+    assert (told["lots"], told["levels"]["entry"]) == (row["lots"], row["entry"])
+    assert page.cells["l.lots"] == f"{row['lots']:.2f}"
+    for rung in ("stop", "entry", "target"):
+        assert page.cells[f"l.{rung}.price"] == f"{row[rung]:,.2f}"
+    assert [page.cells[f"l.{rung}.r"] for rung in proposals.RUNGS] == ["\u22121.00", "—", "+2.00"]
+    assert page.cells["l.stop.atr"] == "\u22122.00"
+    risk = abs(row["entry"] - row["stop"]) * row["lots"]
+    assert page.cells["l.cash"].startswith(f"{risk:,.2f} (")
+
+
+def test_looking_changes_nothing(backing: Backing) -> None:
+    def everything() -> list[Any]:
+        database = backing.database
+        return [
+            database.proposals(None), database.signals(limit=500), database.trading_states(99),
+            database.audit_entries(),
+        ]  # fmt: skip
+
+    before = everything()
+    for sid in [row["sid"] for row in backing.database.proposals(None)]:
+        for address in (f"/approvals/{sid}", f"/api/v1/approvals/{sid}"):
+            assert visit(backing).get(address).status_code == 200
+    assert everything() == before
+
+
+def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: Backing) -> None:
+    sid = waiting(backing)
+    backing.database.set_latch("BTCUSD", "BUY")
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["chip.Gate"] == "✗ Gate: GATE_VETO"
+    assert page.cells["chip.Desk"] == "✓ Desk"
+    assert page.cells["p.verdict"] == "✗ DENIED: GATE_VETO"
+    (button,) = [one for one in page.all("button") if one.get("id") == "approve"]
+    assert "disabled" in button
+    assert "Disabled: ✗ DENIED: GATE_VETO" in page.text
+
+
+def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+    sid = waiting(backing)
+    row = backing.database.proposal(sid)
+    assert row is not None
+    far = row["price"] + 0.75 * row["atr"]
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (far, {}))
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["p.drift"] == "+0.75 ATR"
+    assert page.cells["chip.Price"] == "✗ Price: PRICE_COLLAR"
+
+
+def test_without_a_price_nothing_is_invented(backing: Backing) -> None:
+    sid = waiting(backing, "XAUUSD")
+    with backing.database.transaction():
+        backing.database.connection().execute("DELETE FROM bars WHERE instance = 'XAUUSD'")
+    page = read(backing, f"/approvals/{sid}")
+    assert page.cells["p.price"] == "—"
+    assert "cannot be approved: no_price" in page.cells["p.verdict"]
+    assert {page.cells[f"chip.{name}"][0] for name in proposals.GROUPS} == {"·"}
+    assert page.cells["l.entry.price"] == "1,860.00", "as it was proposed"
+    assert "who said what is not known" in page.text
+
+
+def test_real_money_asks_for_the_size(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing, 'XAUUSD')}")
+    (field,) = [one for one in page.all("input") if one.get("name") == "lots"]
+    assert {"required", "data-approve"} <= set(field)
+    assert "Real money on main: type 0.03 lots" in page.text
+    page = read(backing, f"/approvals/{waiting(backing)}")
+    assert not [one for one in page.all("input") if one.get("name") == "lots"]
+    assert [one["id"] for one in page.all("button") if "data-approve" in one] == ["approve"]
+
+
+def test_who_may_only_read_gets_no_form(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing)}", scope="read")
+    assert "needs a token of the scope approve" in page.text
+    assert not [one for one in page.all("form") if "proposals" in one.get("action", "")]
+
+
+def test_a_proposal_that_is_not_there_is_a_404(backing: Backing) -> None:
+    assert visit(backing).get("/approvals/TNOBODY").status_code == 404
+
+
+# --- its parts ------------------------------------------------------------------------------------
+
+
+def test_every_check_stands_behind_one_chip() -> None:
+    listed = [rule for rules in proposals.GROUPS.values() for rule in rules]
+    asked = {*(reason.value for reason in approval.CHECKED), approval.POSITION_CHANGED}
+    assert sorted(listed) == sorted(asked)
+    assert set(listed) <= set(proposals.MEANINGS)
+
+
+RECORD: dict[str, Any] = {
+    "gate": {"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY"]},
+    "deliberation": {
+        "panel": {
+            "side": 1, "conviction_raw": 0.8, "conviction": 0.6, "opposition": 0.5,
+            "stances": {"technical": 0.5, "sentiment": -0.4},
+            "disagreements": ["momentum technical +0.1 sentiment -0.1"],
+        },
+        "reports": [
+            {
+                "agent_id": "technical", "confidence": "high", "reasoning": f"Up. {HOSTILE}",
+                "key_points": ["a break"], "evidence": [["a.b", 1], ["c.d", 2], ["e.f", 3]],
+            },
+            {"agent_id": "sentiment", "confidence": "low", "reasoning": "Crowded, so against."},
+            {"agent_id": "news", "abstained": True, "reason": "no data source"},
+            {
+                "agent_id": "bull_researcher", "confidence": "high", "reasoning": HOSTILE,
+                "key_points": ["one", "two", "three"], "falsifiers": ["a close below 7"],
+            },
+            {"agent_id": "risk_gate", "reasoning": "calm", "ruling": {"multiplier": 0.5}},
+        ],
+    },
+}  # fmt: skip
+
+
+def test_conviction_tells_what_was_taken_off() -> None:
+    told = proposals.conviction(RECORD, "BUY")
+    assert (told["text"], told["note"]) == ("0.60", "raw 0.80, \u221225% panel split")
+    assert proposals.conviction({}, "BUY")["text"] == "—"
+
+
+def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
+    rows = {row["title"]: row for row in proposals.panel(RECORD)}
+    assert rows["Technical"]["stance"]["text"] == "+0.50"
+    assert rows["Technical"]["sentence"] == "Up."
+    assert (rows["News"]["silent"], rows["News"]["sentence"]) == (True, "no data source")
+    assert rows["Risk gate"]["ruling"].startswith("× 0.5")
+
+
+def test_why_and_why_not_have_three_points_each_with_evidence() -> None:
+    told = proposals.case(RECORD, "BUY")
+    assert [point["text"] for point in told["why"]] == ["one", "two", "a break"]
+    assert told["why"][2]["ids"] == ["a.b", "c.d"]
+    against = [point["who"] for point in told["why_not"]]
+    assert against == ["Sentiment", "Gate", "Disagreement"]
+    assert told["falsifiers"] == ["a close below 7"]
+    other = proposals.case(RECORD, "SELL")
+    assert [point["who"] for point in other["why"]] == ["Sentiment"]
+    assert other["falsifiers"] == []
+
+
+def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
+    said = [
+        {"agent_id": "bull_researcher", "key_points": ["a break"], "adjustments": {"fast": 0.1}},
+        {"agent_id": "bear_researcher", "key_points": ["no seller"], "adjustments": {"fast": 0.2}},
+        {"agent_id": "technical", "key_points": ["A break."], "adjustments": {"fast": 0.3}},
+        {"agent_id": "news", "key_points": ["no seller"], "adjustments": {"fast": -0.1}},
+        {"agent_id": "sentiment", "key_points": ["crowded"], "adjustments": {"fast": -0.2}},
+    ]
+    told = proposals.case({"deliberation": {"reports": said}}, "BUY")
+    assert [point["text"] for point in told["why"]] == ["a break", "no seller"]
+    assert [point["text"] for point in told["why_not"]] == ["crowded"]
+    assert [point["who"] for point in told["why"]] == ["Bull researcher", "Bear researcher"]
+
+
+def test_a_sentence_that_says_nothing_is_passed_over() -> None:
+    told = "Bear researcher, 1 report read. The break failed. More."
+    assert proposals.first_sentence(told, 90) == "The break failed."
+    assert proposals.first_sentence("Bull researcher, 2 reports read.", 90) != ""
+
+
+def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
+    page = read(backing, f"/approvals/{waiting(backing)}")
+    picks = [one for one in page.all("input") if one.get("type") == "radio"]
+    assert picks
+    assert not [one for one in picks if "checked" in one]
+
+
+def test_a_sentence_is_cut_at_a_word() -> None:
+    assert proposals.first_sentence("One two. Three", 90) == "One two."
+    assert proposals.first_sentence("word " * 40, 20) == "word word word word…"
+    assert proposals.first_sentence("x" * 99, 10) == "x" * 10 + "…"
+
+
+def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals, "_record", lambda _row: RECORD)
+    sid = waiting(backing)
+    backing.database.decide_proposal(waiting(backing, "XAUUSD"), "REJECTED", HOSTILE)
+    for address in (f"/approvals/{sid}", "/approvals"):
+        text = text_of(backing, address)
+        assert "<script>alert" not in text
+        assert "onmouseover=alert" not in text or "&lt;b onmouseover" in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u0007]", text)
+
+
+def test_a_decided_proposal_is_shown_as_it_was(backing: Backing) -> None:
+    row = next(one for one in backing.database.proposals(None) if one["state"] == "APPROVED")
+    page = read(backing, f"/approvals/{row['sid']}")
+    assert "✓ approved" in page.text
+    assert "Its signal is FILLED" in page.text
+    assert "Risk checks" not in page.text
+    raw = text_of(backing, f"/approvals/{row['sid']}")
+    assert "✓ approved</strong>, 20" in raw
+    first = json.loads(row["drafts"])[0]
+    assert page.cells["l.stop.price"] == f"{first['levels']['stop']:,.5f}"
+    assert not [one for one in page.all("button") if one.get("id") == "approve"]

@@ -1,0 +1,296 @@
+"""The page Cost: its sums are the ledger's, and a ledger of a million rows is not read through."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_config import AgentSettings
+from instance_database import Database
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.worlds import desks
+from tests.worlds.desk_pages import PAYING, open_pages
+from torra.clock import iso, parse
+from torra.dashboard.screens import costs
+from torra.desk import costs as cost_report
+from torra.providers.prices import PriceList
+from torra.store.ledger import Booking, Settlement
+from torra.tick.ladder import UNASKED, rung
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NOW = parse("2026-11-21T18:20:31Z")
+SHELL = ("banner.", "desk.", "nav.")
+"""Cells of the shell around the page."""
+
+PAYER = desks.BTC.model_copy(update={"profile": "paying"})
+
+
+def book(database, at, usd=None, *, profile="paying", role="technical", worst=0.05):
+    row = Booking("analysts", role, 1, 1, "anthropic", "claude-haiku-5-5", worst)
+    (number,) = database.book(profile, "BTCUSD|M15|2021-11-10T10:00:00Z", [row], at=at, until=at)
+    if usd is not None:
+        database.settle(number, Settlement(usd, at, 4000, 400, 1000))
+    return number
+
+
+@pytest.fixture(scope="module")
+def paying(tmp_path_factory):
+    pages = open_pages(tmp_path_factory.mktemp("paying"), (PAYER,), profile=PAYING)
+    real = pages.desk.clock.real_now()
+    for back, usd in ((0.2, 0.001), (0.4, None), (3, 0.01), (30, 0.1), (24 * 10, 0.3)):
+        number = book(pages.database, real - back * HOUR, usd)
+        if usd is None:
+            pages.database.keep(number)
+    yield pages
+    pages.desk.close()
+
+
+@pytest.fixture(scope="module")
+def free(tmp_path_factory):
+    pages = open_pages(tmp_path_factory.mktemp("free"), steps=1)
+    yield pages
+    pages.desk.close()
+
+
+# --- the figures ----------------------------------------------------------------------------------
+
+
+def test_page_and_command_tell_the_same(paying):
+    told = paying.json("/api/v1/costs")["report"]
+    real = paying.desk.clock.real_now()
+    again = cost_report.report(
+        paying.backing.home, paying.database, ["paying"], real, environment={},
+        settings=lambda _: paying.desk.setups["BTCUSD"].profile,
+    )  # fmt: skip
+    for name in ("last_hour", "last_24_hours", "roles", "models", "days", "kept", "late"):
+        assert told[name] == again[name], name
+    assert told["last_hour"]["usd"] == 0.051
+    assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.461)
+
+
+def test_the_page_shows_every_sum_in_words(paying):
+    page = Page(paying.text("/costs"))
+    check_structure(page)
+    check_policy(page)
+    told = paying.json("/api/v1/costs")
+    ours = {name: text for name, text in page.cells.items() if name in told["cells"]}
+    ours = {name: text for name, text in ours.items() if not name.startswith(SHELL)}
+    assert len(ours) > 40
+    assert ours == {name: told["cells"][name]["text"] for name in ours}
+    assert told["shape"] in [item["data-live-shape"] for item in page.all("main")]
+    for words in ("$0.0510", "of $0.50", "(98%)", "◐ kept", "anthropic:claude-haiku-5-5", "(here)"):
+        assert words in page.text or words in paying.text("/costs"), words
+
+
+def test_what_is_left_and_when_the_oldest_cost_leaves(paying):
+    (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
+    real = paying.desk.clock.real_now().replace(microsecond=0)
+    assert (row["spent_usd"], row["left_usd"]) == (0.051, 0.449)
+    assert abs(parse(row["oldest_leaves_at"]) - (real + 0.6 * HOUR)) <= timedelta(seconds=2)
+    assert row["ticks_left"] == int(0.449 / row["worst_tick_usd"])
+    assert row["ticks_an_hour"] == int(0.5 / row["worst_tick_usd"])
+
+
+def test_a_rung_says_why_and_since_when(paying):
+    real = paying.desk.clock.real_now()
+    paying.database.set_rung("paying", UNASKED)
+    number = book(paying.database, real, worst=0.4)
+    try:
+        (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
+        assert (row["rung"], row["ticks_left"]) == (UNASKED, 0)
+        assert row["rung_since"] is not None
+        page = Page(paying.text("/costs"))
+        budget = next(step for step in row["ladder"] if step["rung"] == "budget")
+        assert f"climbs back to budget when ${budget['needs_usd']:.4f}" in page.cells["p0.why"]
+        assert page.cells["p0.fits"].startswith("none now; the next from")
+        assert page.cells["p0.rung"] == "○ L1_ONLY"
+    finally:
+        paying.database.release(number)
+        paying.database.set_rung("paying", "full")
+
+
+@pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
+def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path, ceiling):
+    """The page's sentence against tick.spending: at that much the profile climbs, below it not."""
+    prices = PriceList.read(tmp_path / "prices.json")
+    agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
+    database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
+    worst = cost_report._worst(prices, agents, {})["budget"]
+    needed = cost_report._needed(worst, ceiling, 0.01)
+    assert worst < needed < ceiling
+    for more, climbs in ((1e-6, True), (-1e-6, False)):
+        database.set_rung("p", UNASKED)
+        number = book(database, NOW, profile="p", worst=ceiling - needed - more)
+        found = rung(database, prices, agents, "p", NOW, local=lambda _: False)
+        database.release(number)
+        assert (found.name == "budget") == climbs
+    database.close()
+
+
+def test_the_day_is_read_in_stretches_of_an_hour():
+    for minute in (0, 20, 59):
+        edges = cost_report._edges(NOW.replace(minute=minute, second=0))
+        assert (edges[0], len(edges) >= 24) == (NOW.replace(minute=minute, second=0) - DAY, True)
+        assert max(b - a for a, b in itertools.pairwise(edges)) <= HOUR
+
+
+def test_a_desk_that_pays_nobody_says_so(free):
+    page = Page(free.text("/costs"))
+    check_structure(page)
+    assert "Nothing is spent, and nothing can be" in page.text
+    assert "ANTHROPIC_API_KEY" in page.text
+    assert "any number: its agents cost nothing" in page.text
+    assert "Nothing was spent in the last 30 days." in page.text
+
+
+def test_a_blocked_provider_stands_there_with_the_remedy(paying):
+    real = paying.desk.clock.real_now()
+    paying.database.block_provider("anthropic", "401: the key was <refused>", real + HOUR)
+    try:
+        text = paying.text("/costs")
+        assert "401: the key was &lt;refused&gt;" in text
+        assert "Mend its key or its account" in text
+    finally:
+        paying.database.clear_blocks()
+
+
+def test_changed_verdicts_are_told_soberly(paying):
+    told = paying.json("/api/v1/costs")["report"]["changed"]
+    changed, every = paying.database.verdict_changes("BTCUSD")
+    assert told == {"changed": changed, "all": every}
+    page = Page(paying.text("/costs"))
+    assert f"{changed} of {every} verdicts" in page.cells["changed.text"]
+    assert "only a scorecard can say" in page.cells["changed.text"]
+
+
+def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying):
+    real = paying.desk.clock.real_now()
+    folder = paying.backing.home / "profiles"
+    folder.mkdir(exist_ok=True)
+    (folder / "broken.json").write_text("{", encoding="utf-8")
+    numbers = [book(paying.database, real, profile=name) for name in ("broken", "**")]
+    try:
+        text = paying.text("/costs")
+        assert text.count("the profile is gone, or its file cannot be read") == 2
+    finally:
+        for number in numbers:
+            paying.database.release(number)
+
+
+def test_a_request_under_way_is_told_apart(paying):
+    real = paying.desk.clock.real_now()
+    row = Booking("gate", "risk_gate", 1, 1, "anthropic", "m", 0.01)
+    (number,) = paying.database.book("paying", "a|b|c", [row], at=real, until=real + HOUR)
+    try:
+        first = paying.json("/api/v1/costs")["report"]["kept"][0]
+        assert (first["role"], first["under_way"]) == ("risk_gate", True)
+        assert "◌ under way" in paying.text("/costs")
+    finally:
+        paying.database.release(number)
+
+
+def test_bars_of_days():
+    path = costs.bars([0.0, 1.0, 2.0, 0.0001])
+    assert path.count("M") == 3
+    assert "v-50.0" in path and "v-100.0" in path and f"v-{costs.LEAST}" in path
+    assert costs.bars([0.0, 0.0]) == "" and costs.bars([]) == ""
+
+
+# --- the sums over time ---------------------------------------------------------------------------
+
+
+@given(
+    ages=st.lists(st.integers(-7200, 31 * 86400), max_size=30),
+    moment=st.integers(0, 86_399),
+    later=st.integers(0, 7200),
+)
+@settings(max_examples=25)
+def test_stretches_sum_to_what_the_rows_do(ages, moment, later):
+    """Whatever the hour: the stretches of the day are the day's rows, and memory changes none."""
+    rows = []
+    now = parse("2026-11-21T00:00:00Z") + timedelta(seconds=moment)
+    for place, age in enumerate(ages):
+        rows.append((now - timedelta(seconds=age), float(2**place)))
+    past = cost_report.LedgerSums()
+    for at in (now, now + timedelta(seconds=later)):
+        groups = past.groups(Ledger(rows), ["p"], at)
+        midnight = at.replace(hour=0, minute=0, second=0)
+        for name, since in (("in_hour", at - HOUR), ("in_today", midnight), (None, at - 24 * HOUR)):
+            told = sum(row["usd"] for row in groups if name is None or row[name])
+            assert told == sum(usd for until, usd in rows if until > since), name
+        days = past.days(Ledger(rows), ["p"], at)
+        for row in days:
+            day = sum(usd for until, usd in rows if iso(until)[:10] == row["day"])
+            assert row["usd"] == day
+        assert [row["day"] for row in days] == sorted({row["day"] for row in days})
+        assert (len(days), days[-1]["day"]) == (30, iso(at)[:10])
+
+
+class Ledger(SimpleNamespace):
+    """Rows (until, usd) that answer as the ledger does."""
+
+    def __init__(self, rows):
+        super().__init__(rows=rows)
+
+    def ledger_sums(self, profile, after, upto):
+        found = [usd for at, usd in self.rows if at > after and (upto is None or at <= upto)]
+        return [{"profile": profile, "usd": sum(found)}] if found else []
+
+    def ledger_between(self, profile, start, end):
+        found = [usd for at, usd in self.rows if start <= at < end]
+        return sum(found), len(found)
+
+
+def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path):
+    database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
+    number = book(database, NOW - 50 * HOUR)
+    past = cost_report.LedgerSums()
+
+    def spent(now: datetime) -> float:
+        return sum(row["usd"] for row in past.days(database, ["paying"], now))
+
+    assert spent(NOW) == 0.05
+    database.settle(number, Settlement(0.01, NOW - 50 * HOUR))
+    assert spent(NOW) == 0.05
+    assert spent(NOW + cost_report.REMEMBERED) == 0.01
+    fresh = book(database, NOW - HOUR)
+    assert spent(NOW + cost_report.REMEMBERED) == pytest.approx(0.06)
+    database.release(fresh)
+    assert spent(NOW + cost_report.REMEMBERED) == 0.01
+    database.close()
+
+
+def test_no_sum_of_the_ledger_scans_it(tmp_path: Path):
+    database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
+    book(database, NOW)
+    asked: list[str] = []
+    connection = database.connection().conn
+    connection.set_trace_callback(asked.append)
+    cost_report.report(tmp_path, database, ["paying"], NOW, environment={})
+    connection.set_trace_callback(None)
+    looks = [sql for sql in asked if sql.lstrip().startswith(("SELECT", "WITH"))]
+    assert len(looks) > 40
+    for sql in set(looks):
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
+        scans = [step for step in plan if step.startswith("SCAN")]
+        allowed = ("found", "provider_blocks", "calls USING INDEX calls_cost")
+        assert all(step.removeprefix("SCAN ").startswith(allowed) for step in scans), (sql, plan)
+    database.close()
+
+
+def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path):
+    database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
+    assert database.ledger_profiles() == []
+    for name in ("b", "a", "ü", "a", "", "b"):
+        book(database, NOW, profile=name)
+    assert database.ledger_profiles() == ["", "a", "b", "ü"]
+    sql = "SELECT DISTINCT profile FROM ledger ORDER BY profile"
+    plain = database.connection().execute(sql).fetchall()
+    assert [row[0] for row in plain] == database.ledger_profiles()
+    database.close()

@@ -1,0 +1,322 @@
+"""The pages' view of a desk that ran: what the database holds is what the pages show."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from instance_database import TickKey
+from tests.doubles.visitors import open_app
+from tests.worlds import desks
+from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
+from torra.clock import Scaled, iso, parse
+from torra.config import DeskSettings, Profile
+from torra.dashboard.record import reasoning
+from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
+from torra.dashboard.view.stream_reading import brief
+from torra.exhibits import figures
+from torra.store.brain import _profit
+from torra.verdict.risk_engine import Position
+
+SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
+STEPS = 9
+BOTH = ("M15", "H1")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A desk after some closes, with one skipped tick at the end of BTCUSD M15."""
+    made = desks.open_desk(tmp_path_factory.mktemp("desk"), SETTINGS.instances)
+    desks.take_lease(made)
+    for _ in range(STEPS):
+        moment = desks.step(made)
+    key = TickKey("BTCUSD", "M15", moment)
+    assert made.database.claim_tick(key, made.epoch)
+    assert made.database.skip_tick(key, "stale", "the newest bar is old", made.epoch)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def view(desk):
+    return DatabaseView(desk.database, SETTINGS, desk)
+
+
+@pytest.fixture
+def client(view):
+    return open_app(view).test_client()
+
+
+def test_the_strip_tells_desk_time_role_and_cost(view, desk):
+    strip = view.desk()
+    assert strip["now"] == iso(desk.clock.now())
+    assert (strip["role"], strip["trading_state"]) == ("ACTIVE", "ACTIVE")
+    assert (strip["cost_hour"], strip["ceiling"]) == (0.0, 2.0)
+    epoch, desk.epoch = desk.epoch, None
+    try:
+        assert view.desk()["role"] == "STANDBY"
+    finally:
+        desk.epoch = epoch
+
+
+def test_a_provider_that_is_left_alone_shows_with_its_reason(view, desk, client):
+    real = desk.clock.real_now()
+    desk.database.block_provider(
+        "anthropic", "401: the key was <refused>", real + timedelta(hours=1)
+    )
+    desk.database.block_provider("google", "past", real - timedelta(seconds=1))
+    try:
+        (block,) = view.desk()["blocks"]
+        assert block["provider"] == "anthropic"
+        assert "401: the key was &lt;refused&gt;" in client.get("/").get_data(as_text=True)
+    finally:
+        desk.database.clear_blocks()
+
+
+def test_a_halt_shows_with_its_reason(view, desk, client):
+    desk.database.set_trading_state("HALTED", "the disk was full")
+    try:
+        assert view.desk()["trading_state"] == "HALTED"
+        assert "the disk was full" in client.get("/").get_data(as_text=True)
+    finally:
+        desk.database.set_trading_state("ACTIVE", "")
+
+
+def test_the_overview_has_every_stream_with_its_newest_tick(view, desk):
+    shown = view.overview()
+    assert [one["instance"] for one in shown["instances"]] == ["BTCUSD", "EURUSD"]
+    for one in shown["instances"]:
+        for stream in one["streams"]:
+            stored = desk.database.latest_tick(one["instance"], stream["timeframe"])
+            assert stream["tick"] == brief(stored)
+            close = parse(stored["as_of"])
+            assert stream["age_seconds"] == (desk.clock.now() - close).total_seconds()
+            assert parse(stream["next_close"]) > desk.clock.now()
+            assert stream["history"][-1] == stored["consensus"]
+    (btc, _) = shown["instances"]
+    assert btc["latest"]["timeframe"] == "M15"
+    assert btc["digits"] == 2
+    assert btc["streams"][0]["skipped"]["reason"] == "stale"
+
+
+def test_a_stream_without_news_turns_stale(view, desk):
+    moment = desk.clock.now()
+    try:
+        desk.clock.set(moment + timedelta(minutes=22))
+        assert not view.overview()["instances"][0]["streams"][0]["stale"]
+        desk.clock.set(moment + timedelta(minutes=23))
+        assert view.overview()["instances"][0]["streams"][0]["stale"]
+    finally:
+        desk.clock.set(moment)
+
+
+def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(view, desk):
+    data = view.symbol("BTCUSD", "M15", 50)
+    times = [bar["time"] for bar in data["bars"]]
+    assert times == sorted(times)
+    assert parse(times[-1]) + timedelta(minutes=15) <= desk.clock.now()
+    ticks = [tick["bar_time"] for tick in data["ticks"]]
+    assert ticks == sorted(ticks, reverse=True)
+    assert set(ticks) <= set(times)
+    assert (data["previous"], data["next"]) == (None, "EURUSD")
+    assert view.symbol("BTCUSD", "M5", 50) is None
+    assert view.symbol("NOPE", "M15", 50) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "timeframe"), [("BTCUSD", "M15"), ("BTCUSD", "H1"), ("EURUSD", "H1")]
+)
+def test_every_tick_of_the_real_overlay_recomputes(view, desk, client, name, timeframe):
+    rows = desk.database.ticks(name, timeframe, 50)
+    assert rows
+    for row in rows:
+        record = view.tick(name, timeframe, row["bar_time"])
+        told = reasoning.story(record)
+        assert told["failed_checks"] == []
+        assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
+        page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
+        assert page.status_code == 200
+        assert figures.signed(row["consensus"], 5) in page.get_data(as_text=True)
+
+
+def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(view, desk, client):
+    skipped = desk.database.tick_states("BTCUSD", "M15", 1)[0]["bar_time"]
+    newest = desk.database.ticks("BTCUSD", "M15", 2)
+    record = view.tick("BTCUSD", "M15", newest[0]["bar_time"])
+    assert (record["previous"], record["next"]) == (newest[1]["bar_time"], skipped)
+    page = client.get(f"/symbol/BTCUSD/M15/{skipped}")
+    assert "the newest bar is old" in page.get_data(as_text=True)
+    assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/v1/symbol/BTCUSD/H1"],
+)
+def test_every_page_of_a_real_desk_opens(client, address):
+    answer = client.get(address)
+    assert answer.status_code == 200
+    assert not re.search(r">\s*(None|nan|Undefined)\s*<", answer.get_data(as_text=True))
+
+
+def test_pages_write_nothing(client, desk):
+    def contents():
+        return [
+            desk.database.signals(limit=1000),
+            desk.database.tick_states("BTCUSD", "M15", 1000),
+            desk.database.trading_states(1000),
+            desk.database.lease()["renewed_at"],
+        ]
+
+    before = contents()
+    for address in ("/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/healthz"):
+        for method in ("GET", "POST", "DELETE"):
+            client.open(address, method=method)
+    assert contents() == before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("a", (None, "b")),
+        ("b", ("a", "d")),
+        ("c", ("b", "d")),
+        ("d", ("b", None)),
+        ("e", ("d", None)),
+    ],
+)
+def test_neighbours(wanted, found):
+    row = neighbours(["a", "b", "d"], wanted)
+    assert (row["previous"], row["next"]) == found
+
+
+@pytest.fixture
+def quick(tmp_path):
+    """A desk of its own with a few ticks, to be changed by the test."""
+    made = desks.open_desk(tmp_path, SETTINGS.instances)
+    desks.take_lease(made)
+    for _ in range(4):
+        desks.step(made)
+    yield made
+    made.close()
+
+
+def open_position(desk, side, price=None):
+    """Write an opening of BTCUSD and, with a price, its fill; return its id."""
+    now = desk.clock.now()
+    row = {"sid": f"T{side}", "kind": "open", "side": side, "lots": 0.5, "entry": 60_000.0}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    sign = 1 if side == "BUY" else -1
+    levels = {"stop": 60_000.0 - sign * 900, "target": 60_000.0 + sign * 1800}
+    times = {"bar_time": now - timedelta(minutes=15), "decided_at": now}
+    assert desk.database.enqueue_signal({**row, **where, **levels, **times})
+    desk.database.move_signal(row["sid"], "PUBLISHED")
+    if price is not None:
+        desk.database.move_signal(row["sid"], "FILLED", fields={"price": price, "opened_at": now})
+    return row["sid"]
+
+
+@pytest.mark.parametrize("side", ["BUY", "SELL"])
+def test_an_open_position_counts_what_a_close_now_would_pay(quick, side):
+    sid = open_position(quick, side, 60_020.0)
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    spec = quick.setups["BTCUSD"].profile.symbol("BTCUSD")
+    bid = view.symbol("BTCUSD", "M15", 5)["bars"][-1]["close"]
+    (one, _) = view.overview()["instances"]
+    for held in (one["position"], *(view.symbol("BTCUSD", t, 5)["position"] for t in BOTH)):
+        assert held["leave"] == (bid if side == "BUY" else bid + spec.spread)
+        assert held["profit"] == _profit(quick.database.position("BTCUSD"), bid, spec)
+        gain = (held["leave"] - 60_020.0) * (1 if side == "BUY" else -1)
+        assert held["r_multiple"] == pytest.approx(gain / 900)
+    record = view.tick("BTCUSD", "M15", one["streams"][0]["tick"]["bar_time"])
+    assert record["outcomes"] == {}
+    shown = open_app(view).test_client().get("/").get_data(as_text=True)
+    assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
+    assert view._outcomes({"signals": [{"sid": sid}]})[sid]["state"] == "FILLED"
+
+
+def test_the_gain_at_the_exit_is_the_one_that_was_shown():
+    """The books of the paper bridge, for a close at the price that the page told."""
+    spec = Profile().symbol("BTCUSD")
+    bar = Bar(desks.START, 60_500.0, 60_500.0, 60_500.0, 60_500.0)
+    for side, stop, target in (("LONG", 59_000.0, 63_000.0), ("SHORT", 61_000.0, 57_000.0)):
+        held = PaperPosition("T1", side, 0.5, 60_000.0, stop, target, desks.START)
+        close = PaperOrder("C1", "close", "SELL", 0.5, None, None, desks.START)
+        (_, ended) = advance([close], held, bar, spec.spread, spec).events
+        named = {name: getattr(held, name) for name in ("side", "lots", "entry", "stop", "target")}
+        position = Position(
+            instance="BTCUSD", symbol="BTCUSD", opened_at=desks.START, signal_id="T1",
+            state="FILLED", **named,
+        )  # fmt: skip
+        told = _gain(position, bar.close, spec)
+        assert told["leave"] == ended.price
+        assert told["profit"] == pytest.approx(ended.profit)
+        assert told["r_multiple"] == pytest.approx(ended.r_multiple)
+
+
+def test_an_opening_that_is_not_filled_has_no_gain(quick):
+    open_position(quick, "SELL")
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    held = view.overview()["instances"][0]["position"]
+    assert (held["profit"], held["r_multiple"], held["leave"]) == (None, None, None)
+
+
+def test_a_close_leads_to_the_trade_that_it_ended(quick):
+    sid = open_position(quick, "BUY", 60_020.0)
+    now = quick.clock.now()
+    row = {"sid": "C1", "kind": "close", "side": "SELL", "lots": 0.5, "closes": sid}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    quick.database.enqueue_signal({**row, **where, "bar_time": now, "decided_at": now})
+    how = {"price": 60_120.0, "time": now, "profit": 50.0, "r_multiple": 0.1, "reason": "CLOSED"}
+    quick.database.close_position(sid, **how)
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    told = view._outcomes({"signals": [{"sid": "C1"}, {"sid": "gone"}]})
+    assert list(told) == ["C1"]
+    assert told["C1"]["closed"]["profit"] == 50.0
+
+
+def skip(desk, bar_time, reason="no_bar"):
+    key = TickKey("BTCUSD", "M15", bar_time)
+    assert desk.database.skip_tick(key, reason, "told", desk.epoch)
+
+
+def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick):
+    def stream():
+        view = DatabaseView(quick.database, SETTINGS, quick)
+        return view.overview()["instances"][0]["streams"][0]
+
+    step = timedelta(minutes=15)
+    newest = parse(stream()["tick"]["bar_time"])
+    quick.clock.set(newest + 4 * step)
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)
+    for number in range(1, 60):
+        skip(quick, newest + number * step)
+    quick.clock.set(newest + 63 * step)
+    closes = {"count": 59, "from": iso(newest + 2 * step), "to": iso(newest + 60 * step)}
+    assert (stream()["stale"], stream()["quiet"]) == (False, closes)
+    data = DatabaseView(quick.database, SETTINGS, quick).symbol("BTCUSD", "M15", 50)
+    assert (data["stale"], data["quiet"]) == (False, closes)
+    quick.clock.set(newest + 64 * step + timedelta(seconds=1))
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)  # nobody looks any more
+    skip(quick, newest + 60 * step, "stale")
+    assert (stream()["stale"], stream()["quiet"]) == (True, None)
+    assert stream()["skipped"]["reason"] == "stale"
+
+
+def test_the_agents_changes_are_counted_from_the_chains(quick):
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    (one, _) = view.overview()["instances"]
+    rows = {name: quick.database.ticks("BTCUSD", name, 100) for name in BOTH}
+    assert one["changes"]["all"] == sum(map(len, rows.values()))
+    assert view.symbol("BTCUSD", "H1", 5)["changes"]["all"] == len(rows["H1"])
+
+
+def test_an_accelerated_desk_tells_its_rate(quick):
+    view = DatabaseView(quick.database, SETTINGS, quick)
+    assert view.desk()["rate"] is None
+    quick.clock = Scaled(desks.START, 90.0)
+    assert view.desk()["rate"] == 90.0
+    page = open_app(view).test_client().get("/help").get_data(as_text=True)
+    assert "replayed 90 times faster than they happened" in page

@@ -1,0 +1,305 @@
+"""The page Health: every trouble stands at the top with its remedy, and no key is ever shown."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import bearer
+from tests.worlds import desks
+from tests.worlds.desk_pages import PAYING, open_pages
+from torra.clock import parse
+from torra.config import FEEDS, DeskSettings
+from torra.dashboard.screens import health_checks
+from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
+from torra.dashboard.screens.health_checks import LEVELS, Sign
+from torra.desk import self_check
+
+KEY = "sk-ant-fake-0123456789abcdef"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    found = open_pages(tmp_path_factory.mktemp("health"), (desks.BTC, desks.EUR))
+    yield found
+    found.desk.close()
+
+
+@pytest.fixture(scope="module")
+def paying(tmp_path_factory):
+    found = open_pages(
+        tmp_path_factory.mktemp("paying"), profile=PAYING, steps=1,
+        environment={"ANTHROPIC_API_KEY": KEY},
+    )  # fmt: skip
+    yield found
+    found.desk.close()
+
+
+def sign(found, group, name):
+    (one,) = [item for item in found.json("/api/v1/health")["signs"][group] if item["name"] == name]
+    return one
+
+
+def urgent(found):
+    """Return what stands under `Needs a look`, in order."""
+    cells = found.json("/api/v1/health")["cells"]
+    return [name for name in cells if name.endswith(".urgent") and not cells[name]["hidden"]]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_a_healthy_desk_is_shown_whole(pages):
+    page = Page(pages.text("/health"))
+    check_structure(page)
+    told = pages.json("/api/v1/health")
+    assert set(told["signs"]) == {
+        "trading", "streams", "scheduler", "bridges", "providers", "news", "database", "events",
+        "access", "versions", "checklist",
+    }  # fmt: skip
+    for name, group in told["signs"].items():
+        assert group, name
+        for one in group:
+            assert one["level"] in MARKS and one["detail"]
+            assert one["remedy"] or one["level"] not in ("alert", "warn"), one
+    assert page.cells["streams.0.level"] == "● well"
+    assert [s["name"] for s in told["signs"]["streams"]] == ["BTCUSD M15", "BTCUSD H1", "EURUSD H1"]
+
+
+def test_what_is_wrong_stands_on_top_the_worst_first(pages):
+    real = pages.desk.clock.real_now()
+    pages.database.block_provider("google", "429: <quota>", real + HOUR)
+    pages.database.set_trading_state("HALTED", "the disk was full")
+    try:
+        text = pages.text("/health")
+        page = Page(text)
+        order = [tag["data-live"] for tag in page.all("li") if "data-live" in tag]
+        shown = [tag["data-live"] for tag in page.all("li") if "hidden" not in tag and tag]
+        assert shown[0] == "trading.0.urgent"
+        levels = {name: page.cells[name.replace(".urgent", ".level")] for name in order}
+        words = [word for word, _ in MARKS.values()]
+        assert [words.index(levels[name]) for name in order] == sorted(
+            words.index(levels[name]) for name in order
+        )
+        assert "torra resume" in page.cells["trading.0.remedy"]
+        assert "429: &lt;quota&gt;" in text
+        assert pages.json("/api/v1/health")["status"] == "alert"
+    finally:
+        pages.database.clear_blocks()
+        pages.database.set_trading_state("ACTIVE", "")
+
+
+def test_a_stale_stream_names_what_to_start(pages):
+    moment = pages.desk.clock.now()
+    try:
+        pages.desk.clock.set(moment + timedelta(minutes=23))
+        one = sign(pages, "streams", "BTCUSD M15")
+        assert one["level"] == "alert" and one["detail"].startswith("stale: the newest tick closed")
+        assert one["remedy"] == health_checks.FEEDS["sample"]
+        assert "streams.0.urgent" in urgent(pages)
+    finally:
+        pages.desk.clock.set(moment)
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_every_feed_has_its_remedy(feed):
+    assert health_checks.FEEDS[feed]
+
+
+def test_a_market_that_is_closed_is_no_trouble():
+    row = {
+        "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
+        "quiet": {"count": 96}, "skipped": None,
+    }  # fmt: skip
+    overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
+    (one,) = health_checks.streams(overview, DeskSettings())
+    assert one.level == "note" and "no bars for 96 closes" in one.detail
+    (none,) = health_checks.streams(
+        {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]},
+        DeskSettings(),
+    )
+    assert none.level == "note" and none.detail.startswith("no tick yet")
+
+
+# --- scheduler ------------------------------------------------------------------------------------
+
+
+def lease(found, **changes):
+    row = found.database.lease()
+    return SimpleNamespace(
+        desk=found.backing.desk, now=found.backing.now,
+        database=SimpleNamespace(lease=lambda: {**row, **changes}),
+    )  # fmt: skip
+
+
+def test_who_holds_the_lease(pages):
+    real = pages.desk.clock.real_now()
+
+    def told(**changes):
+        return next(iter(health_checks.scheduler(lease(pages, **changes), real)))
+
+    assert (told().level, told().detail[:12]) == ("ok", "this process")
+    other = told(epoch=77)
+    assert other.level == "note" and "another process works, epoch 77" in other.detail
+    assert told(expires_at="2020-01-01T00:00:00Z").level == "alert"
+    assert told(owner="").remedy == "start the desk: torra run"
+    nobody = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
+    nobody.now = pages.backing.now
+    assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
+
+
+def test_a_clock_that_was_set_back_is_told(pages):
+    real = pages.desk.clock.real_now()
+    far = (real + HOUR).isoformat()
+    later = (real + 2 * HOUR).isoformat()
+    found = list(health_checks.scheduler(lease(pages, renewed_at=far, expires_at=later), real))
+    assert [one.level for one in found if one.name == "clock"] == ["warn"]
+
+
+def test_wakes_are_told_by_a_desk_that_tells_them(pages):
+    real = pages.desk.clock.real_now()
+    behind = lease(pages)
+    timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
+    behind.desk = SimpleNamespace(
+        timers=lambda: timers, active=True, epoch=pages.desk.epoch, settling=True
+    )
+    found = {one.name: one for one in health_checks.scheduler(behind, real)}
+    assert found["wakes BTCUSD"].detail.startswith("next in 1:01")
+    assert (found["wakes EURUSD"].level, found["clock"].level) == ("alert", "warn")
+
+
+# --- bridges, providers, news ---------------------------------------------------------------------
+
+
+def test_a_bridge_that_denies_stands_there_with_its_facts(pages):
+    real = pages.desk.clock.real_now()
+    pages.database.note_bridge(
+        "main", deny="BRIDGE_DEAD", detail="no sign of life for 95 s",
+        facts={"account": 7, "ea_version": "1.4", "connected": False, "alarms": {}},
+        reconciled_at=real,
+    )  # fmt: skip
+    one = sign(pages, "bridges", "main")
+    assert one["level"] == "alert" and "BRIDGE_DEAD: no sign of life" in one["detail"]
+    assert ["connected", "no"] in one["facts"] and ["account", "7"] in one["facts"]
+    pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
+    assert sign(pages, "bridges", "main")["level"] == "ok"
+    row = pages.database.bridges()[0]
+    old = health_checks._bridge(row, parse(row["at"]) + timedelta(minutes=4))
+    assert old.level == "warn" and "no desk looks after it" in old.detail
+    assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
+
+
+def test_keys_are_set_or_not_and_never_shown(paying):
+    one = sign(paying, "providers", "anthropic")
+    assert ["key", "set"] in one["facts"] and ["used", "yes"] in one["facts"]
+    assert ["key", "not set"] in sign(paying, "providers", "google")["facts"]
+    for address in ("/health", "/api/v1/health"):
+        assert KEY not in paying.text(address)
+
+
+def test_a_provider_that_is_used_without_a_key_must_be_mended(paying):
+    bare = replace(paying.backing, environment={})
+    one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
+    assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
+
+
+def test_a_provider_is_judged_by_its_newest_calls(paying):
+    def call(at, status, ms=100.0):
+        return {"provider": "anthropic", "at": at, "status": status, "elapsed_ms": ms}
+
+    rows = [call("2026-11-21T10:02:00Z", "timeout")]
+    rows += [call("2026-11-21T10:01:00Z", "ok", ms) for ms in (90.0, 110.0, 400.0)]
+    good = health_checks._provider("anthropic", True, None, rows, paying.backing)
+    assert good.level == "ok"
+    assert ("median answer", "110 ms of 3") in good.facts
+    assert ("last failure", "2026-11-21 10:02 UTC, timeout") in good.facts
+    bad = health_checks._provider("anthropic", True, None, rows[:2], paying.backing)
+    assert bad.level == "warn" and "1 of its newest 2 calls failed" in bad.detail
+
+
+def test_news_are_told_by_the_collector_where_there_is_one(pages):
+    state = SimpleNamespace(
+        source="finnhub", topic="crypto", status="refused", detail="the key was refused",
+        asked=None, items=0, dropped=0, failures=3, due=30.0,
+    )  # fmt: skip
+    collector = SimpleNamespace(status=lambda: (state,))
+    desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
+    behind = SimpleNamespace(desk=desk)
+    found = {one.name: one for one in health_checks.news(behind, {"instances": []})}
+    assert found["news finnhub crypto"].level == "warn"
+    assert found["news"].detail.startswith("no profile reads headlines")
+    assert found["calendar"].level == "note"
+
+
+# --- database, access, checklist ------------------------------------------------------------------
+
+
+def test_the_database_is_read_through_on_demand(pages):
+    assert sign(pages, "database", "sound")["level"] == "unknown"
+    asked = pages.client().post("/api/v1/health/check", json={}, headers=bearer("approve"))
+    assert (asked.status_code, asked.get_json()["status"]) == (202, "accepted")
+    assert checkup(pages.backing).wait(10)
+    assert pages.json("/api/v1/health")["check"]["answer"] == "ok"
+    assert sign(pages, "database", "sound")["level"] == "ok"
+    refused = pages.client().post("/api/v1/health/check", json={}, headers=bearer("read"))
+    assert refused.status_code == 403
+
+
+def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path):
+    held = SimpleNamespace(
+        database=SimpleNamespace(quick_check=lambda: waited.wait(5) and "row 3 is broken"),
+        desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
+    )
+    waited, one = threading.Event(), Checkup()
+    assert one.start(held) and not one.start(held)
+    assert (one.told()["state"], _sound(one.told()).level) == ("running", "note")
+    waited.set()
+    assert one.wait(5)
+    told = _sound(one.told())
+    assert told.level == "alert" and "row 3 is broken" in told.detail and "backup" in told.remedy
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are of POSIX")
+def test_tokens_that_others_can_read_are_told(pages):
+    path = pages.backing.home / "access.json"
+    path.write_text("{}", encoding="utf-8")
+    try:
+        path.chmod(0o644)
+        assert sign(pages, "access", "tokens")["level"] == "alert"
+        path.chmod(0o600)
+        assert sign(pages, "access", "tokens")["level"] == "ok"
+    finally:
+        path.unlink()
+    (reach, _) = health_checks.access(pages.backing, remote=True)
+    assert reach.level == "warn"
+
+
+def test_the_checklist_is_what_doctor_finds_without_the_database(pages):
+    glance = [(item.name, item.level) for item in self_check.glance(pages.backing.home, {})]
+    whole = [(item.name, item.level) for item in self_check.run(pages.backing.home)]
+    assert whole[: len(glance)] == glance
+    assert whole[len(glance)] == ("database", "ok")
+    told = sign(pages, "checklist", "python")
+    assert told["level"] in ("ok", "warn")
+
+
+def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch):
+    looks = []
+    monkeypatch.setattr("torra.dashboard.screens.health.glance", lambda *_: looks.append(1) or [])
+    memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
+    for seconds in (0, 1, 59, 60, 61):
+        memory.findings(pages.backing, now + timedelta(seconds=seconds))
+    assert len(looks) == 2
+
+
+def test_levels_and_marks_agree():
+    assert tuple(MARKS) == LEVELS
+    assert {glyph for (word, _) in MARKS.values() for glyph in word.split()[:1]} == set("✕!?◦●")
+    assert Sign("a", "ok", "b").remedy == ""

@@ -1,0 +1,93 @@
+"""The page Help: every state has its sentence, every term its anchor, every link its target."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.doubles.page_reader import check_policy, check_structure, get
+from torra.config import ROOT
+from torra.dashboard.doors.access import SCOPES
+from torra.dashboard.record import surroundings
+from torra.dashboard.view.rendering import MENU
+from torra.exhibits import figures
+from torra.verdict.signal_states import TRANSITIONS
+
+TEMPLATES = ROOT / "templates" / "torra_agents"
+
+
+def ids():
+    return {attributes["id"] for _, attributes in get("/help").tags if "id" in attributes}
+
+
+def rows():
+    return {row[0].strip(): row[1].strip() for row in get("/help").rows if len(row) == 2}
+
+
+def test_structure_and_policy():
+    page = get("/help")
+    check_structure(page)
+    check_policy(page)
+
+
+def test_every_state_of_a_signal_has_a_sentence_and_no_other():
+    shown = {name: text for name, text in rows().items() if name in TRANSITIONS}
+    assert set(shown) == set(TRANSITIONS)
+    assert all(text.endswith(".") and len(text) > 20 for text in shown.values())
+    anchored = {name for name in ids() if name.startswith("signal-")}
+    assert anchored == {f"signal-{n.lower().replace('_', '-')}" for n in TRANSITIONS}
+
+
+def test_every_term_can_be_linked_to():
+    found = ids()
+    wanted = {name.lower().replace("_", "-") for name in (*figures.SOURCES, *surroundings.REGIMES)}
+    wanted |= {f"triage-{name.replace('_', '-')}" for name in surroundings.TRIAGE}
+    wanted |= {f"scope-{name}" for name in SCOPES}
+    wanted |= {f"live-{name}" for name in ("live", "polling", "lost", "paused")}
+    wanted |= {"halted", "reducing", "alarm", "keys", "settings", "approvals", "palette"}
+    assert wanted <= found
+
+
+def test_every_link_within_the_page_has_its_target():
+    targets = [a["href"][1:] for a in get("/help").all("a") if a.get("href", "").startswith("#")]
+    assert len(targets) > 14
+    assert set(targets) <= ids()
+
+
+def test_links_of_other_pages_to_terms_have_their_target():
+    named = re.compile(
+        r"url_for\('torra_agents\.help'(?:, _anchor='([^']+)')?\) \}\}(?:#([\w-]+))?"
+    )
+    for path in Path(TEMPLATES).glob("*.html"):
+        for hit in named.finditer(path.read_text(encoding="utf-8")):
+            anchor = hit[1] or hit[2]
+            assert not anchor or anchor in ids(), (path.name, anchor)
+
+
+def test_keys_are_those_of_the_menu_and_of_the_shell():
+    told = {" ".join(key.split()): text for key, text in rows().items()}
+    for _, word, key in MENU:
+        if key != "?":
+            assert told[f"g {key}"] == f"go to {word}"
+    shell = (ROOT / "static" / "keys.js").read_text(encoding="utf-8")
+    listed = re.findall(r'^  \["([^"]+)", "', shell, re.MULTILINE)
+    assert len(listed) > 8
+    assert set(listed) <= set(told)
+
+
+def test_the_palettes_of_the_shell_are_told():
+    prefs = (ROOT / "static" / "prefs.js").read_text(encoding="utf-8")
+    assert len(re.findall(r'\["(blue-orange|classic|red-up|mono)"', prefs)) == 4
+    text = rows()["Palette"]
+    assert all(word in text for word in ("blue and orange", "classic", "red for up", "one colour"))
+
+
+def test_the_filter_shows_only_with_scripts():
+    page = get("/help")
+    (box,) = [item for item in page.all("input") if item.get("type") == "search"]
+    assert "data-filter" in box
+    (row,) = [item for item in page.all("p") if item.get("id") == "help-filter-row"]
+    assert "hidden" in row
+    script = (ROOT / "static" / "help.js").read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|eval\(|fetch\(", script)
+    assert "querySelectorAll" in script and "hidden = false" in script

@@ -1,0 +1,149 @@
+"""The API's description: every route of it, nothing else, and answers that are what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.doubles.entrance import bearer, scripted_app
+from tests.doubles.page_reader import client as scripted_client
+from tests.worlds.demo_view import ScriptedView
+from torra.config import ROOT
+from torra.dashboard import description
+from torra.dashboard.doors.access import SCOPES
+from torra.dashboard.doors.routes import every_route
+
+DOCUMENT = json.loads(description.rendered())
+API = [route for route in every_route() if route.rule.startswith("/api/v1/")]
+OPERATIONS = [
+    (path, method, told)
+    for path, item in DOCUMENT["paths"].items()
+    for method, told in item.items()
+]
+NAMES = [f"{method} {path}" for path, method, _ in OPERATIONS]
+
+
+def test_the_file_is_what_the_routes_are():
+    stored = (ROOT / "docs" / "openapi.json").read_text(encoding="utf-8")
+    assert stored == description.rendered(), "run: python -m docs.generate"
+
+
+def test_the_table_of_scopes_is_what_the_routes_are():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert description.with_scopes(page) == page, "run: python -m docs.generate"
+    for route in every_route():
+        if set(route.methods) - {"GET"}:
+            (row,) = re.findall(rf"\n\| `POST {re.escape(route.rule)}` .* \| (.*) \|\n", page)
+            assert row == (route.scope or "nobody has to be logged in")
+
+
+def test_every_route_is_described_and_every_path_is_routed():
+    rules = {
+        (re.sub(r"<(?:\w+(?:\(.*?\))?:)?(\w+)>", r"{\1}", route.rule), method.lower())
+        for route in API
+        for method in route.methods
+    }
+    assert {(path, method) for path, method, _ in OPERATIONS} == rules
+    assert len(rules) == sum(len(route.methods) for route in API) >= 8
+    urls = {str(rule) for rule in scripted_app().url_map.iter_rules()}
+    assert {route.rule for route in API} <= urls
+
+
+def test_the_names_of_operations_are_unique():
+    names = [told["operationId"] for _, _, told in OPERATIONS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
+def test_an_operation_says_what_it_wants_and_answers(path, method, told):
+    (route,) = [
+        item for item in API if description.address(item) == path and method.upper() in item.methods
+    ]
+    assert told["summary"]
+    in_path = [item["name"] for item in told.get("parameters", []) if item["in"] == "path"]
+    assert in_path == re.findall(r"{(\w+)}", path)
+    assert all(item["required"] for item in told.get("parameters", []) if item["in"] == "path")
+    in_query = {item["name"] for item in told.get("parameters", []) if item["in"] == "query"}
+    assert in_query == set(route.query)
+    changing = method != "get"
+    assert ("requestBody" in told) == (changing and bool(route.body))
+    answers = set(told["responses"])
+    assert {"200", "400", "404", "413", "503"} <= answers
+    assert ({"202", "409", "415"} <= answers) == changing
+    assert ({"401", "403"} <= answers) == (route.scope is not None)
+    if route.per_minute is not None:
+        assert "429" in answers
+    if route.scope is not None:
+        assert {scope for way in told["security"] for asked in way.values() for scope in asked} == {
+            route.scope
+        }
+        assert route.scope in SCOPES
+        assert any(set(way) == {"bearer"} for way in told["security"])
+        assert any(set(way) == ({"session", "page"} if changing else {"session"})
+                   for way in told["security"])  # fmt: skip
+    else:
+        assert told["security"] == []
+
+
+def test_every_reference_leads_somewhere():
+    text = json.dumps(DOCUMENT)
+    found = set(re.findall(r'"\$ref": "#/([^"]+)"', text))
+    assert found
+    for reference in found:
+        part = DOCUMENT
+        for word in reference.split("/"):
+            part = part[word]
+        assert part
+    used = {name for _, _, told in OPERATIONS for way in told["security"] for name in way}
+    assert used == set(DOCUMENT["components"]["securitySchemes"])
+
+
+def test_every_schema_of_a_parameter_is_one():
+    for _, _, told in OPERATIONS:
+        schemas = [item["schema"] for item in told.get("parameters", [])]
+        for content in told.get("requestBody", {}).get("content", {}).values():
+            schemas += content["schema"]["properties"].values()
+        for schema in schemas:
+            assert {"type", "enum", "anyOf", "$ref", "const"} & set(schema), schema
+            assert not isinstance(schema.get("required"), bool), schema
+
+
+def filled(path):
+    """Return an address with an instance, a timeframe and a tick that the scripted desk has."""
+    known = {
+        "instance": "BTCUSD",
+        "timeframe": "M15",
+        "bar_time": ScriptedView().symbol("BTCUSD", "M15", 5)["latest"]["bar_time"],
+    }
+    return re.sub(r"{(\w+)}", lambda found: known.get(found[1], "unknown"), path)
+
+
+READING = [(path, told) for path, method, told in OPERATIONS if method == "get"]
+
+
+@pytest.mark.parametrize(("path", "told"), READING, ids=[path for path, _ in READING])
+def test_a_real_answer_is_what_the_description_says(path, told):
+    with scripted_client().get(filled(path)) as answer:
+        code = str(answer.status_code)
+        assert code in told["responses"], f"{code} is not described"
+        assert code in ("200", "204", "404")
+        if code == "204":
+            return
+        declared = told["responses"][code]
+        if "$ref" in declared:
+            declared = DOCUMENT["components"]["responses"][code]
+        assert answer.mimetype in declared["content"]
+        if answer.mimetype == "application/json" and code == "200":
+            kinds = declared["content"]["application/json"]["schema"]["type"]
+            assert {dict: "object", list: "array"}[type(answer.get_json())] in kinds
+        if code == "404":
+            assert answer.is_json, "a refusal of the API is JSON"
+            assert {"error", "status"} <= set(answer.get_json())
+
+
+def test_the_description_is_served_as_it_is_written():
+    answer = scripted_app().test_client().get("/api/v1/openapi.json", headers=bearer("read"))
+    assert answer.get_data(as_text=True) == description.rendered()
+    assert answer.mimetype == "application/json"

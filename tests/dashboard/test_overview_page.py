@@ -1,0 +1,182 @@
+"""The overview: one glance tells what wants a look, and fifty symbols are rows of one table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.doubles.page_reader import check_policy, check_structure, client, get
+from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
+from torra.config import ROOT
+from torra.dashboard.cells import overview_cells
+
+MANY = "many"
+
+
+def order_of(page):
+    return [a["data-key"] for _, a in page.tags if "data-key" in a and "data-row" in a]
+
+
+def overview(sort="attention", **changes):
+    data = ScriptedView("demo").overview()
+    data["desk"] |= changes
+    return overview_cells.overview(
+        data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
+    )
+
+
+# --- the glance ---
+
+
+def test_a_calm_desk_says_so():
+    page = get("/", "full")
+    assert page.cells["glance.waiting"] == "none waits"
+    assert page.cells["glance.alarms"] == "none stands"
+    assert page.cells["glance.feeds"] == "all fresh"
+    assert page.cells["glance.debates"] == "none runs now"
+    assert page.cells["glance.cost"] == "22 % of the ceiling"
+    hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
+    assert len(hidden) == overview_cells.WATCHED
+    assert all("hidden" in a for a in hidden)
+
+
+def test_a_busy_desk_tells_numbers_and_leads_on():
+    page = get("/", "busy")
+    assert page.cells["glance.waiting"] == "2 to decide"
+    assert page.cells["glance.alarms"] == "1 stands"
+    assert page.cells["glance.debates"] == "2 running"
+    links = {a["data-live"]: a["href"] for a in page.all("a") if "data-live" in a and "href" in a}
+    assert page.cells["glance.debate.0"] == "EURUSD H1"
+    assert links["glance.debate.0"] == "/watch/stream-0"
+    assert links["i0.watch"] == "/watch/stream-1"
+    assert page.cells["i1.attention"] == "◔ approval waits"
+    assert ALARM["detail"] in page.text
+    addresses = {a.get("href") for a in page.all("a")}
+    assert {"/approvals", "/signals", "/health", "/costs"} <= addresses
+
+
+@pytest.mark.parametrize(
+    ("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (None, ""), (2.5, "alert")]
+)
+def test_the_cost_warns_near_the_ceiling(cost, tone):
+    assert overview(cost_hour=cost)["cells"]["glance.cost"]["tone"] == tone
+
+
+def test_stale_feeds_are_counted():
+    assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
+    assert "without bars now" in get("/", "weekend").cells["glance.feeds"]
+    assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
+
+
+# --- what wants a look first ---
+
+
+def instance(**changes):
+    tick = {"source_type": "AGENT_FULL", "reason": "THRESHOLD", "bar_time": "2021-12-01T10:00:00Z"}
+    stream = {"timeframe": "M15", "tick": tick, "skipped": None, "quiet": None, "stale": False}
+    stream |= changes.pop("stream", {})
+    stream["tick"] = tick | changes.pop("tick", {})
+    latest = stream["tick"]
+    return {"instance": "A", "streams": [stream], "latest": latest, **changes}
+
+
+SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, []),
+        ({"stream": {"stale": True}}, ["◷ stale M15"]),
+        ({"tick": {"reason": "GATE_VETO"}}, ["⊘ VETO"]),
+        ({"tick": {"denied": ["GATE_VETO"]}}, ["⊘ VETO"]),
+        ({"stream": {"skipped": SKIP}}, ["· skipped M15"]),
+        ({"stream": {"skipped": {**SKIP, "reason": "no_bar"}}}, []),
+        ({"tick": {"source_type": "L1_ONLY"}}, ["◐ PARTIAL"]),
+        ({"tick": {"deliberation": {"flags": ["degraded:2_of_5"]}}}, ["◍ DEGRADED"]),
+        ({"latest": None}, ["○ no tick yet"]),
+        ({"stream": {"quiet": {"count": 3, "from": "", "to": ""}}}, ["◦ no bars"]),
+        ({"tick": {"reason": "GATE_VETO"}, "stream": {"stale": True}}, ["◷ stale M15", "⊘ VETO"]),
+    ],
+)
+def test_each_reason_to_look_has_its_words(changes, told):
+    assert [item.text for item in overview_cells.notices(instance(**changes), {})] == told
+
+
+def test_an_approval_comes_before_everything():
+    first, *_ = overview_cells.notices(instance(stream={"stale": True}), {"waiting_by": {"A": 1}})
+    assert (first.rank, first.text) == (0, "◔ approval waits")
+    assert not overview_cells.notices(instance(), {"waiting_by": {"B": 1}})
+
+
+def test_symbols_come_in_the_order_that_was_asked_for():
+    assert overview()["order"] == ["i2", "i0", "i1"]  # XAUUSD has no tick
+    assert overview("name")["order"] == ["i0", "i1", "i2"]
+    assert overview("desk")["order"] == ["i0", "i1", "i2"]
+    assert order_of(get("/")) == ["i2", "i0", "i1"]
+    assert order_of(get("/?sort=name")) == ["i0", "i1", "i2"]
+    assert order_of(get("/?sort=<script>")) == ["i2", "i0", "i1"]
+    (main,) = get("/?sort=name").all("main")
+    assert main["data-live-source"] == "/api/v1/overview?sort=name"
+    assert client().get(main["data-live-source"]).get_json()["order"] == ["i0", "i1", "i2"]
+    assert overview()["shape"] == overview("name")["shape"]
+    current = [a["href"] for a in get("/?sort=name").all("a") if "aria-current" in a]
+    assert "/?sort=name" in current
+
+
+# --- fifty symbols ---
+
+
+def test_a_large_desk_is_one_table_with_a_row_for_each_symbol():
+    page = get("/", MANY)
+    check_structure(page)
+    check_policy(page)
+    assert len(order_of(page)) == INSTANCES
+    assert "section" not in {tag for tag, _ in page.tags}
+    assert len(client(MANY).get("/").data) < 250_000
+    assert order_of(page)[0] == "i1"  # its approval waits
+    assert len(order_of(get("/", "full"))) == 3
+    assert "section" in {tag for tag, _ in get("/", "full").tags}
+
+
+def test_a_row_and_a_card_tell_the_same():
+    row, card = get("/", MANY).cells, get("/", "busy").cells
+    shared = [key for key in row if key.split(".")[0] in ("i0", "i1") and key in card]
+    assert len(shared) > 20
+    for key in shared:
+        if not key.endswith((".source", ".levels")):
+            assert row[key] == card[key], key
+    assert row["i0.s0.source"] == "● BUDGET"
+
+
+def test_the_refresh_of_a_large_desk_writes_what_the_page_showed():
+    page, answer = get("/", MANY), client(MANY).get("/api/v1/overview").get_json()
+    assert set(page.cells) == set(answer["cells"])
+    for key, cell in answer["cells"].items():
+        if "text" in cell:
+            assert page.cells[key] == cell["text"], key
+    assert answer["order"] == order_of(page)
+
+
+def test_the_filter_is_there_for_scripts_alone():
+    page = get("/", MANY)
+    (field,) = [a for a in page.all("input") if "data-filter" in a]
+    assert field["type"] == "search"
+    (label,) = [a for a in page.all("label") if a.get("class") == "filter"]
+    assert "hidden" in label
+    script = (ROOT / "static" / "overview.js").read_text("utf-8")
+    assert "activeElement" in script  # rows do not move while somebody is among them
+
+
+def test_hostile_names_stay_text():
+    data = ScriptedView("demo").overview()
+    data["debates"] = [
+        {
+            "stream_id": "s",
+            "instance": "<b>x</b>\u202e",
+            "timeframe": "H1",
+            "bar_time": "",
+            "at": "",
+        }
+    ]
+    shown = overview_cells.overview(data, lambda *_: "/t", lambda _: "/w", lambda _: "/s")
+    assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"

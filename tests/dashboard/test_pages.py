@@ -1,0 +1,716 @@
+"""The pages: every state shown, nothing invented, nothing changed, hostile text stays text."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+
+import pytest
+from flask import Flask
+
+from agents.contracts import VECTORS
+from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
+from tests.doubles.visitors import ACCESS, open_app
+from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
+from torra.config import ROOT
+from torra.dashboard.app import HEADERS, create_app
+from torra.dashboard.cells import chart_data, skips, symbol_cells
+from torra.dashboard.commands import group
+from torra.dashboard.record import arithmetic, reasoning
+from torra.exhibits import figures
+
+TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
+SCRIPTS = sorted((ROOT / "static").glob("*.js"))
+TICK_TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
+TICKS = {source: TICK_TIMES[-1 - back] for back, source in enumerate(SOURCES)}
+PAGES = [
+    "/",
+    "/symbol/BTCUSD",
+    "/symbol/BTCUSD/M15",
+    "/symbol/EURUSD/H1",
+    "/symbol/XAUUSD/M15",
+    "/help",
+    *(f"/symbol/BTCUSD/M15/{time}" for time in TICKS.values()),
+]
+
+
+# --- every page is a sound document ---
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_has_structure_that_a_screen_reader_can_follow(address):
+    check_structure(get(address))
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_needs_nothing_that_the_policy_forbids(address):
+    check_policy(get(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
+)
+def test_every_answer_has_the_security_headers(address):
+    answer = client().get(address, buffered=True)
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    kept = "no-cache" if address.startswith(("/assets", "/favicon")) else "no-store"
+    assert answer.headers["Cache-Control"] == kept
+    assert "Set-Cookie" not in answer.headers
+
+
+# --- read-only, this machine only ---
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js", "/favicon.ico"],
+)
+def test_pages_only_read(method, address):
+    answer = client().open(address, method=method, buffered=True)
+    assert answer.status_code == 405
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    allowed = {name.strip() for name in answer.headers["Allow"].split(",")}
+    assert allowed <= {"GET", "HEAD", "OPTIONS"}
+
+
+def test_head_is_get_without_a_body():
+    answer = client().head("/")
+    assert answer.status_code == 200
+    assert answer.data == b""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5000", "localhost", "LOCALHOST:99", "[::1]:5000"])
+def test_this_machine_may_ask(host):
+    assert client().get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.test", "127.0.0.1.evil.test", "evil.test:5000", "localhost.evil.test", "10.0.0.7"],
+)
+@pytest.mark.parametrize(
+    "address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"]
+)
+def test_a_rebound_name_is_refused(host, address):
+    answer = client().get(address, headers={"Host": host}, buffered=True)
+    assert answer.status_code == 400
+    assert "BTCUSD" not in answer.get_data(as_text=True)
+
+
+def test_a_configured_name_may_ask():
+    app = open_app(ScriptedView(), trusted_hosts=["desk.internal"]).test_client()
+    assert app.get("/", headers={"Host": "desk.internal:8443"}).status_code == 200
+    assert app.get("/", headers={"Host": "other.internal"}).status_code == 400
+
+
+def test_anybody_gets_the_icon_and_it_is_sent_once():
+    stranger = create_app(ScriptedView(), access=ACCESS).test_client()
+    answer = stranger.get("/favicon.ico", buffered=True)
+    assert (answer.status_code, answer.mimetype) == (200, "image/svg+xml")
+    assert answer.data == (ROOT / "static" / "torra.svg").read_bytes()
+    known = {"If-None-Match": answer.headers["ETag"]}
+    assert stranger.get("/favicon.ico", headers=known, buffered=True).status_code == 304
+    assert stranger.get("/assets/torra.svg", buffered=True).data == answer.data
+
+
+# --- the same figures with and without scripts ---
+
+
+@pytest.mark.parametrize(
+    "state", ["demo", "live", "empty", "stale", "halted", "standby", "full", "desk"]
+)
+@pytest.mark.parametrize(
+    ("address", "api"),
+    [
+        ("/", "/api/v1/overview"),
+        ("/symbol/BTCUSD/M15", "/api/v1/symbol/BTCUSD/M15"),
+        ("/symbol/EURUSD/H1", "/api/v1/symbol/EURUSD/H1"),
+        ("/help", "/api/v1/desk"),
+    ],
+)
+def test_the_refresh_writes_what_the_page_showed(state, address, api):
+    page = get(address, state)
+    answer = client(state).get(api).get_json()
+    (main,) = page.all("main")
+    assert main["data-live-source"] == api
+    assert main["data-live-shape"] == answer["shape"]
+    keys = {key for key in page.cells if "#" not in key}
+    assert keys == set(answer["cells"])
+    for key in keys:
+        cell = answer["cells"][key]
+        if "text" in cell:
+            assert page.cells[key] == cell["text"], key
+    for _, attributes in page.tags:
+        key = attributes.get("data-live")
+        if key is None or "#" in key:
+            continue
+        cell = answer["cells"][key]
+        assert ("hidden" in attributes) == cell.get("hidden", False), key
+        for name, value in cell.get("set", {}).items():
+            assert attributes[name] == str(value), key
+
+
+def test_the_blank_row_of_the_tick_list_is_a_row_of_the_list():
+    page = get("/symbol/BTCUSD/M15")
+    first = {key.removeprefix("tick.0.") for key in page.cells if key.startswith("tick.0.")}
+    blank = {key.removeprefix("tick.#.") for key in page.cells if key.startswith("tick.#.")}
+    assert first == blank
+
+
+def test_live_updates_can_be_paused_and_their_state_is_announced():
+    page = get("/")
+    (button,) = page.all("button")
+    assert button["id"] == "live-pause"
+    assert button["aria-pressed"] == "false"
+    assert any(a.get("id") == "live-state" and a.get("role") == "status" for a in page.all("span"))
+
+
+# --- states of the desk ---
+
+
+def test_the_overview_shows_the_whole_desk():
+    page = get("/")
+    for text in ("BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "2021-12-01 10:17:30 UTC", "$0.4312"):
+        assert text in page.text
+    heads = "L1 alone", "Consensus", "Composite", "ATH", "Data age (desk)", "Next tick (real)"
+    for label in ("Verdict", *heads):
+        assert label in page.text
+    assert page.cells["i0.position"].startswith("▲ LONG 0.05 at ")
+    assert page.cells["i0.position"].endswith(", +11.00, +0.41\u00a0R")
+    assert page.cells["i0.levels"].endswith(", closing now at 57,080.71")
+    assert page.cells["i0.s0.next"] == "0:05"
+    assert "● AGENT_BUDGET" in page.cells["i0.s0.source"]
+
+
+@pytest.mark.parametrize(
+    ("state", "banner"),
+    [
+        ("demo", "banner.demo"),
+        ("standby", "banner.standby"),
+        ("reducing", "banner.reducing"),
+        ("halted", "banner.halted"),
+        ("blocked", "banner.blocked"),
+        ("live", None),
+    ],
+)
+@pytest.mark.parametrize("address", ["/", "/symbol/BTCUSD/M15", "/help", PAGES[-1]])
+def test_a_banner_tells_the_state_on_every_page(state, banner, address):
+    page = get(address, state)
+    shown = {
+        attributes["data-live"]
+        for tag, attributes in page.tags
+        if attributes.get("data-live", "").startswith("banner.") and "hidden" not in attributes
+    }
+    assert shown == ({banner} if banner else set())
+    titles = "DEMO" in page.text.split("Skip to the figures")[0]
+    assert titles == (state == "demo")
+
+
+def test_the_reason_of_an_action_is_a_sentence():
+    list_of_ticks = get("/symbol/BTCUSD/M15")
+    reasons = {text for key, text in list_of_ticks.cells.items() if key.endswith(".reason")}
+    assert "THRESHOLD" not in reasons
+    assert any(
+        re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
+    )
+    assert reasoning.why({"reason": "POSITION_HELD"}) == "POSITION_HELD: the open position stays"
+    assert reasoning.why({"reason": "a host's own words"}) == "a host's own words"
+    assert reasoning.why({}) == ""
+
+
+def test_a_listed_tick_is_judged_by_its_own_thresholds():
+    newest = {"timeframe": "M15", "instance": "BTCUSD", "desk": {}, "bars": [],
+              "thresholds": {"buy": 0.1, "sell": 0.1}}  # fmt: skip
+    tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
+            "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
+    ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
+    cells = symbol_cells.symbol({**newest, "ticks": ticks}, lambda *_: "")["cells"]
+    assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
+    assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
+
+
+@pytest.mark.parametrize(
+    ("consensus", "words"),
+    [
+        (0.31, "+0.310 is 0.190 short of the BUY threshold +0.50"),
+        (-0.2, "−0.200 is 0.300 short of the SELL threshold −0.50"),
+        (0.4999, "+0.49990 is 0.00010 short of the BUY threshold +0.50"),
+        (0.5, "+0.50000 reaches the BUY threshold +0.50"),
+        (-0.71, "−0.710 reaches the SELL threshold −0.50"),
+        (None, "No consensus is stored"),
+    ],
+)
+def test_the_headline_tells_which_side_of_a_threshold(consensus, words):
+    record = {"consensus": consensus, "thresholds": {"buy": 0.5, "sell": 0.5}}
+    assert words in reasoning.headline(record)
+
+
+@pytest.mark.parametrize("state", ["halted", "reducing"])
+def test_a_stop_says_why_and_who_ends_it_and_names_no_command(state):
+    page = get("/", state)
+    assert "a person asked for it" in page.text
+    assert "until a person sets the desk active again" in page.text
+    assert "torra resume" not in page.text
+
+
+def test_role_and_trading_state_are_told_apart():
+    strip = [get("/", state).cells for state in ("live", "standby", "halted")]
+    assert [cells["desk.role"] for cells in strip[:2]] == [
+        "● works (holds the lease)",
+        "○ stands by",
+    ]
+    assert [cells["desk.trading"] for cells in strip] == ["● active", "● active", "⊘ halted"]
+    assert (
+        "or was killed a moment ago; this one takes over when the lease" in get("/", "standby").text
+    )
+
+
+def test_the_demo_tells_its_pace():
+    assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
+    assert symbol_cells.strip({"rate": 12.5})["desk.pace"]["text"].startswith(
+        "replayed 12.5 times "
+    )
+    assert symbol_cells.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
+
+
+def test_the_words_of_the_overview_are_explained_there():
+    page = get("/")
+    told = page.text.split("Shaded ends")[1]
+    for word in ("L1", "ATH", "Composite", "Consensus"):
+        assert f" {word} " in told
+    shown = {name for name in figures.SOURCES if name in told}
+    assert shown == {"AGENT_BUDGET"}
+    assert f"AGENT_BUDGET: {figures.SOURCES['AGENT_BUDGET']}" in told
+    full = get("/", "desk").cells["legend.sources"]
+    assert full == f"AGENT_FULL: {figures.SOURCES['AGENT_FULL']}"
+    assert not any(name in get("/", "empty").text for name in figures.SOURCES)
+    assert [a.get("href") for a in page.all("a")].count("/help") == 2
+    assert len(page.all("abbr")) >= 5
+
+
+def test_the_agents_changes_are_counted():
+    view = ScriptedView()
+    rows = {t: view.symbol("BTCUSD", t, 1000)["ticks"] for t in ("M15", "H1")}
+    changed = {t: sum(r["verdict"] != r["l1_verdict"] for r in rows[t]) for t in rows}
+    assert changed["M15"]
+    every = f"agents changed {sum(changed.values())} of {sum(map(len, rows.values()))} verdicts"
+    assert get("/").cells["i0.changes"] == every
+    own = f"agents changed {changed['M15']} of {len(rows['M15'])} verdicts"
+    assert get("/symbol/BTCUSD/M15").cells["head.changes"] == own
+
+
+def test_an_empty_desk_says_what_comes_next_and_shows_no_number():
+    page = get("/", "empty")
+    assert page.text.count("No tick has run yet") == 3
+    for key, text in page.cells.items():
+        if re.match(r"i\d\.(consensus|s\d\.(price_action|composite|ath|age))$", key):
+            assert text == figures.DASH, key
+    symbol = get("/symbol/BTCUSD/M15", "empty")
+    assert "No bar is stored for this stream yet" in symbol.text
+    assert "No trade of BTCUSD has been closed yet" in symbol.text
+    assert "names no instance" in get("/", "bare").text
+
+
+def test_old_data_is_stamped_and_its_reason_shown():
+    fresh, stale = get("/"), get("/", "stale")
+    badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "warn"}
+    badge["title"] = "the newest tick is older than one and a half bars"
+    assert badge in stale.all("span")
+    assert badge not in fresh.all("span")
+    assert stale.cells["i0.s0.age"] == "2 h 02 min"
+    assert "skipped, stale: the newest bar closed 3 bars ago" in stale.cells["i0.s0.skip"]
+    assert client("stale").get("/healthz").get_json()["status"] == "attention"
+    assert client().get("/healthz").get_json()["status"] == "ok"
+    assert client("halted").get("/healthz").get_json()["status"] == "attention"
+
+
+def test_a_closed_market_is_no_failure():
+    page = get("/", "weekend")
+    badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "flat"}
+    assert {**badge, "title": skips.NO_BARS} in page.all("span")
+    run = "6 closes skipped, no_bar: from 2021-12-01 10:30 UTC to 2021-12-01 11:45 UTC"
+    note = f"M15: no bars: market closed or hole in the data ({run})"
+    assert page.cells["i0.s0.skip"] == note
+    symbol = get("/symbol/BTCUSD/M15", "weekend")
+    assert symbol.cells["head.skip"] == note
+    assert (symbol.cells["tick.0.when"], symbol.cells["tick.0.reason"]) == (
+        "2021-12-01 11:45 UTC",
+        run,
+    )
+    assert symbol.cells["tick.1.verdict"] == "■ HOLD"
+    cells = client("weekend").get("/api/v1/symbol/BTCUSD/M15").get_json()["cells"]
+    for key in ("head.skip", "head.stale", "tick.0.reason", "tick.0.action"):
+        assert cells[key]["tone"] == "flat", key
+    assert cells["head.age"]["tone"] == ""
+
+
+def test_health_is_well_while_the_market_is_closed():
+    class Weekend(ScriptedView):
+        def overview(self):
+            data = super().overview()
+            for one in data["instances"]:
+                for stream in one["streams"]:
+                    stream["stale"] = stream["stale"] and stream["timeframe"] == "M15"
+            return data
+
+    answer = open_app(Weekend("weekend")).test_client().get("/healthz").get_json()
+    assert answer["status"] == "ok"
+    assert [(s["stale"], s["no_bars"]) for s in answer["streams"]][:2] == [
+        (False, True),
+        (False, False),
+    ]
+
+
+def test_only_runs_of_one_reason_are_folded():
+    reasons = ["no_bar", "no_bar", "stale", None, "no_bar", None, None]
+    events = [
+        {"bar_time": f"2021-12-01T{20 - n}:00:00Z", "reason": reason, "was_skipped": bool(reason)}
+        for n, reason in enumerate(reasons)
+    ]
+    folded = skips.fold(events)
+    assert [event.get("count") for event in folded] == [2, 1, None, 1, None, None]
+    assert skips.text(folded[0], "H1") == (
+        "2 closes skipped, no_bar: from 2021-12-01 20:00 UTC to 2021-12-01 21:00 UTC"
+    )
+    assert skips.text(folded[1], "H1") == "skipped, stale"
+    assert [event["bar_time"] for event in folded if "count" not in event] == [
+        event["bar_time"] for event in events if not event["was_skipped"]
+    ]
+
+
+def test_a_closed_trade_adds_up_from_what_the_page_shows():
+    page = get("/symbol/BTCUSD/M15")
+    trades = [row for row in page.rows if len(row) == 8 and row[5] in ("target", "stop")]
+    assert len(trades) == 2
+    for row, trade in zip(trades, ScriptedView()._trades("BTCUSD"), strict=True):
+        planned, entry = re.fullmatch(r"planned ([\d,.]+) ([\d,.]+)", row[3]).groups()
+        assert planned == figures.plain(trade["entry"], 2)
+        lots, fill, leave = (float(t.replace(",", "")) for t in (row[2], entry, row[4]))
+        sign = 1 if "LONG" in row[1] else -1
+        assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
+    plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
+    for trade in (plain, {**plain, "price": None}):
+        (row,) = symbol_cells.trade_rows({"trades": [trade], "digits": 2})
+        assert (row["entry"], row["planned"]) == ("1.25", "")
+
+
+def test_an_opening_tells_what_became_of_it():
+    view = ScriptedView()
+    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
+    record = next(item for item in records if item["action"] == "OPEN_BUY")
+    (now,) = record["outcomes"].values()
+    page = get(f"/symbol/BTCUSD/M15/{record['bar_time']}")
+    (row,) = [r for r in page.rows if r[0] == record["signal"]["sid"] and r[1] == "CLOSED"]
+    assert row[3] == figures.plain(now["price"], 2)
+    assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
+    assert row[7:] == [figures.signed(now["profit"], 2), "+1.90"]
+    held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
+    told = reasoning.story({**record, "outcomes": {now["sid"]: held}})["outcomes"][0]
+    assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
+
+
+def test_a_close_tells_the_profit_of_what_it_closed():
+    opening = {
+        "sid": "T1",
+        "state": "CLOSED",
+        "close_price": 9.0,
+        "profit": -3.0,
+        "closed_at": None,
+    }
+    row = {"sid": "C1", "kind": "close", "state": "FILLED", "price": 9.0, "closed": opening}
+    record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
+    assert reasoning.story(record)["outcomes"][0]["profit"]["text"] == "−3.00"
+    late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
+    assert reasoning.story(late)["outcomes"][0]["profit"]["text"] == "—"
+
+
+def test_the_gates_own_ruling_is_told_from_the_one_in_force():
+    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
+    assert "Gate, in force × 0.56" in page.text
+    heads = [row[0] for row in page.rows if len(row) == 5]
+    for head in ("Rules", "Gate agent, its own", "In force: the lower multiplier"):
+        assert head in heads
+    assert "in force is 0.560, the lower of this and the rules'" in page.text
+
+
+def test_a_skipped_tick_has_its_row_and_its_page():
+    page = get("/symbol/BTCUSD/M15")
+    assert page.cells["tick.0.action"] == "· skipped"
+    assert page.cells["tick.0.consensus"] == figures.DASH
+    (link,) = [a for a in page.all("a") if a.get("data-live") == "tick.0.when"]
+    own = get(link["href"])
+    assert "This tick was skipped" in own.text
+    assert "the newest bar closed 3 bars ago" in own.text
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_source_type_explains_itself(source):
+    page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
+    assert figures.MARKS[source].text in page.text
+    assert figures.SOURCES[source] in page.text
+    assert "every step comes out as stored" in page.text
+    expected = {
+        "AGENT_PARTIAL": "Failed: timeout: no answer within 6.75 s",
+        "L1_ONLY": "did not answer; the rules stand",
+        "AGENT_SKIPPED": "No agent was asked on this tick",
+        "AGENT_FULL": "Abstained: nothing speaks against it",
+        "LEGACY": "Chart scorer",
+        "AGENT_BUDGET": "Its own ruling: multiplier 0.560",
+    }
+    assert expected[source] in page.text
+
+
+def test_errors_are_our_own_pages_and_tell_nothing_away(caplog):
+    assert "There is no such page" in get("/nope", status=404).text
+    for address in ("/symbol/NOPE", "/symbol/BTCUSD/M7", "/symbol/BTCUSD/M15/yesterday"):
+        get(address, status=404)
+    get("/symbol/BTCUSD/M15/2019-01-01T00:00:00Z", status=404)
+    get("/symbol/BTCUSD/M15/0001-01-01T00:00:00+14:00", status=404)
+    with caplog.at_level(logging.ERROR, "torra.dashboard"):
+        assert "torra doctor" in get("/", "broken", status=503).text
+        page = get("/", "failing", status=500)
+    assert "nobody foresaw" not in page.text
+    assert "Traceback" not in page.text
+    assert "nobody foresaw" in caplog.text
+    answer = client("broken").get("/api/v1/overview")
+    assert (answer.status_code, answer.get_json()["status"]) == (503, 503)
+    assert client("broken").get("/healthz").status_code == 503
+    assert client().get("/api/v1/nope").get_json()["status"] == 404
+
+
+# --- the reasoning of a tick ---
+
+
+def numbers(row):
+    return [
+        float(text.replace(figures.MINUS, "-")) if text.strip() not in ("", "—") else None
+        for text in row
+    ]
+
+
+def rows_named(page, name):
+    return [row for row in page.rows if row and row[0].strip().startswith(name)]
+
+
+@pytest.mark.parametrize("source", ["AGENT_BUDGET", "AGENT_PARTIAL", "AGENT_FULL"])
+def test_a_person_can_recompute_the_tick_from_the_page(source):
+    page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
+    step = {
+        name: numbers(rows_named(page, f"{name} ")[-1][1:])
+        for name in (
+            "L1 score", "Analyst average", "Debate", "Gate multiplier", "Adjustment", "Agent score",
+            "Blended score", "Weight", "Contribution",
+        )
+    }  # fmt: skip
+    bull = [row for row in rows_named(page, "Bull researcher") if "k a" in row[0]]
+    bear = [row for row in rows_named(page, "Bear researcher") if "k a" in row[0]]
+    for index, _ in enumerate(VECTORS):
+        average, debate = step["Analyst average"][index], step["Debate"][index]
+        shift = 0.0
+        if bull and bear:
+            shift = (numbers(bull[0][1:])[index] + numbers(bear[0][1:])[index]) / 2
+        assert debate == pytest.approx(average + shift, abs=2e-5)
+        adjusted = debate * step["Gate multiplier"][index]
+        assert step["Adjustment"][index] == pytest.approx(adjusted, abs=2e-5)
+        moved = step["L1 score"][index] + step["Adjustment"][index]
+        assert step["Agent score"][index] == pytest.approx(moved, abs=2e-5)
+        blend = 0.8 * step["L1 score"][index] + 0.2 * step["Agent score"][index]
+        assert step["Blended score"][index] == pytest.approx(blend, abs=2e-5)
+    weights = step["Weight"]
+    composite = sum(w * s for w, s in zip(weights, step["Blended score"], strict=True)) / sum(
+        weights
+    )
+    assert sum(step["Contribution"]) == pytest.approx(composite, abs=5e-5)
+    assert numbers(rows_named(page, "Composite sum")[0][1:]) == [pytest.approx(composite, abs=5e-5)]
+    final = [row for row in page.rows if row and row[0].strip() == "Consensus"]
+    shares = [
+        numbers([row[4]])[0] for row in page.rows if len(row) == 6 and row[5].strip() == "fresh"
+    ]
+    assert sum(shares) == pytest.approx(numbers([final[0][1]])[0], abs=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda r: r["agents"].update(momentum=0.9), "agent score of momentum"),
+        (lambda r: r["scores"]["structure"].update(score=0.9), "blend of structure"),
+        (lambda r: r["adjustments"].update(key_levels=0.2), "adjustment of key levels"),
+        (lambda r: r["deliberation"]["debate"].update(momentum=0.29), "debate of momentum"),
+        (lambda r: r.update(composite=0.9), "composite"),
+        (lambda r: r.update(consensus=0.9), "consensus"),
+    ],
+)
+def test_a_step_that_does_not_come_out_is_named(damage, named):
+    record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
+    assert arithmetic.failed_checks(record, record["deliberation"]) == []
+    damaged = json.loads(json.dumps(record))
+    damage(damaged)
+    assert named in arithmetic.failed_checks(damaged, damaged["deliberation"])
+
+
+def test_a_record_with_holes_makes_a_page_with_dashes():
+    record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
+    for name in list(record):
+        less = {key: value for key, value in record.items() if key != name}
+        told = reasoning.story(less)
+        assert told["headline"]
+        for odd in (None, "text", 3, [], {}, [None, "x", 4]):
+            reasoning.story({**record, name: odd})
+    empty = reasoning.story({})
+    assert all(cell["text"] == figures.DASH for row in empty["arithmetic"] for cell in row["cells"])
+
+
+def test_nobody_heard_is_a_dash_and_no_zero():
+    page = get(f"/symbol/BTCUSD/M15/{TICKS['L1_ONLY']}")
+    for name in ("Analyst average", "Debate"):
+        assert numbers(rows_named(page, f"{name} ")[0][1:5]) == [None] * 4
+    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
+    assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
+
+
+def test_calls_show_cost_status_prompts_and_replies():
+    page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_PARTIAL']}")
+    assert "✕ timeout" in page.text
+    assert "$0.0031" in page.text
+    assert "You are the technical of a trading desk" in page.text
+    assert '{"symbol": "BTCUSD"' in page.text
+    assert len(page.all("pre")) == 3 * 4
+
+
+def test_an_action_shows_its_signal_and_a_veto_its_reason():
+    view = ScriptedView()
+    records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
+    opened = next(record for record in records if record["action"].startswith("OPEN"))
+    page = get(f"/symbol/BTCUSD/M15/{opened['bar_time']}")
+    assert opened["signal"]["sid"] in page.text
+    assert figures.plain(opened["signal"]["stop"], 2) in page.text
+    vetoed = next(record for record in records if record["denied"])
+    page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
+    assert "GATE_VETO" in page.text
+    assert "⊘ VETO" in page.text
+    assert "GATE_VETO: the gate agent's own veto, MODEL_JUDGEMENT" in page.text
+    assert "No signal was written" in page.text
+
+
+@pytest.mark.parametrize("place", [60, 61, -1])
+def test_ticks_lead_to_their_neighbours(place):
+    page = get(f"/symbol/BTCUSD/M15/{TICK_TIMES[place]}")
+    links = {a["rel"]: a["href"] for a in page.all("a") if a.get("rel") in ("prev", "next")}
+    assert ("prev" in links) == (place != 60)
+    assert ("next" in links) == (place != -1)
+    for address in links.values():
+        get(address)
+
+
+# --- the chart ---
+
+
+def test_the_chart_has_candles_scores_markers_and_levels():
+    chart = client().get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]
+    times = [candle["time"] for candle in chart["candles"]]
+    assert times == sorted(set(times))
+    assert [point["time"] for point in chart["consensus"]] == sorted(
+        {point["time"] for point in chart["consensus"]}
+    )
+    assert {level["title"] for level in chart["levels"]} == {"entry", "stop", "target"}
+    kinds = {marker["kind"] for marker in chart["markers"]}
+    assert {"OPEN_BUY", "OPEN_SELL", "EXIT"} <= kinds
+    assert chart["thresholds"]["sell"] == -0.5
+    assert client("empty").get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]["candles"] == []
+
+
+def test_the_chart_is_also_a_table_and_a_line_without_scripts():
+    page = get("/symbol/BTCUSD/M15")
+    newest = bars("BTCUSD", "M15")[-1]
+    row = next(r for r in page.rows if r[0] == figures.moment(newest["time"]) and len(r) == 8)
+    assert row[4] == figures.plain(newest["close"], 2)
+    (chart,) = [a for a in page.all("div") if a.get("id") == "chart"]
+    assert chart["role"] == "img"
+    assert "table under Show data" in chart["aria-label"]
+    assert any(a.get("d", "").startswith("M0.0") for a in page.all("path"))
+
+
+def test_verdicts_that_were_held_back_are_marked_once():
+    ticks = [
+        {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
+        for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
+    ]
+    markers = chart_data.chart({"ticks": ticks, "timeframe": "H1"})["markers"]
+    assert [marker["kind"] for marker in markers] == ["BUY", "SELL"]
+
+
+# --- hostile text ---
+
+
+def test_text_of_models_stays_text():
+    address = f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"
+    raw = client().get(address).get_data(as_text=True)
+    assert "<script>alert(1)</script>" in HOSTILE
+    assert "<script>alert" not in raw
+    assert "<b onmouseover" not in raw
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in raw
+    assert "{{ 7*7 }}" in raw
+    assert not figures.HOSTILE.search(raw)
+    assert 'href="https://evil.test' not in raw
+    page = Page(raw)
+    assert all(
+        attributes.get("src", "").startswith("/assets/") for attributes in page.all("script")
+    )
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_templates_never_switch_escaping_off(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"\|\s*(safe|tojson|urlize|xmlattr)|Markup|autoescape", text)
+    assert not re.search(r"""=\{\{|='\{\{|\sstyle=|\son\w+=|javascript:|<script>|<style""", text)
+
+
+def test_python_never_switches_escaping_off():
+    for path in (ROOT / "torra" / "dashboard").rglob("*.py"):
+        assert not re.search(r"Markup|autoescape|render_template_string", path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_write_text_only(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
+        r"|setHTML|DOMParser|createContextualFragment|https?://|import\(",
+        text,
+    )
+
+
+def test_one_glance_is_light():
+    sheet = ROOT / "static" / "torra.css"
+    assert sheet.stat().st_size < 16_000
+    assert "prefers-reduced-motion" in sheet.read_text(encoding="utf-8")
+    assert len(client().get("/").data) < 60_000
+
+
+# --- the command line of a host ---
+
+
+def test_flask_torra_status_tells_the_desk():
+    app = open_app(ScriptedView())
+    app.cli.add_command(group)
+    answer = app.test_cli_runner().invoke(args=["torra", "status"])
+    assert answer.exit_code == 0, answer.output
+    assert "DEMO  2021-12-01 10:17 UTC  ACTIVE" in answer.output
+    assert re.search(r"BTCUSD +M15 +HOLD", answer.output)
+    told = app.test_cli_runner().invoke(args=["torra", "status", "--json"])
+    assert json.loads(told.output)["desk"]["ceiling"] == 2.0
+
+
+def test_flask_torra_status_without_the_pages_is_one_line():
+    app = Flask("bare")
+    app.cli.add_command(group)
+    answer = app.test_cli_runner().invoke(args=["torra", "status"])
+    assert answer.exit_code == 2
+    assert "has no Torra pages" in answer.output

@@ -1,0 +1,643 @@
+"""The full desk on the pages: regime, events, news, abstentions, a degraded desk, the panel."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import get_args, get_type_hints
+
+import pytest
+
+from agent_config import OPPOSITION_COST, SIDE_FROM
+from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
+from agents.debate.panel import Panel
+from instance_database import Database
+from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
+from tests.worlds.demo_full_desk import (
+    ATTACK,
+    ATTACKS,
+    CASES,
+    FALSIFIERS,
+    HEADLINES,
+    FullDeskView,
+    debate,
+)
+from tests.worlds.demo_view import bars
+from torra.config import ROOT, DeskSettings, Instance, NewsSettings
+from torra.dashboard.cells import sources, symbol_cells
+from torra.dashboard.cells.common import reason
+from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.scheduled_events import EventView, ScheduledEvent
+from torra.exhibits import figures
+from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
+from torra.tick.record import told_events, told_news
+
+TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
+AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
+OLD = f"/symbol/BTCUSD/M15/{TIMES[-1]}"
+
+
+def page_of(case):
+    return get(AT[case], "desk")
+
+
+def record_of(case):
+    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", AT[case].rsplit("/", 1)[1]))
+
+
+def number(text):
+    return float(text.replace(figures.MINUS, "-"))
+
+
+@pytest.mark.parametrize("address", [*AT.values(), "/", "/symbol/BTCUSD/M15", "/help"])
+def test_a_page_of_the_full_desk_is_sound(address):
+    page = get(address, "desk")
+    check_structure(page)
+    check_policy(page)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_step_and_the_panel_recompute(case):
+    record = record_of(case)
+    assert arithmetic.failed_checks(record, record["deliberation"]) == []
+    assert "every step comes out as stored" in page_of(case).text
+
+
+def test_the_small_desk_of_an_older_record_looks_as_it_did():
+    page = get(OLD)
+    for words in ("What surrounded it", "How far they agree", "DEGRADED", "without penalty"):
+        assert words not in page.text
+    assert "dense agents" in {a.get("class", "") for a in page.all("table")}
+
+
+# --- regime and triage ---
+
+
+def test_the_regime_stands_with_what_it_was_read_from():
+    page = page_of("whole")
+    assert "Regime ↗ trend up ADX is 25 or more and +DI above −DI" in page.text
+    for name, value in record_of("whole")["regime"]["reads"].items():
+        assert f"{name} = {figures.loose(value)}" in page.text
+    assert "nothing odd about the bar" in page.text
+
+
+def test_triage_flags_are_words_with_their_meaning():
+    page = page_of("silent")
+    assert "! range spike high less low is 2.5 ATR or more" in page.text
+    assert "! volume spike 3 times the usual volume or more" in page.text
+
+
+def test_every_word_of_the_desk_has_its_meaning():
+    assert set(surroundings.NEWS) == set(NewsStatus)
+    assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
+    assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
+    assert set(surroundings.REGIMES) == set(REGIMES)
+    assert set(surroundings.TRIAGE) == set(TRIAGE_FLAGS)
+    assert set(REGIMES) <= set(figures.MARKS)
+    assert set(record_of("whole")["regime"]["reads"]) == set(REGIME_READS)
+    page = get("/help", "desk")
+    for meaning in (*surroundings.REGIMES.values(), *surroundings.TRIAGE.values()):
+        assert meaning in page.text
+    words = (
+        "Abstained", "Failed", "Not asked", "DEGRADED", "Second look", "Ordinals",
+        "Proved wrong by", "Stance, side", "Spread", "Opposition", "Conviction",
+        "Size of an opening", "Scheduled event", "Headline score", "Headline weight",
+        "Headline age", "Calendar cannot be read", "Which veto", "Markov state",
+    )  # fmt: skip
+    heads = {row[0].strip() for row in page.rows if len(row) == 2}
+    assert set(words) <= heads
+    assert f"1 − {OPPOSITION_COST:.2f} × opposition" in page.text
+    assert f"{NewsSettings().half_life_hours:g} h unless set" in page.text
+    assert "half after one half-life" in page.text
+    assert "of this desk's own consensus" in page.text
+
+
+# --- scheduled events ---
+
+
+def test_the_next_and_the_last_event_are_told_with_their_names():
+    page = page_of("whole")
+    assert "Next scheduled event in 25 min, USD Non-farm payrolls <b>revised</b>" in page.text
+    assert "Last scheduled event 1 h 35 min ago, USD ISM manufacturing PMI" in page.text
+    rows = [row for row in page.rows if len(row) == 5 and row[2] == "USD"]
+    assert [row[1] for row in rows] == ["1 h 35 min ago", "in 25 min", "in 6 h 45 min"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("plain", "Calendar no calendar: name a file in events.calendar of the profile"),
+        ("silent", "Calendar calendar ended: it lists nothing after this tick"),
+        ("degraded", "Calendar the calendar cannot be read; the last good one is used"),
+    ],
+)
+def test_a_calendar_that_does_not_help_says_so(case, words):
+    page = page_of(case)
+    assert words in page.text
+    assert ("Next scheduled event" in page.text) == (case != "plain")
+
+
+def test_events_of_the_record_are_those_of_the_view():
+    moment = datetime(2021, 12, 1, 10, 15, tzinfo=UTC)
+    event = ScheduledEvent(moment.replace(hour=12, minute=0), "EUR", "high", "Rate decision")
+    told = told_events(EventView("available", to_next=105.0, events=(event,)))
+    shown = surroundings.events({"events": told, "as_of": "2021-12-01T10:15:00Z"})
+    assert shown["next"] == "in 1 h 45 min, EUR Rate decision"
+    assert (shown["last"], shown["trouble"]) == ("none within a day", "")
+    told["events"][0]["time"], told["since_last"] = "2021-12-01T10:15:00Z", 0.0
+    at_once = surroundings.events({"events": {**told, "to_next": None}, "as_of": moment})
+    assert at_once["last"] == "at the close, EUR Rate decision"
+    assert (at_once["next"], at_once["rows"][0]["far"]) == ("none within a day", "at the close")
+    named = surroundings.events({"events": {**told, "events": []}, "as_of": "nonsense"})
+    assert named["next"] == "in 1 h 45 min"
+
+
+# --- news ---
+
+
+@pytest.mark.parametrize("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
+def test_why_there_is_no_news_is_told_in_plain_words(status):
+    shown = surroundings.news({"news": told_news(NewsView(status))})
+    assert shown["trouble"] == surroundings.NEWS[status]
+    assert len(shown["trouble"]) > 12
+    assert not shown["there"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("silent", "News no key: set FINNHUB_API_KEY or ALPHAVANTAGE_API_KEY"),
+        ("degraded", "News rate limited: tried again later"),
+        ("plain", "News switched off: agents.include_news"),
+    ],
+)
+def test_the_page_says_why_there_is_no_news(case, words):
+    page = page_of(case)
+    assert words in page.text
+    assert "News that counted" not in page.text
+
+
+def test_headlines_stand_with_age_class_score_and_weight():
+    page = page_of("whole")
+    rows = [row for row in page.rows if len(row) == 7 and row[5] in ("finnhub", "file")]
+    first = rows[0]
+    name, source, event, score, weight, text, _ = HEADLINES[0]
+    assert first[0] == "2021-12-01 10:03 UTC"
+    assert first[1:6] == ["12 min", f"{weight:.2f}", f"+{score:.2f}", event, source]
+    assert first[6] == f"{text} news.example.com ↗"
+    assert name not in page.text
+    assert "The weightiest first, 4 of 9" in page.text
+    assert "macro +0.30 2 headlines" in page.text
+    assert "regulatory −0.35 1 headline " in page.text
+    assert "Fundamentals P/E 31.2 net margin, % 24.1" in page.text
+
+
+def test_news_of_the_record_are_those_of_the_store(tmp_path):
+    seen = datetime(2021, 12, 1, 10, 3, tzinfo=UTC)
+    items = [
+        NewsItem(str(n), "finnhub", "finnhub:forex", f"Headline <{n}>", seen, seen, 0.5, "macro")
+        for n in range(3)
+    ]
+    found = tuple(Weighted(item, 0.25, 0.75) for item in items)
+    record = {"news": told_news(NewsView(NewsStatus.AVAILABLE, found, 3, 0.5, {"macro": (3, 0.5)}))}
+    database = Database.open(tmp_path / "torra.db", now=lambda: seen)
+    try:
+        database.store_news(items[:2])
+        desk = SimpleNamespace(setups={}, clock=None, active=True)
+        view = DatabaseView(
+            database, DeskSettings(instances=(Instance(symbol="EURUSD", timeframes=("H1",)),)), desk
+        )
+        record["headlines"] = json.loads(json.dumps(view._headlines(record)))
+        assert view._headlines({"news": None}) == view._headlines({}) == []
+    finally:
+        database.close()
+    assert record["headlines"][0] == json.loads(
+        json.dumps({**asdict(items[0]), "published": "2021-12-01T10:03:00Z",
+                    "first_seen": "2021-12-01T10:03:00Z"})
+    )  # fmt: skip
+    rows = surroundings.news(record)["rows"]
+    assert [row["headline"] for row in rows] == ["Headline <0>", "Headline <1>", ""]
+    assert (rows[0]["age"], rows[0]["weight"], rows[0]["score"]["text"]) == (
+        "15 min",
+        "0.75",
+        "+0.50",
+    )
+    assert rows[2]["score"]["title"] == "the headline is not stored"
+    assert surroundings.news(record)["classes"][0]["name"] in EVENT_CLASSES
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://news.example.com/a?b=1&c=2#d",
+        "https://NEWS.example.com:443/a",
+        "https://xn--bcher-kva.example/x",
+        "https://example.co",
+    ],
+)
+def test_a_plain_https_address_is_linked(address):
+    told = surroundings.link(address)
+    assert told["href"] == address
+    assert told["host"] == re.match(r"https://([^/:]+)", address)[1].lower()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        None, "", 7, "http://news.example.com/", "javascript:alert(1)", "JAVASCRIPT:alert(1)",
+        " https://news.example.com/", "https://news.example.com/\n", "https://a b.example.com/",
+        "https:news.example.com", "https:///news.example.com", "https://",
+        "data:text/html,<script>", "vbscript:x", "//news.example.com/x", "/symbol/BTCUSD",
+        "https://good.example.com@evil.test/", "https://user:word@evil.test/",
+        "https://good.example.com\\@evil.test/", "https://evil.test\\.good.example.com/",
+        "https://127.0.0.1/", "https://[::1]/", "https://2130706433/", "https://0x7f.1/",
+        "https://192.168.0.1/reboot", "https://localhost/", "https://localhost:5000/",
+        "https://router.local/", "https://desk.internal/", "https://news.example.com:8443/",
+        "https://news.example.com:99999/", "https://b\u00fccher.example/", "https://ex\u0430mple.com/",
+        "https://news.example.com/\u202eexe", "https://-bad.example.com/", "https://a..example/",
+        "https://example.com./", "https://news.example.com/" + "a" * 2000, "https://[bad/",
+    ],
+)  # fmt: skip
+def test_anything_else_is_not_linked(address):
+    assert surroundings.link(address) is None
+
+
+def test_an_attack_in_a_headline_stays_text():
+    raw = client("desk").get(AT["attack"]).get_data(as_text=True)
+    page = Page(raw)
+    assert "<script>alert" not in raw
+    assert "<img" not in raw
+    assert not any(name.startswith("on") for _, a in page.tags for name in a)
+    assert "&lt;script&gt;alert(&#34;headline&#34;)" in raw
+    assert "{{ 7*7 }}" in raw
+    assert not figures.HOSTILE.search(raw)
+    shown = figures.clean(ATTACK)
+    assert page.text.count(shown) == 1 + 2 * 8  # the headline; what each agent said, and feared
+    outside = [a for a in page.all("a") if not a.get("href", "").startswith(("/", "#"))]
+    assert outside == [{"href": ATTACKS[-1][6], "rel": "noopener noreferrer nofollow"}]
+    assert not any("javascript" in str(value).lower() for _, a in page.tags for value in a.values())
+    long = next(row[6] for row in page.rows if len(row) == 7 and "Ignore all" in row[6])
+    assert len(long) == surroundings.HEADLINE_CHARS
+
+
+# --- who spoke, and who did not ---
+
+
+def test_abstaining_is_no_failure_and_says_why():
+    page = page_of("silent")
+    assert (
+        "○ 2 abstained, without penalty (they leave every average). Sentiment: no sentiment "
+        "evidence (rate limited: tried again later); News: no news evidence (no key: set "
+        "FINNHUB_API_KEY or ALPHAVANTAGE_API_KEY)"
+    ) in page.text
+    assert "✕ 1 failed, and what they would have said is missing. Momentum: timeout" in page.text
+    assert "● 5 answered" in page.text
+    voices = [a.get("data-state") for a in page.all("article")]
+    assert voices.count("abstained") == 2
+    assert voices.count("failed") == 1
+    states = [a["data-state"] for a in page.all("tr") if "data-state" in a]
+    assert sorted(states) == ["abstained", "abstained", "failed"]
+
+
+def test_a_degraded_desk_says_how_and_whom_it_did_not_ask():
+    page = page_of("degraded")
+    badges = [a for a in page.all("span") if a.get("class") == "badge"]
+    assert {"class": "badge", "data-tone": "warn"} in badges
+    assert "Source ◐ AGENT_PARTIAL ◍ DEGRADED" in page.text
+    assert "Only 2 of 5 analysts reported (an abstention counts as a report)" in page.text
+    reason = "no quorum: too few analysts reported for a debate to rest on"
+    assert f"○ 2 not asked. Bull researcher, Bear researcher: {reason}" in page.text
+    assert page.text.count(f"Not asked: {reason}") == 2
+    assert "✕ 3 failed" in page.text
+    assert agreement.degraded({"flags": ["degraded:odd"]}).startswith("Too few analysts")
+    assert agreement.degraded({"flags": ["late:news", 3, None]}) == ""
+    assert "DEGRADED" not in page_of("whole").text
+
+
+def test_a_second_look_is_told_with_its_end():
+    told = {agent["title"]: agent for agent in reasoning.story(record_of("silent"))["agents"]}
+    assert told["Bear researcher"]["looks"] == [agreement.LOOKS["second_look"]]
+    assert told["Technical"]["looks"] == [agreement.LOOKS["first_look_stands"]]
+    assert not told["Bull researcher"]["looks"]
+    assert "Second look: this is its second answer" in page_of("silent").text
+
+
+def test_the_news_agents_ordinals_and_the_researchers_falsifiers():
+    page = page_of("whole")
+    rows = {row[0]: row for row in page.rows if len(row) == 3}
+    for name, (low, high) in ORDINALS.items():
+        row = rows[figures.title(name)]
+        assert row[2] == f"{figures.signed(low, 0)} to {figures.signed(high, 0)}"
+    told = [rows[name][1] for name in ("Relevance", "Price impact", "Investor confidence")]
+    assert told == ["2", "+2", "−1"]
+    assert page.text.count("Would be proved wrong by") == 2
+    for texts in FALSIFIERS.values():
+        for text in texts:
+            assert text in page.text
+
+
+# --- the panel ---
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
+def test_conviction_follows_from_what_the_page_shows(case):
+    page = page_of(case)
+    shown = re.search(
+        r"Conviction, raw ([\d.]+) Calibrated: raw × \(1 − ([\d.]+) × opposition\) ([\d.]+)",
+        page.text,
+    )
+    raw, cost, kept = map(float, shown.groups())
+    leans = re.search(r"The desk sees the market \S (up|down|neutral)", page.text)[1]
+    sides = [r[1].split()[1] for r in page.rows if len(r) == 4 and r[1][:1] in "▲▼■" and r[1]]
+    sides = [side for side in sides if side in ("up", "down")]
+    opposed = sum(side != leans for side in sides) if leans != "neutral" else 0
+    assert f"See it the other way {opposed} " in page.text
+    share = opposed / len(sides) if sides else 0.0
+    assert kept == pytest.approx(raw * (1 - cost * share), abs=2e-3)
+    assert page.text.count("Size of an opening") == 1
+    sizes = re.findall(r"[▲▼] (\w+) × ([\d.]+) gate ([\d.]+) × conviction ([\d.]+)", page.text)
+    verdict = record_of(case)["verdict"]
+    assert [size[0] for size in sizes] == (["BUY", "SELL"] if verdict == "HOLD" else [verdict])
+    for _, size, gate, conviction in sizes:
+        assert float(size) == pytest.approx(float(gate) * float(conviction), abs=2e-3)
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1])
+@pytest.mark.parametrize("verdict", ["BUY", "SELL"])
+def test_the_size_is_what_the_tick_multiplied(side, verdict):
+    panel = Panel(dict.fromkeys(VECTORS, 0.1), side=side, conviction_raw=0.9, conviction=0.7)
+    record = {"verdict": verdict, "gate": {"multiplier": 0.5}}
+    (size,) = agreement.sizes(record, panel.as_json())
+    assert size["size"] == figures.plain(0.5 * panel.conviction_for(verdict), 3)
+    assert size["against"] == (side * {"BUY": 1, "SELL": -1}[verdict] < 0)
+
+
+def test_disagreements_and_stances_are_listed():
+    page = page_of("whole")
+    panel = record_of("whole")["deliberation"]["panel"]
+    assert panel["disagreements"]
+    for said in panel["disagreements"]:
+        assert said.replace("_", " ").replace(" -", " −") in page.text
+    for name, value in panel["stances"].items():
+        (row,) = [r for r in page.rows if len(r) == 4 and r[0] == figures.title(name)]
+        assert number(row[2]) == pytest.approx(value, abs=5e-4)
+        word = "neutral" if abs(value) < SIDE_FROM else "up" if value > 0 else "down"
+        assert word in row[1]
+    for vector in VECTORS:
+        assert figures.plain(panel["spread"][vector], 3) in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("conviction", ["conviction"]),
+        ("conviction_raw", ["raw conviction"]),
+        ("opposition", ["opposition"]),
+        ("side", ["side of the desk"]),
+    ],
+)
+def test_a_panel_that_does_not_come_out_is_named(name, told):
+    record = record_of("whole")
+    record["deliberation"]["panel"][name] += 0.01
+    assert arithmetic.failed_checks(record, record["deliberation"]) == told
+
+
+def test_a_panel_is_recomputed_from_l1_and_from_who_failed():
+    record = record_of("silent")
+    less = {**record["deliberation"], "failures": {}}
+    assert arithmetic.failed_checks(record, less) == ["raw conviction", "conviction"]
+    record["deliberation"]["panel"]["stances"]["technical"] = 0.1
+    told = arithmetic.failed_checks(record, record["deliberation"])
+    assert told == ["stance of technical"]
+
+
+def test_nobody_heard_is_no_conviction():
+    page = page_of("mute")
+    assert "None heard: deterministic size." in page.text
+    assert "Conviction, raw" not in page.text
+    record = record_of("whole")
+    gate = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "risk_gate"]
+    silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]
+    for reports in ([], gate, [*gate, *silent]):
+        record["deliberation"]["reports"] = reports
+        assert reasoning.story(record)["panel"] == {"heard": False}
+    assert agreement.panel(record, {}) is None
+
+
+# --- what blinds the desk, and what is ahead ---
+
+
+def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_page():
+    for address in ("/", "/symbol/BTCUSD/M15"):
+        cells = get(address, "desk:degraded").cells
+        calendar = "! Calendar cannot be read; the last good one is used (BTCUSD M15)."
+        assert cells["warning.calendar"] == calendar
+        assert cells["warning.news"].startswith("! News vendor answers no more for now")
+        banners = [a for a in get(address, "desk:degraded").all("p") if "data-live" in a]
+        shown = [a["data-live"] for a in banners if "hidden" not in a]
+        assert {"warning.calendar", "warning.news"} <= set(shown)
+        calm = [a for a in get(address, "desk").all("p") if "data-live" in a]
+        assert {"warning.calendar", "warning.news"} <= {
+            a["data-live"] for a in calm if "hidden" in a
+        }
+
+
+def warned(told, tick):
+    return told([{"instance": "EURUSD", "streams": [{"timeframe": "H1", "tick": tick}]}])
+
+
+@pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
+def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status):
+    expected = f"{sources.CALENDAR[status]} (EURUSD H1)"
+    flags = [f"events:{word}" for word in status.split("_")]
+    flagged = {"deliberation": {"flags": ["late:news", *flags]}}
+    assert warned(sources.calendar_warning, flagged) == expected
+    assert warned(sources.calendar_warning, {"events": {"status": status}}) == expected
+
+
+def test_one_warning_names_every_stream_and_nothing_warns_of_nothing():
+    streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
+    told = sources.news_warning([{"instance": "EURUSD", "streams": streams}])
+    assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
+    assert set(sources.NEWS) == {
+        "broken", "no_file", "refused", "rate_limited", "unreachable"
+    }  # fmt: skip
+    for tick in (None, {}, {"news": None, "events": None}, {"news": {"status": "no_key"}}):
+        assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
+
+
+def test_the_overview_tells_a_near_event_of_each_symbol():
+    assert get("/", "desk").cells["i0.event"] == (
+        "Next event: USD Non-farm payrolls <b>revised</b> in 7 min (10:25 UTC)"
+    )
+    assert "USD Non-farm payrolls" in get("/symbol/BTCUSD/M15", "desk").cells["head.event"]
+    assert get("/").cells["i0.event"] == ""
+    tick = record_of("vetoed")
+    near = sources.near_event([{"tick": tick}, {"tick": tick}, {"tick": None}], tick["as_of"])
+    assert near == (
+        "Next event: USD US core PCE prices in 15 min "
+        f"({figures.moment(tick['events']['events'][1]['time'])[11:]}); "
+        f"Last event: USD US ISM services PMI now ({figures.moment(tick['as_of'])[11:]})"
+    )
+
+
+# --- which veto ---
+
+EVENTS_NAMED = (
+    "SCHEDULED_EVENT, USD US ISM services PMI at the close, USD US core PCE prices in 15 min"
+)
+
+
+def test_a_veto_names_its_rule_and_its_event():
+    page = page_of("vetoed")
+    box = re.split(r"\bSignal\b", page.text)[0]
+    assert f"GATE_VETO: WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}" in box
+    assert "or a veto of this side still holds" not in page.text
+    assert "latched by an earlier veto" in re.split(r"\bSignal\b", page_of("latched").text)[0]
+    view = FullDeskView().symbol("BTCUSD", "M15", 300)
+    cells = symbol_cells.symbol(view, lambda *_: "")["cells"]
+    reasons = [cell["text"] for key, cell in cells.items() if key.endswith(".reason")]
+    assert f"GATE_VETO: WIDE_SPREAD; {EVENTS_NAMED}" in reasons
+    assert any(text.startswith("GATE_VETO: latched by an earlier veto") for text in reasons)
+    overview = get("/", "desk:vetoed").cells["i0.reason"]
+    assert overview.endswith(EVENTS_NAMED)
+
+
+def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once():
+    read = []
+
+    def words_of(keys, names):
+        assert names == OWN
+        read.extend(keys)
+        known = {"thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
+        return {key: known for key in keys if key != "k0"}
+
+    rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
+    database = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
+    reading = StreamReading(database)
+    first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
+    assert read == [f"k{number}" for number in range(LISTED)]
+    assert first == second
+    assert first[0] == rows[0]
+    assert first[1] == {**rows[1], "thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
+    assert first[LISTED] == rows[LISTED]
+
+
+def test_a_veto_without_a_verdict_is_told_too():
+    record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
+    told = reasoning.story(record)
+    assert (told["why"], told["veto"]) == (
+        "",
+        f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",
+    )
+    shown = reason(record)
+    assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ({"veto": True, "rule": {"veto": True, "reasons": ["THIN_DATA"]}}, "THIN_DATA"),
+        ({"veto": True, "rule": {"veto": True, "reasons": []}}, "the gate's rules"),
+        (
+            {"veto": True, "reasons": ["DISAGREEMENT", "WEAK_CASE"],
+             "rule": {"veto": False, "reasons": ["DISAGREEMENT"]}},
+            "the gate agent's own veto, WEAK_CASE",
+        ),
+        ({"veto": False}, ""),
+        (None, ""),
+    ],
+)  # fmt: skip
+def test_who_vetoed_is_told_from_the_record_alone(gate, words):
+    assert vetoes.cause({"gate": gate}) == words
+
+
+def test_of_two_events_the_far_one_is_left_out():
+    events = [
+        {"time": f"2021-12-01T{t}:00Z", "currency": "USD", "name": t} for t in ("08:00", "10:20")
+    ]
+    record = {"as_of": "2021-12-01T10:15:00Z", "events": {"events": events}}
+    assert surroundings.nearest_events(record) == ["USD 10:20 in 5 min"]
+
+
+# --- layout that a test can hold ---
+
+
+def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone():
+    sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
+    assert ".streams .under { white-space: normal; }" in sheet
+    assert "@media (min-width: 52rem) { .quad { grid-template-columns: 1fr 1fr; } }" in sheet
+    page = page_of("whole")
+    captions = [a for a in page.all("table") if "stack" in a.get("class", "")]
+    assert len(captions) == 7  # events, headlines, agents, evidence, composites, gate, calls
+    rows = [
+        row for row in page.rows if len(row) == 5 and row[0] in ("Rules", "Gate agent, its own")
+    ]
+    assert len(rows) == 2
+
+
+# --- one glance, and records with holes ---
+
+
+def test_overview_and_symbol_page_tell_regime_and_missing_voices():
+    page = get("/", "desk")
+    assert page.cells["i0.s0.regime"] == "↗ trend up"
+    assert page.cells["i0.s0.short"] == "1 abstained"
+    assert page.cells["i2.s0.regime"] == page.cells["i2.s0.short"] == ""
+    symbol = get("/symbol/BTCUSD/M15", "desk")
+    assert symbol.cells["head.regime"] == "↗ trend up"
+    assert symbol.cells["head.short"] == "1 abstained"
+    plain = get("/")
+    assert all("regime" not in key or not text for key, text in plain.cells.items())
+
+
+def test_the_overview_says_degraded():
+    record = record_of("degraded")
+    cells = json.loads(json.dumps(_cells(record)))
+    assert cells["k.short"]["text"] == "◍ DEGRADED, 1 abstained, 3 failed"
+    assert cells["k.short"]["tone"] == "warn"
+    assert cells["k.short"]["title"].startswith("Only 2 of 5 analysts")
+    assert not cells["k.short"]["hidden"]
+
+
+def _cells(record):
+    from torra.dashboard.cells.common import voice_cells  # noqa: PLC0415
+
+    return voice_cells("k", record)
+
+
+@pytest.mark.parametrize("case", ["whole", "degraded"])
+def test_a_record_with_holes_still_makes_a_page(case):
+    record = record_of(case)
+    odd = (None, "text", 3, [], {}, [None, "x", 4], {"items": [3], "events": [None]}, [[1]])
+    for name in ("regime", "news", "events", "headlines", "features", "deliberation"):
+        for value in odd:
+            assert reasoning.story({**record, name: value})["headline"]
+    for name in ("news", "events", "regime"):
+        for key in list(record[name] or ()):
+            for value in odd:
+                reasoning.story({**record, name: {**record[name], key: value}})
+    for key in ("panel", "unasked", "failures", "flags", "reports", "stages"):
+        for value in odd:
+            told = {**record["deliberation"], key: value}
+            assert reasoning.story({**record, "deliberation": told})["headline"]
+    for key in list(record["deliberation"]["panel"]):
+        for value in odd:
+            panel = {**record["deliberation"]["panel"], key: value}
+            told = {**record["deliberation"], "panel": panel}
+            reasoning.story({**record, "deliberation": told})
+
+
+def test_the_made_up_desk_has_the_shape_of_a_real_one():
+    from agents.debate.deliberation import Deliberation  # noqa: PLC0415
+
+    _, told = debate("whole", "BTCUSD", "M15", dict.fromkeys(VECTORS, 0.1), "AGENT_FULL", 99)
+    assert set(told) <= set(Deliberation.__dataclass_fields__)
+    assert set(told["panel"]) == set(Panel.__dataclass_fields__)

@@ -1,0 +1,726 @@
+"""The screens of the profiles: every setting as a form, checked, compared, saved, tried, undone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.doubles.page_reader import Page
+from tests.doubles.visitors import ACCESS, bearer, open_app
+from tests.worlds import desks
+from tests.worlds.demo_view import ScriptedView
+from torra.config import DeskSettings, Profile
+from torra.dashboard.doors.limits import RateLimits
+from torra.dashboard.settings import profile_form, profiles, trials
+from torra.dashboard.settings.trials import Trials, bounded
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk.roster import Refit
+from torra.errors import ConfigError
+from torra.profiles.book import ProfileBook
+from torra.profiles.fields import DEFAULT, canonical, changed, settings
+from torra.providers.registry import open_provider
+from torra.replay.rerun import trial_tick as one_tick
+
+SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
+API = "/api/v1/profiles/default"
+OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
+JSON = {"Accept": "application/json"}
+HOSTILE = '"><script>alert(1)</script>\u202e'
+
+
+class Form(HTMLParser):
+    """The fields of the form of a page, by name: what a browser would send."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.fields: list[tuple[str, str]] = []
+        self.labels: set[str] = set()
+        self.ids: dict[str, str] = {}
+        self._open: tuple[str, str] | None = None
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        known = dict(attrs)
+        self._inside = self._inside or known.get("id") == "profile-form"
+        if tag == "label" and "for" in known:
+            self.labels.add(known["for"])
+        if not self._inside or (tag not in ("input", "select", "textarea", "option")):
+            return
+        if tag == "option":
+            if self._open and "selected" in known:
+                self.fields.append((self._open[1], known.get("value", "")))
+            return
+        if "name" not in known or known.get("type") == "checkbox":
+            return
+        self.ids[known["name"]] = known.get("id", "")
+        if tag == "input":
+            self.fields.append((known["name"], known.get("value", "")))
+        else:
+            self._open = (tag, known["name"])
+            if tag == "textarea":
+                self.fields.append((known["name"], ""))
+
+    def handle_endtag(self, tag):
+        if self._open and tag == self._open[0]:
+            self._open = None
+        if tag == "form":
+            self._inside = False
+
+    def handle_data(self, data):
+        if self._open and self._open[0] == "textarea":
+            name, value = self.fields.pop()
+            self.fields.append((name, value + (data if value else data.removeprefix("\n"))))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def ran(home):
+    """A desk after some closes."""
+    (home / "desk.json").write_text(SETTINGS.model_dump_json())
+    made = desks.open_desk(home, SETTINGS.instances)
+    desks.take_lease(made)
+    made.roster.refit = Refit(
+        lambda setup, profile: replace(
+            setup, profile=profile, provider=open_provider(profile.agents)
+        )
+    )
+    for _ in range(4):
+        desks.step(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def desk(ran, home, monkeypatch):
+    monkeypatch.setattr(profiles, "_trials", Trials())
+    monkeypatch.setattr(RateLimits, "wait", lambda *_: 0.0)
+    shutil.rmtree(home / "profiles", ignore_errors=True)
+    ran.roster.setups = {
+        name: replace(setup, profile=Profile()) for name, setup in ran.setups.items()
+    }
+    return ran
+
+
+@pytest.fixture(scope="module")
+def backing(ran, home):
+    return Backing(home, ran.database, SETTINGS, ran, {}, ran.adopt)
+
+
+@pytest.fixture(scope="module")
+def app(ran, backing):
+    """One app for most tests: its templates are compiled once."""
+    return open_app(DatabaseView(ran.database, SETTINGS, ran), backing=backing)
+
+
+@pytest.fixture
+def client(app, desk):
+    return app.test_client()
+
+
+def with_backing(desk, backing):
+    view = DatabaseView(desk.database, SETTINGS, desk)
+    return open_app(view, backing=backing).test_client()
+
+
+def fields(client, address="/profiles/default"):
+    return dict(Form(client.get(address).get_data(as_text=True)).fields)
+
+
+def post(client, what, json_body=None, **more):
+    if json_body is None:
+        more.setdefault("headers", {"Accept": "text/html"})  # a browser without scripts
+    return client.post(f"{API}/{what}", json=json_body, **more)
+
+
+def digest(client):
+    return client.get(API).json["digest"]
+
+
+def save(client, places, **more):
+    body = {"digest": digest(client), "settings": places}
+    return post(client, "save", body, **more)
+
+
+# --- the pages ------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home):
+    (home / "profiles").mkdir()
+    (home / "profiles" / "mine.json").write_text('{"risk": {"max_positions": 1}}')
+    page = Page(client.get("/profiles").get_data(as_text=True))
+    rows = {row[0]: row for row in page.rows if row}
+    assert "BTCUSD, EURUSD" in rows["default"][2]
+    assert "● running" in rows["default"][1]
+    assert "○ not used" in rows["mine"][1]
+    assert rows["mine"][5].strip() == "1"
+    assert str(home / "desk.json") in page.text
+    assert rows["EURUSD"][5] == "paper"
+
+
+def test_a_channels_key_is_shown_only_as_set_or_not(desk, home):
+    with_channel = DeskSettings.model_validate(
+        {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
+    )
+    secret = {"TORRA_CHANNEL_KEY": "canary-4711"}
+    backing = Backing(home, desk.database, with_channel, desk, secret, desk.adopt)
+    client = with_backing(desk, backing)
+    for address in ("/profiles", "/api/v1/profiles"):
+        text = client.get(address).get_data(as_text=True)
+        assert "canary-4711" not in text
+        assert "TORRA_CHANNEL_KEY" in text
+    assert client.get("/api/v1/profiles").json["desk"]["channels"][0]["key_set"] is True
+
+
+def test_a_view_without_a_home_says_so():
+    client = open_app(ScriptedView("demo")).test_client()
+    assert "No profiles here" in client.get("/profiles").get_data(as_text=True)
+    assert client.get("/profiles/default").status_code == 404
+    assert client.get("/api/v1/profiles").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["nobody", "CON", "a%00b"])
+def test_a_profile_that_cannot_be_is_not_here(client, name):
+    assert client.get(f"/profiles/{name}").status_code == 404
+    assert client.get(f"/api/v1/profiles/{name}").status_code == 404
+    for what in ("check", "save", "undo", "trial", "adopt"):
+        assert client.post(f"/api/v1/profiles/{name}/{what}", json={}).status_code == 404
+
+
+def test_every_setting_is_in_the_form_once_with_its_label(client):
+    form = Form(client.get("/profiles/default").get_data(as_text=True))
+    names = [name for name, _ in form.fields if name not in profile_form.COMMANDS]
+    assert sorted(names) == sorted(item.name for item in settings(DEFAULT))
+    assert {form.ids[name] for name in names} <= form.labels
+    assert len({form.ids[name] for name in names}) == len(names)
+
+
+def test_a_form_that_comes_back_untouched_changes_nothing(client, home):
+    book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
+    rich = {
+        ("agents", "role_models"): {"technical": "mine:8b"},
+        ("symbols", "XAU.m"): {**DEFAULT["symbols"]["XAUUSD"], "news_terms": ["a\nb", HOSTILE]},
+        ("timeframe_weights",): {"H1": 0.6, "D1": 1e-7, "M15": 0.4},
+    }
+    book.save("default", lambda v: changed(v, rich), digest=None, may="loosen", actor="me")
+    sent = fields(client)
+    told = post(client, "check", None, data=sent, headers=JSON).json
+    assert (told["ok"], told["changes"], told["faults"]) == (True, [], [])
+    answer = post(client, "save", None, data=sent, headers=JSON)
+    assert answer.json["reason"] == "nothing differs from what is saved"
+    assert answer.json["digest"] == sent["digest"] == book.read("default").digest
+
+
+def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home):
+    values = changed(
+        DEFAULT,
+        {("agents", "role_models"): {HOSTILE: HOSTILE}, ("news", "file"): "",
+         ("symbols", HOSTILE): {**DEFAULT["symbols"]["XAUUSD"], "news_terms": [HOSTILE]}},
+    )  # fmt: skip
+    (home / "profiles").mkdir()
+    (home / "profiles" / "default.json").write_text(json.dumps(values))
+    for address in ("/profiles", "/profiles/default"):
+        text = client.get(address).get_data(as_text=True)
+        assert "<script>alert" not in text
+        assert "\u202e" not in text
+    found = post(client, "check", {"settings": {HOSTILE: 1}}).get_data(as_text=True)
+    assert "\\u202e" not in found.lower()
+
+
+def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home):
+    save(client, {"risk.max_positions": 2})
+    text = client.get("/profiles/default").get_data(as_text=True)
+    assert text.count("◆ differs</span>") == 1
+    assert "◈ admin: more loosens it" in text
+    assert "from off to approve to auto loosens it" in text
+    assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
+
+
+def test_the_models_of_the_roles_are_told_with_what_decides_them(client):
+    save(client, {"agents.role_models.technical": "mine", "agents.deep_think_model": "deep"})
+    rows = {row[0]: row for row in Page(client.get("/profiles/default").get_data(True)).rows if row}
+    assert rows["technical analyst"][3:] == ["mine", "agents.role_models.technical"]
+    assert rows["bull researcher"][3:] == ["deep", "agents.deep_think_model"]
+    assert rows["risk gate"][3:] == ["rules", "the default of rules"]
+
+
+def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, home):
+    good = save(client, {"risk.max_positions": 2}).json["digest"]
+    (home / "profiles" / "default.json").write_text('{"risk": {"max_position": 2}}')
+    text = client.get("/profiles/default").get_data(as_text=True)
+    assert "did you mean max_positions?" in text
+    assert "Put entry 2 back" in text
+    assert "✕ broken" in client.get("/profiles").get_data(as_text=True)
+    assert post(client, "undo", {"number": 2}).json["status"] == "done"
+    assert digest(client) == good
+
+
+# --- check and save -------------------------------------------------------------------------------
+
+
+def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk):
+    entries = len(desk.database.audit_entries())
+    told = post(client, "check", {"settings": {"risk.max_positions": -1, "risk.no": 1}}).json
+    assert [fault["name"] for fault in told["faults"]] == ["risk.max_positions", ""]
+    assert told["ok"] is False
+    assert len(desk.database.audit_entries()) == entries
+    assert not (home / "profiles").exists()
+
+
+def test_a_check_tells_the_difference_and_who_may(client):
+    body = {"settings": {"risk.max_positions": 2, "thresholds.buy": 0.6}}
+    told = post(client, "check", body).json
+    assert [(row["place"], row["before"], row["after"], row["way"]) for row in told["changes"]] == [
+        ("thresholds.buy", "0.5", "0.6", ""),
+        ("risk.max_positions", "3", "2", "tightens"),
+    ]
+    assert told["refused"] == ""
+    refused = post(client, "check", body, headers=bearer("approve")).json["refused"]
+    assert refused == "risk.max_positions: only an administrator may"
+
+
+def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk):
+    answer = save(client, {"risk.max_positions": 2})
+    assert (answer.status_code, answer.json["status"]) == (200, "done")
+    assert "BTCUSD, EURUSD runs with it" in answer.json["reason"]
+    assert desk.setups["EURUSD"].profile.risk.max_positions == 2
+    entry = desk.database.audit_entries(limit=1)[0]
+    assert (entry["action"], entry["target"], entry["actor"]) == (
+        "profile.save", "default", "token:admin",
+    )  # fmt: skip
+    assert json.loads(entry["before"])["risk.max_positions"] == 3
+    assert json.loads(entry["after"])["risk.max_positions"] == 2
+    told = client.get(API).json
+    assert [row["action"] for row in told["history"]] == ["save", "shipped"]
+    assert told["waiting"] == []
+
+
+def test_an_old_page_is_told_what_changed_meanwhile(client):
+    page = digest(client)
+    save(client, {"thresholds.buy": 0.7})
+    late = post(client, "save", {"digest": page, "settings": {"thresholds.sell": 0.6}})
+    assert (late.status_code, late.json["outcome"]) == (409, "conflict")
+    assert [(row["place"], row["after"]) for row in late.json["changes"]] == [
+        ("thresholds.buy", "0.7")
+    ]
+
+
+def test_a_save_without_a_digest_is_refused(client):
+    answer = post(client, "save", {"settings": {"thresholds.buy": 0.7}})
+    assert (answer.status_code, "digest" in answer.json["reason"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "places", "code"),
+    [
+        ("read", {"thresholds.buy": 0.6}, 403),
+        ("approve", {"thresholds.buy": 0.6}, 200),
+        ("approve", {"risk.max_positions": 2}, 403),
+        ("approve", {"agents.max_api_cost_per_hour": 1.0}, 403),
+        ("admin", {"agents.max_api_cost_per_hour": 1.0}, 200),
+        ("admin", {"risk.max_positions": 4}, 403),
+        ("admin", {"agents.max_api_cost_per_hour": 2.5}, 403),
+        ("admin", {"risk.capital": 0}, 422),
+    ],
+)
+def test_who_may_save_what(client, scope, places, code):
+    before = digest(client)
+    assert save(client, places, headers=bearer(scope)).status_code == code
+    assert (digest(client) != before) == (code == 200)
+
+
+def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk):
+    answer = save(client, {"risk.max_positions": 5})
+    assert answer.json["command"] == "torra profile set default risk.max_positions 5"
+    assert answer.json["command"] in answer.json["reason"]
+    entry = desk.database.audit_entries(limit=1)[0]
+    assert entry["outcome"].startswith("failed: this loosens risk.max_positions")
+    assert json.loads(entry["after"]) == {"wish": {"risk.max_positions": 5}}
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
+
+
+def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk):
+    answer = save(client, {"agents.include_news": True})
+    assert (answer.status_code, answer.json["status"]) == (202, "accepted")
+    assert "agents.include_news takes effect at the next start" in answer.json["reason"]
+    assert not desk.setups["BTCUSD"].profile.agents.include_news
+    assert client.get(API).json["waiting"] == ["BTCUSD", "EURUSD"]
+    assert "◐ saved, not running yet" in client.get("/profiles").get_data(as_text=True)
+
+
+def test_pages_without_a_running_desk_say_when_it_takes_effect(desk, backing):
+    client = with_backing(desk, replace(backing, adopt=None))
+    answer = save(client, {"thresholds.buy": 0.6})
+    assert answer.json["status"] == "accepted"
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+
+
+def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home):
+    (home / "profiles").mkdir()
+    (home / "profiles" / "default.json").write_text('{"risk": {"max_positions": 9}}')
+    assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
+    assert post(client, "adopt", {}, headers=bearer("approve")).status_code == 403
+    assert post(client, "adopt", {}).json["status"] == "done"
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
+
+
+def from_the_command_line(home, places):
+    book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
+    wanted = {tuple(name.split(".")): value for name, value in places.items()}
+    book.save("default", lambda v: changed(v, wanted), digest=None, may="loosen", actor="cli")
+
+
+WAITING = [
+    ("approve", {"risk.max_positions": 9}, "an administrator must let the desk take it"),
+    ("approve", {"risk.max_positions": 1}, "an administrator must let the desk take it"),
+    ("approve", {"agents.deep_think_model": "m"}, "an administrator must let the desk take it"),
+    ("admin", {"risk.max_positions": 9}, "by its own button"),
+]
+
+
+@pytest.mark.parametrize(("scope", "places", "reason"), WAITING)
+@pytest.mark.parametrize("what", ["save", "undo"])
+def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
+    client, desk, home, scope, places, reason, what
+):
+    before = desk.setups["BTCUSD"].profile.digest()
+    from_the_command_line(home, places)
+    from_the_command_line(home, {"thresholds.sell": 0.7})
+    if what == "save":
+        answer = save(client, {"thresholds.buy": 0.7}, headers=bearer(scope))
+    else:
+        answer = post(client, "undo", {"number": 2}, headers=bearer(scope))
+    assert (answer.status_code, answer.json["status"]) == (202, "accepted")
+    assert answer.json["reason"].startswith("saved; ")
+    assert reason in answer.json["reason"]
+    assert {item.profile.digest() for item in desk.setups.values()} == {before}
+    entry = desk.database.audit_entries(limit=1)[0]
+    ((name, value),) = places.items()
+    assert json.loads(entry["after"])["file"]["BTCUSD"][name] == value
+    assert name in json.loads(entry["before"])["running"]["EURUSD"]
+    assert post(client, "adopt", {}).json["status"] == "done"
+    assert desk.setups["BTCUSD"].profile.digest() == digest(client)
+
+
+def test_a_harmless_change_that_waits_goes_along(client, desk, home):
+    from_the_command_line(home, {"thresholds.sell": 0.7})
+    answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
+    assert answer.json["status"] == "done"
+    found = desk.setups["BTCUSD"].profile.thresholds
+    assert (found.buy, found.sell) == (0.7, 0.7)
+    entry = desk.database.audit_entries(limit=1)[0]
+    assert json.loads(entry["before"])["running"]["BTCUSD"] == {
+        "thresholds.buy": 0.5, "thresholds.sell": 0.5,
+    }  # fmt: skip
+
+
+def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home):
+    from_the_command_line(home, {"risk.max_positions": 1})
+    assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
+    assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
+
+
+def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypatch):
+    monkeypatch.setattr(desk, "epoch", None)
+    answer = save(client, {"thresholds.buy": 0.7})
+    assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
+        "accepted", True,
+    )  # fmt: skip
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+
+
+def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
+    from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
+    desk.roster.setups = {
+        **desk.setups,
+        "EURUSD": replace(
+            desk.setups["EURUSD"], profile=Profile.model_validate({"risk": {"max_positions": 7}})
+        ),
+    }
+    text = client.get("/profiles/default", headers=bearer("approve")).get_data(as_text=True)
+    assert "◐ Saved, not running yet: BTCUSD" in text
+    assert "What EURUSD runs with, and what is saved" in text
+    rows = [row[:4] for row in Page(text).rows if row and row[0] == "risk.max_positions"]
+    assert rows == [
+        ["risk.max_positions", "3", "9", "▲ loosens: command line"],
+        ["risk.max_positions", "7", "9", "▲ loosens: command line"],
+    ]
+    assert "an administrator has to let the desk take the file" in text
+    assert "2 settings differ from what runs" in client.get("/profiles").get_data(as_text=True)
+    use = client.get(API).json["users"][0]
+    assert [row["place"] for row in use["changes"]] == ["thresholds.buy", "risk.max_positions"]
+    post(client, "adopt", {})
+    assert "not running yet" not in client.get("/profiles/default").get_data(as_text=True)
+    assert client.get(API).json["pending"] == 0
+
+
+def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
+    monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
+    told = threading.Event()
+    monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
+    with desk.setups["BTCUSD"].lock:
+        told.clear()
+        answer = save(client, {"thresholds.buy": 0.6})
+        assert (answer.status_code, answer.json["status"]) == (202, "running")
+        assert answer.json["reason"] == (
+            "saved; BTCUSD takes it when its tick has ended; "
+            "EURUSD runs with it from the next tick on"
+        )
+        told.clear()
+    assert told.wait(5)
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.6
+
+
+def test_an_undo_puts_the_very_profile_back(client, desk):
+    before = digest(client)
+    save(client, {"thresholds.buy": 0.7, "agents.role_models.technical": "mine"})
+    answer = post(client, "undo", {"number": 1})
+    assert (answer.json["status"], digest(client)) == ("done", before)
+    assert desk.setups["BTCUSD"].profile.digest() == before
+
+
+@pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
+def test_an_undo_to_nothing_fails_with_the_reason(client, number):
+    answer = post(client, "undo", {"number": number})
+    assert (answer.status_code, answer.json["status"]) == (409, "failed")
+
+
+def test_an_undo_that_would_loosen_is_refused(client):
+    save(client, {"risk.max_positions": 1})
+    answer = post(client, "undo", {"number": 1})
+    assert (answer.status_code, answer.json["outcome"]) == (403, "loosens")
+
+
+# --- without scripts ------------------------------------------------------------------------------
+
+
+def test_the_form_works_without_scripts(client):
+    sent = fields(client) | {"risk.max_positions": "-2", "thresholds.buy": "0.6"}
+    wrong = post(client, "check", None, data=sent).get_data(as_text=True)
+    assert "✕ 1 to mend before it can be saved." in wrong
+    assert "greater than or equal to 0 (found -2)" in wrong
+    assert Form(wrong).fields  # what was entered stands there still
+    assert dict(Form(wrong).fields)["thresholds.buy"] == "0.6"
+    refused = post(client, "save", None, data=sent)
+    assert refused.status_code == 422
+    assert dict(Form(refused.get_data(as_text=True)).fields)["risk.max_positions"] == "-2"
+    sent["risk.max_positions"] = "2"
+    shown = post(client, "check", None, data=sent).get_data(as_text=True)
+    assert "● 2 changed." in shown
+    assert "▼ tightens: administrator" in shown
+    done = post(client, "save", None, data=sent)
+    assert done.status_code == 200
+    assert "saved; BTCUSD, EURUSD runs with it" in done.get_data(as_text=True)
+    late = post(client, "save", None, data=sent)
+    assert late.status_code == 409
+    assert "Somebody was faster" in late.get_data(as_text=True)
+
+
+def test_a_session_needs_its_own_token_to_save(client):
+    client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
+    sent = fields(client) | {"thresholds.buy": "0.6"}
+    assert sent["csrf"]
+    assert (
+        post(client, "save", None, data=sent | {"csrf": "wrong"}, headers=OURS).status_code == 403
+    )
+    assert post(client, "save", None, data=sent, headers=OURS).status_code == 200
+
+
+# --- trials ---------------------------------------------------------------------------------------
+
+
+def wait_for(client, answer):
+    assert answer.status_code == 202, answer.json
+    for trial in profiles._trials._kept.values():
+        trial.thread.join(60)
+    return client.get(answer.json["url"]).json
+
+
+def test_a_trial_shows_the_last_tick_then_and_now(client, desk):
+    ticks = desk.database.ticks("BTCUSD", "M15", 99)
+    body = {
+        "instance": "BTCUSD",
+        "settings": {"thresholds.buy": 0.001, "thresholds.sell": 0.001, "risk.max_positions": 9},
+    }
+    told = wait_for(client, post(client, "trial", body))
+    assert (told["status"], told["reason"]) == ("done", "")
+    rows = {row["what"]: row for row in told["rows"]}
+    then = desk.database.latest_tick("BTCUSD", told["timeframe"])
+    assert rows["Profile"]["then"] == then["profile"] == Profile().digest()
+    assert rows["Profile"]["now"] != rows["Profile"]["then"]
+    assert rows["Momentum"]["differs"] is False
+    assert rows["Verdict"]["then"] == "■ HOLD"
+    assert rows["Verdict"]["now"] in ("▲ BUY", "▼ SELL")
+    assert desk.database.ticks("BTCUSD", "M15", 99) == ticks
+    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+
+
+def test_a_trial_of_nothing_new_is_the_tick_again(client):
+    told = wait_for(client, post(client, "trial", {"instance": "EURUSD"}))
+    assert {row["what"] for row in told["rows"] if row["differs"]} <= {"Profile"}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({}, "name an instance"),
+        ({"instance": "XAUUSD"}, "name an instance"),
+        ({"instance": "BTCUSD", "settings": {"risk.capital": -1}}, "greater than 0"),
+        ({"instance": "BTCUSD", "settings": {"agents.picture_file": "/etc/passwd"}}, "a path"),
+    ],
+    ids=["none", "stranger", "faults", "path"],
+)
+def test_a_trial_that_cannot_be_says_why(client, body, reason):
+    answer = post(client, "trial", body)
+    assert answer.status_code == 409
+    assert reason in answer.json["reason"]
+
+
+def test_a_vendor_is_asked_only_after_an_explicit_yes(desk, backing, monkeypatch):
+    client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
+    asked = []
+    monkeypatch.setattr(one_tick, "run", lambda *args, **named: asked.append(named) or {})
+    body = {"instance": "BTCUSD", "settings": {"agents.provider": "anthropic"}}
+    told = post(client, "check", body).json
+    assert told["costs"].startswith("this asks anthropic and may cost up to $")
+    refused = post(client, "trial", body)
+    assert (refused.status_code, "say that you accept it" in refused.json["reason"]) == (409, True)
+    assert asked == []
+    accepted = body | {
+        "cost": "accepted",
+        "settings": {"agents.provider": "anthropic", "agents.max_api_cost_per_hour": 50.0},
+    }
+    wait_for(client, post(client, "trial", accepted))
+    assert asked[0]["settings"].agents.max_api_cost_per_hour == 2.0  # the saved one, not the wish
+
+
+@pytest.mark.parametrize(
+    ("running", "saved", "ceiling"),
+    [(0.5, 2.0, 0.5), (2.0, 0.5, 0.5), (5.0, 5.0, 5.0), (0.5, None, 0.5), (None, 0.25, 0.25)],
+    ids=["runs tighter", "saved tighter", "both loose", "broken file", "nothing runs"],
+)
+def test_a_trial_costs_no_more_than_what_runs(
+    desk, home, backing, monkeypatch, running, saved, ceiling
+):
+    asked = []
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or {"rows": []})
+    limits = {
+        value: Profile.model_validate({"agents": {"max_api_cost_per_hour": value}})
+        for value in (running, saved)
+        if value is not None
+    }
+    setups = {
+        name: replace(setup, profile=limits[running]) for name, setup in desk.setups.items()
+        if running is not None
+    }  # fmt: skip
+    monkeypatch.setattr(desk.roster, "setups", setups)
+    (home / "profiles").mkdir()
+    text = limits[saved].model_dump_json() if saved is not None else "{"
+    (home / "profiles" / "default.json").write_text(text)
+    client = with_backing(desk, backing)
+    body = {"instance": "BTCUSD", "settings": {"agents.max_api_cost_per_hour": 50.0}}
+    wait_for(client, post(client, "trial", body))
+    assert asked[0].agents.max_api_cost_per_hour == ceiling
+
+
+def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(desk, home, backing, monkeypatch):
+    monkeypatch.setattr(desk.roster, "setups", {})
+    (home / "profiles").mkdir()
+    (home / "profiles" / "default.json").write_text("{")
+    answer = post(with_backing(desk, backing), "trial", {"instance": "BTCUSD"})
+    assert (answer.status_code, "is broken and has no history" in answer.json["reason"]) == (
+        409, True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "places",
+    [{"agents.provider": "anthropic"}, {"agents.deep_think_model": "m"}, {"gate.losing_streak": 2}],
+    ids=["vendor", "model", "guard"],
+)
+@pytest.mark.parametrize("where", ["asked", "waiting"])
+def test_a_trial_of_guarded_settings_needs_an_administrator(
+    desk, home, backing, monkeypatch, places, where
+):
+    asked = []
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or {"rows": []})
+    client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
+    body = {"instance": "BTCUSD", "cost": "accepted", "settings": {"thresholds.buy": 0.6}}
+    if where == "asked":
+        body["settings"] |= places
+    else:
+        from_the_command_line(home, places)
+    answer = post(client, "trial", body, headers=bearer("approve"))
+    assert answer.status_code == 409
+    assert answer.json["reason"] == f"{next(iter(places))}: only an administrator may try that"
+    assert asked == []
+    wait_for(client, post(client, "trial", body))
+    assert len(asked) == 1
+
+
+def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(client, monkeypatch):
+    now, go = [100.0], threading.Event()
+    monkeypatch.setattr(profiles, "_trials", Trials(lambda: now[0]))
+    monkeypatch.setattr(profiles, "rerun", lambda *_: go.wait(30) and {"rows": []})
+    begun = post(client, "trial", {"instance": "BTCUSD"})
+    assert client.get(begun.json["url"]).json["status"] == "running"
+    second = post(client, "trial", {"instance": "EURUSD"})
+    assert (second.status_code, second.json["reason"]) == (
+        409, "another trial runs; wait for its end",
+    )  # fmt: skip
+    now[0] += trials.DEADLINE + 1
+    assert client.get(begun.json["url"]).json["status"] == "failed"
+    go.set()
+    assert wait_for(client, begun)["status"] == "done"
+
+
+def test_results_are_bounded_and_belong_to_their_home(tmp_path):
+    kept = Trials()
+    ids = []
+    for _ in range(trials.KEPT + 2):
+        trial = kept.begin(tmp_path, "p", "i", "M15", dict)
+        trial.thread.join(10)
+        ids.append(trial.id)
+    assert kept.told(tmp_path, ids[0]) is None
+    assert kept.told(tmp_path, ids[-1])["status"] == "done"
+    assert kept.told(tmp_path / "other", ids[-1]) is None
+
+
+def test_a_trial_that_breaks_says_so_and_frees_the_place(tmp_path, caplog):
+    def breaks():
+        raise ValueError("secret detail")
+
+    def refuses():
+        raise ConfigError("no bars")
+
+    kept = Trials()
+    reasons = []
+    for run in (breaks, refuses):
+        trial = kept.begin(tmp_path, "p", "i", "M15", run)
+        trial.thread.join(10)
+        reasons.append(kept.told(tmp_path, trial.id)["reason"])
+    assert reasons == ["it broke; the log of torra.dashboard says how", "no bars"]
+
+
+def test_a_trial_runs_within_bounds():
+    wide = Profile.model_validate(
+        {"agents": {"max_api_cost_per_hour": 9.0, "timeout_seconds": 900.0}}
+    )
+    agents = bounded(wide, 2.0).agents
+    assert (agents.max_api_cost_per_hour, agents.timeout_seconds) == (2.0, trials.LONGEST_TICK)
+    assert canonical(bounded(Profile(), 2.0)) == DEFAULT
+
+
+def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(client):
+    assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
+    assert client.get("/api/v1/trials/none").status_code == 404

@@ -1,0 +1,53 @@
+"""What surrounds every page as the server renders it: Halt, the way to resume, the audit log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.entrance import OURS
+from tests.doubles.page_reader import COMPILED, Page, check_structure
+from tests.doubles.visitors import ACCESS
+from tests.worlds import desks
+from torra.config import DeskSettings
+from torra.dashboard.app import create_app
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = desks.open_desk(tmp_path, (desks.BTC,))
+    yield made
+    made.close()
+
+
+def read(desk, address, scope="admin"):
+    settings = DeskSettings(instances=(desks.BTC,))
+    backing = Backing(Path("home"), desk.database, settings, desk, environment={})
+    app = create_app(DatabaseView(desk.database, settings, desk), access=ACCESS, backing=backing)
+    app.jinja_env.bytecode_cache = COMPILED
+    client = app.test_client()
+    if scope:
+        client.post("/login", data={"token": ACCESS.tokens[scope]}, headers=OURS)
+    page = Page(client.get(address).text)
+    check_structure(page)
+    return page
+
+
+def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk):
+    page = read(desk, "/")
+    assert "⊘ Halt trading" in page.text
+    assert not [a for a in page.all("button") if "disabled" in a]
+    desk.database.halt("a person")
+    page = read(desk, "/")
+    assert "⊘ Halt trading" not in page.text
+    assert len([a for a in page.all("button") if "disabled" in a]) == 1
+    assert "Signals and positions: resume" in page.text
+
+
+def test_every_visitor_finds_the_audit_log_and_no_stranger(desk):
+    assert "/audit" in [a.get("href") for a in read(desk, "/help", "read").all("a")]
+    assert [a["data-login"] for a in read(desk, "/help", "read").all("html")] == ["/login"]
+    assert "/audit" not in [a.get("href") for a in read(desk, "/login", "").all("a")]

@@ -1,0 +1,378 @@
+"""Signals and positions: every state told, what came of each decision, and nothing a sheet runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.doubles.page_reader import Page, check_structure
+from tests.worlds import demo_orders
+from tests.worlds.demo_view import HOSTILE
+from tests.worlds.stores import closing
+from torra.dashboard.trade import signals, trade_rows
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import adoption
+from torra.exhibits import figures
+from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
+from torra.verdict.risk_engine import DenyReason
+from torra.verdict.signal_states import SENT, TRANSITIONS
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    made = demo_orders.build(tmp_path)
+    yield made
+    made.database.close()
+
+
+def view_of(backing: Backing) -> DatabaseView:
+    return DatabaseView(backing.database, backing.settings, backing.desk)
+
+
+def visit(backing: Backing, scope: str = "admin") -> FlaskClient:
+    client: FlaskClient = demo_orders.open_pages(backing, scope).test_client()
+    return client
+
+
+def read(backing: Backing, address: str, scope: str = "admin") -> Page:
+    answer = visit(backing, scope).get(address)
+    assert answer.status_code == 200
+    return Page(answer.get_data(as_text=True))
+
+
+# --- marks and words ------------------------------------------------------------------------------
+
+
+def test_every_state_has_a_mark_of_its_own_and_a_meaning() -> None:
+    assert set(trade_rows.STATES) == set(TRANSITIONS) == set(trade_rows.STATE_MEANINGS)
+    for part in ("glyph", "word"):
+        told = [getattr(mark, part) for mark in trade_rows.STATES.values()]
+        assert len(told) == len(set(told)) == len(TRANSITIONS)
+
+
+def test_every_code_and_every_alarm_is_explained() -> None:
+    for reason in DenyReason:
+        assert trade_rows.explain(f"{reason}: more")
+    assert trade_rows.explain("spread 10004") == "the spread is wider than the signal allows"
+    assert trade_rows.explain("by a person: looked") == ""
+    moment = demo_orders.START
+    findings = (
+        External("", "7", "XAUUSD", "LONG", 0.1, "XAUUSD"),
+        Late("T1", "EXPIRED", "7", is_open=True),
+        Missing("T1", "FILLED", 99, moment),
+        LevelsMoved("T1", "7", 0.0, 1.0),
+    )
+    kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
+    assert len(kinds) == len(findings)
+    assert set(trade_rows.ADVICE) == kinds | {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM}
+
+
+def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
+    row = dict(backing.database.signal("TWON0000000") or {}) | {"filled_lots": None, "lots": 0.02}
+    told = [
+        trade_rows.signal_row({**row, **change}, 5)["filled_lots"]
+        for change in ({"state": "FILLED"}, {"state": "PENDING"}, {"filled_lots": 0.01})
+    ]
+    assert told == ["0.02", "—", "0.01"]
+
+
+def test_a_halt_that_only_memory_knows_is_shown(backing: Backing) -> None:
+    class Memory:
+        def engaged(self) -> str:
+            return "the disk is full"
+
+    object.__setattr__(backing, "kill_switch", Memory())
+    page = read(backing, "/signals")
+    assert "the disk is full" in page.text
+
+
+def test_resuming_without_alarms_speaks_of_none(backing: Backing) -> None:
+    def asked() -> list[str]:
+        forms = read(backing, "/signals").all("form")
+        return [one["data-confirm"] for one in forms if "go on" in one.get("data-confirm", "")]
+
+    (text,) = asked()
+    assert re.search(r"go on, and end \d+ alarms?\?", text)
+    with backing.database.transaction():
+        backing.database.connection().execute("UPDATE alarms SET ended_at = at")
+    backing.database.set_trading_state("REDUCING", "a look")
+    assert asked() == ["Let trading go on?"]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_tells_every_state_and_joins_the_decision_with_its_end(backing: Backing) -> None:
+    page = read(backing, "/signals")
+    check_structure(page)
+    for mark in trade_rows.STATES.values():
+        assert page.text.count(mark.text) >= 3, mark  # in the list, the filter and the legend
+    rows = {" ".join(row[0].split()): row for row in page.rows if len(row) == 12}
+    won = next(row for row in rows.values() if "✓ realized" in row[-1])
+    assert (won[9], won[10], won[8].strip()) == ("+61.50", "+2.00", "TARGET")
+    lost = next(row for row in rows.values() if "✕ falsified" in row[-1])
+    assert (lost[9], lost[10]) == ("\u221231.00", "\u22121.00")
+    links = [one.get("href", "") for one in page.all("a")]
+    assert "/signals/TWON0000000" in links
+    assert any(link.startswith("/symbol/EURUSD/H1/") for link in links)
+
+
+def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
+    page, view = read(backing, "/signals"), view_of(backing)
+    symbol = view.symbol("EURUSD", "H1", 10)
+    assert symbol is not None
+    held = symbol["position"]
+    key = f"pos.{held['signal_id']}"
+    assert page.cells[f"{key}.profit"] == figures.signed(held["profit"], 2)
+    assert page.cells[f"{key}.r"] == figures.signed(held["r_multiple"], 2)
+    assert page.cells[f"{key}.leave"] == figures.plain(held["leave"], 5)
+    assert page.cells[f"{key}.age"] == "45 min"
+    assert page.cells["pos.TUNKNOWN000.profit"] == "—"
+    missing = [one for _, one in page.tags if one.get("data-live") == "pos.TUNKNOWN000.profit"]
+    assert missing[0]["title"] == "not filled yet"
+
+
+def test_a_short_position_pays_the_spread(backing: Backing) -> None:
+    profile = demo_orders.PROFILE
+    spec = profile.symbol("XAUUSD")
+    sold = {"instance": "XAUUSD", "symbol": "XAUUSD", "side": "SELL", "lots": 0.5}
+    levels = {"entry": 1850.0, "stop": 1860.0, "target": 1830.0}
+    row = demo_orders.stores.opening("TSHORT", **sold, **levels)
+    backing.database.enqueue_signal(row)
+    demo_orders._lead(backing.database, "TSHORT", ("PENDING", "PUBLISHED", "FILLED"), backing.now())
+    cells = read(backing, "/signals").cells
+    leave = 1860.0 + spec.spread
+    assert cells["pos.TSHORT.leave"] == figures.plain(leave, 2)
+    money = (1850.0 - leave) / spec.tick_size * spec.tick_value * 0.5
+    assert cells["pos.TSHORT.profit"] == figures.signed(money, 2)
+    assert cells["pos.TSHORT.evolution"] == "↘ weakened"
+
+
+def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None:
+    page = read(backing, "/signals")
+    assert "torra_files main ● ready" in page.text
+    assert "Free margin 8,123.5" in page.text
+    assert "! UNKNOWN TUNKNOWN000 open BUY" in page.text
+    assert "If it never was, settle the signal." in page.text
+    assert "by a person: looked at it" in page.text
+    assert "/signals/TUNKNOWN000" in [one.get("href") for one in page.all("a")]
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "forms"),
+    [
+        ("ACTIVE", "Openings and closes go out.", {"halt", "reduce", "resume"}),
+        ("REDUCING", "Positions are closed, none is opened.", {"halt", "resume"}),
+        ("HALTED", "Nothing opens and nothing closes", {"halt", "resume"}),
+    ],
+)
+def test_reducing_is_shown_apart_from_halted(
+    state: str, words: str, forms: set[str], backing: Backing
+) -> None:
+    backing.database.set_trading_state(state, "why not")
+    page = read(backing, "/signals")
+    assert f"{figures.mark(state).text} {words}" in page.text
+
+    def offered(page: Page) -> set[str]:
+        actions = [
+            one.get("action", "") for one in page.all("form") if "halt" not in one.get("class", "")
+        ]
+        return {name.rpartition("/")[2] for name in actions if name.startswith("/api/v1/")}
+
+    assert offered(page) == forms
+    assert offered(read(backing, "/signals", "approve")) == forms - {"resume"}
+    assert offered(read(backing, "/signals", "read")) == set()
+
+
+def test_a_halt_file_alone_is_told(backing: Backing) -> None:
+    (backing.home / "control").mkdir()
+    (backing.home / "control" / "HALT").write_text("x")
+    assert "But the file HALT of desk is there: nothing goes out." in read(backing, "/signals").text
+
+
+def test_empty_states(tmp_path: Path) -> None:
+    backing = demo_orders.build(tmp_path)
+    with backing.database.transaction():
+        for table in ("signal_events", "signals", "alarms", "bridges", "desk_state"):
+            backing.database.connection().execute(f"DELETE FROM {table}")
+    page = read(backing, "/signals")
+    check_structure(page)
+    for words in (
+        "Nothing is held.", "No bridge has reported yet", "No signal has been written yet.",
+        "It has been active since the desk was made.",
+    ):  # fmt: skip
+        assert words in page.text
+    assert "No signal is like that." in read(backing, "/signals?state=FILLED").text
+    backing.database.close()
+
+
+# --- filter, pages, file --------------------------------------------------------------------------
+
+
+def sids(page: Page) -> list[str]:
+    links = [one.get("href", "") for one in page.all("a") if "data-row" not in one]
+    return list(dict.fromkeys(re.findall(r"/signals/(T\w+)", " ".join(links))))
+
+
+def test_pages_follow_each_other_without_gap(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "SHOWN", 7)
+    backing.database.end_alarms()
+    every = [row["sid"] for row in backing.database.signals(limit=500)]
+    seen: list[str] = []
+    address: str | None = "/api/v1/signals"
+    while address:
+        told = visit(backing).get(address).get_json()
+        seen += [row["sid"] for row in told["signals"]]
+        address = f"/api/v1/signals?before={told['before']}" if told["before"] else None
+    assert seen == every
+    page = read(backing, "/signals")
+    assert [one["href"] for one in page.all("a") if one.get("rel") == "next"] == [
+        f"/signals?before={backing.database.signals(limit=500)[6]['seq']}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("instance=gold-h1", 2),
+        ("state=CLOSED", 3),
+        ("instance=EURUSD&state=PENDING", 1),
+        ("instance=NOBODY&state=NONE&before=-1", 17),
+    ],
+)
+def test_the_filter(query: str, count: int, backing: Backing) -> None:
+    told = visit(backing).get(f"/api/v1/signals?{query}").get_json()
+    assert len(told["signals"]) == count
+    page = read(backing, f"/signals?{query}")
+    told_of = backing.database.positions()
+    rows = [row for row in page.rows if len(row) == 12]
+    assert len(rows) == count + len(told_of) + 2  # two headings
+    fields = [one for one in page.all("select") if "data-filter" in one]
+    assert len(fields) == 1
+
+
+def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: Backing) -> None:
+    answer = visit(backing).get("/signals.csv")
+    assert answer.mimetype == "text/csv"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
+    stored = backing.database.signals(limit=500)
+    assert [row["sid"] for row in rows] == [row["sid"] for row in stored]
+    lost = next(row for row in rows if row["sid"] == "TLOST000000")
+    assert (lost["profit"], lost["r_multiple"]) == ("-31.0", "-1.0"), "numbers stay numbers"
+    hostile = dict.fromkeys(trade_rows.COLUMNS)
+    for text in ("=1+1", "+1", "-1", "@x", "\t=1", "\r=1"):
+        told = trade_rows.as_csv([{**hostile, "detail": text}])
+        (row,) = csv.DictReader(io.StringIO(told))
+        assert row["detail"].startswith("'") or not row["detail"].startswith(trade_rows.FORMULA)
+    only = visit(backing).get("/signals.csv?state=CLOSED").get_data(as_text=True)
+    assert only.count("\r\n") == 4
+
+
+GROWING = {"signals", "proposals", "signal_events", "sentiment", "chains", "journal", "bars"}
+
+
+def test_no_look_at_the_signals_reads_all_of_them(backing: Backing) -> None:
+    """Every statement of the page, as SQLite plans it."""
+    seen: list[str] = []
+    connection = backing.database.connection().conn
+    connection.set_trace_callback(seen.append)
+    for query in ("", "?state=FILLED", "?instance=EURUSD", "?before=5"):
+        assert visit(backing).get(f"/signals{query}").status_code == 200
+    for address in ("/signals/TWON0000000", "/approvals"):
+        assert visit(backing).get(address).status_code == 200
+    connection.set_trace_callback(None)
+    statements = {text for text in seen if text.startswith("SELECT")}
+    assert len(statements) > 10
+    for text in statements:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+        scans = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
+        bad = [
+            step for step in scans if step.split()[1] in ("signals", "proposals", "signal_events")
+        ]
+        assert not bad, (text, plan)
+
+
+# --- one signal -----------------------------------------------------------------------------------
+
+
+def test_a_life_is_told_from_its_steps(backing: Backing) -> None:
+    page = read(backing, "/signals/TWON0000000")
+    check_structure(page)
+    steps = [row for row in page.rows if len(row) == 6][1:]
+    assert [row[3] for row in steps] == ["◔ pending", "◑ published", "● filled", "◆ closed"]
+    assert steps[-1][4] == "TARGET"
+    assert "the target was hit" in steps[-1][5]
+    assert "Planned R +2.00" in page.text
+    assert not page.all("fieldset")
+
+
+@pytest.mark.parametrize("state", sorted(TRANSITIONS))
+def test_settling_is_offered_where_it_applies(state: str, backing: Backing) -> None:
+    row = next(row for row in backing.database.signals(limit=500) if row["state"] == state)
+    page = read(backing, f"/signals/{row['sid']}")
+    forms = [one for one in page.all("form") if one.get("action", "").endswith("/settle")]
+    assert bool(forms) == (state in SENT)
+    if forms:
+        assert "nobody watches" in page.text
+        assert "data-confirm" in forms[0]
+        assert "scope admin" in read(backing, f"/signals/{row['sid']}", "approve").text
+
+
+def test_a_signal_names_the_orders_that_belong_to_it(backing: Backing) -> None:
+    held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
+    backing.database.enqueue_signal(closing("TBYE", held.signal_id, instance="EURUSD"))
+    assert "TBYE" in sids(read(backing, f"/signals/{held.signal_id}"))
+    assert f"/signals/{held.signal_id}" in [
+        one.get("href") for one in read(backing, "/signals/TBYE").all("a")
+    ]
+    assert "The approval" in read(backing, f"/signals/{held.signal_id}").text
+    assert visit(backing).get("/signals/TNOBODY").status_code == 404
+
+
+@pytest.mark.parametrize("address", ["/signals", "/signals/TWON0000000", "/signals?state=CLOSED"])
+def test_the_refresh_writes_what_the_page_showed(address: str, backing: Backing) -> None:
+    page = read(backing, address)
+    (main,) = page.all("main")
+    told = visit(backing).get(main["data-live-source"]).get_json()
+    assert main["data-live-shape"] == told["shape"]
+    assert set(page.cells) == set(told["cells"])
+    for key, cell in told["cells"].items():
+        if not key.startswith(("bridge.", "desk.time")):
+            assert page.cells[key] == cell.get("text", page.cells[key]), key
+
+
+def test_a_step_changes_the_version(backing: Backing) -> None:
+    def version(address: str) -> Any:
+        return visit(backing).get(f"/api/v1{address}").get_json()["version"]
+
+    before = [version("/signals"), version("/signals/TPLACED00000")]
+    backing.desk.clock.set(backing.now() + timedelta(seconds=9))  # type: ignore[attr-defined]
+    assert [version("/signals"), version("/signals/TPLACED00000")] == before
+    backing.database.move_signal("TPLACED00000", "EXPIRED", detail="stale")
+    after = [version("/signals"), version("/signals/TPLACED00000")]
+    assert after[0] != before[0]
+    assert after[1] != before[1]
+
+
+def test_words_of_a_broker_stay_words(backing: Backing) -> None:
+    database = backing.database
+    database.note_signal("TPENDING0000", HOSTILE)
+    database.note_bridge("torra_files main", deny=HOSTILE, detail=HOSTILE, facts={HOSTILE: HOSTILE})
+    database.raise_alarm(HOSTILE, HOSTILE, HOSTILE)
+    database.set_trading_state("REDUCING", HOSTILE)
+    for address in ("/signals", "/signals/TPENDING0000", "/approvals"):
+        text = visit(backing).get(address).get_data(as_text=True)
+        assert "<script>alert" not in text
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\u0007]", text)

@@ -1,0 +1,287 @@
+"""The symbol page: states and verdicts over time, odds of the next state, the chart's figures."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.doubles.page_reader import check_policy, check_structure, client, get
+from tests.worlds.demo_view import ScriptedView, bars
+from torra import clock
+from torra.config import ROOT, Markov
+from torra.dashboard.cells import chart_data, state_odds, symbol_cells, timelines
+from torra.dashboard.cells.overview_cells import first_tick
+from torra.exhibits import figures
+from torra.verdict import sentiment_rules
+
+ADDRESS = "/symbol/BTCUSD/M15"
+STEP = timedelta(minutes=15)
+START = datetime(2026, 2, 13, tzinfo=UTC)
+BLOCK = re.compile(r"M([\d.]+) (\d+)h([\d.]+)v(\d+)h-([\d.]+)z")
+
+
+def events(text, missing=()):
+    """Return one close for each letter; those whose place is missing are left out."""
+    names = {"b": "BULLISH", "n": "NEUTRAL", "s": "STRONG_BEARISH"}
+    return [
+        (START + place * STEP, names[letter])
+        for place, letter in enumerate(text)
+        if place not in missing
+    ]
+
+
+def drawn(told, name):
+    """Return (x, width, y, height) of every block of a lane."""
+    d = told["cells"][f"k.{name}"]["set"]["d"]
+    blocks = BLOCK.findall(d)
+    assert "".join(f"M{x} {y}h{w}v{h}h-{w}z" for x, y, w, h, _ in blocks) == d
+    return [(float(x), float(w), int(y), int(h)) for x, y, w, h, _ in blocks]
+
+
+# --- lanes over time ---
+
+
+def test_equal_neighbours_are_one_run_and_a_gap_parts_them():
+    found = timelines.runs(events("bbbnbbb", missing=(5,)), STEP)
+    assert [(run.value, run.count) for run in found] == [
+        ("BULLISH", 3),
+        ("NEUTRAL", 1),
+        ("BULLISH", 1),
+        (None, 1),
+        ("BULLISH", 1),
+    ]
+    gap = found[3]
+    assert gap.first == gap.last == START + 5 * STEP
+    assert timelines.runs([], STEP) == []
+
+
+def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value():
+    told = timelines.timeline("k", events("bbns"), STEP, figures.STATES)
+    assert drawn(told, "BULLISH") == [(0.0, 500.0, 11, 8)]
+    assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
+    assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
+    assert drawn(told, "STRONG_BULLISH") == drawn(told, "gap") == []
+    assert told["height"] == 50
+    assert [row["mark"].word for row in told["rows"]] == ["strong bearish", "neutral", "bullish"]
+    assert told["rows"][2]["long"] == "30 min"
+
+
+def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length():
+    weekend = [*events("bb"), (START + 100 * STEP, "BULLISH")]
+    told = timelines.timeline("k", weekend, STEP, figures.STATES)
+    ((_, width, y, height),) = drawn(told, "gap")
+    assert (y, height) == (0, 50)
+    assert width == pytest.approx(timelines.GAP / 6 * timelines.WIDTH)
+    assert (told["rows"][1]["mark"].word, told["rows"][1]["count"]) == ("no tick", "98")
+    ends = told["cells"]["k.from"]["text"], told["cells"]["k.to"]["text"]
+    assert ends == ("2026-02-13 00:00 UTC", "2026-02-14 01:00 UTC")
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(figures.STATES)), max_size=60))
+def test_blocks_fill_the_picture_without_overlap(steps):
+    moment, made = START, []
+    for wait, value in steps:
+        moment += wait * STEP
+        made.append((moment, value))
+    told = timelines.timeline("k", made, STEP, figures.STATES)
+    blocks = sorted(b for name in (*figures.STATES, "gap") for b in drawn(told, name))
+    ends = 0.0
+    for x, width, *_ in blocks:
+        assert x == pytest.approx(ends, abs=0.11 * len(blocks) + 0.2)
+        ends = x + width
+    if made:
+        assert ends == pytest.approx(timelines.WIDTH, abs=0.2)
+        merged = timelines.runs(made, STEP)
+        assert sum(run.count for run in merged if run.value) == len(made)
+        assert all(one.value != other.value for one, other in itertools.pairwise(merged))
+        assert sum(run.count for run in merged) == (moment - made[0][0]) // STEP + 1
+
+
+def test_a_value_has_the_same_lane_whatever_else_is_there():
+    for text in ("n", "bn", "sssn", "nbs"):
+        told = timelines.timeline("k", events(text), STEP, figures.STATES)
+        assert {block[2] for block in drawn(told, "NEUTRAL")} == {21}
+    sheet = (ROOT / "static" / "symbol.css").read_text("utf-8")
+    for value in (*figures.STATES, *figures.VERDICTS):
+        if value not in ("NEUTRAL", "HOLD"):
+            assert f'.lane-block[data-value="{value}"]' in sheet
+    marks = [figures.mark(value) for value in figures.STATES]
+    assert len({mark.glyph for mark in marks}) == len({mark.word for mark in marks}) == 5
+
+
+def test_verdicts_tell_vetoes_and_skips_apart():
+    ticks = [
+        {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "GATE_VETO"},
+        {"bar_time": "2026-02-13T00:15:00Z", "verdict": "BUY", "reason": "POSITION_HELD"},
+        {"bar_time": "2026-02-13T00:45:00Z", "verdict": "SELL", "denied": ["GATE_VETO"]},
+    ]
+    skipped = [{"bar_time": f"2026-02-13T00:{minute}:00Z"} for minute in ("30", "45")]
+    data = {"timeframe": "M15", "ticks": ticks[::-1], "skipped": skipped}
+    found = timelines.verdict_events(data)
+    assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
+    assert found[0][0] == START + STEP
+
+
+# --- odds of the next state ---
+
+
+def markov_of(consensus, smoothing=1.0):
+    history = [(START + place * STEP, value) for place, value in enumerate(consensus)]
+    settings = Markov(smoothing=smoothing)
+    view = sentiment_rules.markov(history, "M15", settings)
+    return view, {
+        "state": view.state,
+        "duration": view.duration,
+        "counts": [list(row) for row in view.counts],
+        "next": dict(view.next_probabilities),
+        "smoothing": settings.smoothing,
+        "history": [{"close_time": clock.iso(close), "state": "NEUTRAL"} for close, _ in history],
+    }
+
+
+def test_the_odds_are_the_brains_own_counts_and_probabilities():
+    view, told = markov_of([0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5])
+    cells = state_odds.odds_cells(told, "M15")
+    assert cells["markov.now"]["text"] == "▲▲ strong bullish for 2 ticks (30 min)"
+    row = view.counts[sentiment_rules.STATES.index("STRONG_BULLISH")]
+    for name, count in zip(sentiment_rules.STATES, row, strict=True):
+        assert cells[f"markov.count.{name}"]["text"] == str(count)
+        chance = view.next_probabilities[name]
+        assert cells[f"markov.next.{name}"]["text"] == f"{chance * 100:.1f} %"
+        assert cells[f"markov.bar.{name}"]["set"]["width"] == round(chance * 100, 2)
+        for after, number in zip(
+            sentiment_rules.STATES, view.counts[sentiment_rules.STATES.index(name)], strict=True
+        ):
+            assert cells[f"markov.moves.{name}.{after}"]["text"] == str(number)
+    words = cells["markov.told"]["text"]
+    assert "newest 9 ticks" in words
+    assert "6 stood at strong bullish" in words
+    assert "4 stayed, 2 went elsewhere" in words
+    assert "1 is added to each of the five counts" in words
+    assert "not of the price" in words
+    assert not cells["markov.few"]["hidden"]
+
+
+def test_enough_moves_need_no_warning_and_no_history_has_no_number():
+    _, told = markov_of([0.5] * 30, smoothing=0.5)
+    cells = state_odds.odds_cells(told, "M15")
+    assert cells["markov.few"]["hidden"]
+    assert "0.5 is added" in cells["markov.told"]["text"]
+    for nothing in (markov_of([])[1], None, {}):
+        cells = state_odds.odds_cells(nothing, "M15")
+        assert cells["markov.now"]["text"] == figures.DASH
+        assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
+        assert "No state yet" in cells["markov.told"]["text"]
+        assert cells["markov.few"]["hidden"]
+
+
+# --- the page ---
+
+
+@pytest.mark.parametrize("state", ["demo", "empty", "weekend", "busy"])
+def test_the_page_is_sound_in_every_state(state):
+    page = get(ADDRESS, state)
+    check_structure(page)
+    check_policy(page)
+
+
+def test_the_page_tells_states_as_picture_table_and_words():
+    page = get(ADDRESS)
+    view = ScriptedView().symbol("BTCUSD", "M15", 300)["markov"]
+    assert page.cells["markov.now"].startswith(figures.mark(view["state"]).text)
+    pictures = [a for a in page.all("svg") if a.get("role") == "img"]
+    assert len(pictures) == 2
+    assert all("table below" in a["aria-label"] for a in pictures)
+    lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
+    assert lanes == [*figures.STATES, *figures.VERDICTS]
+    assert "States of BTCUSD M15: newest runs first" in page.text
+    moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
+    assert len(moves) == 1
+    assert [int(cell) for cell in moves[0][1:]] == view["counts"][2][::-1]
+    assert "No tick yet." in get(ADDRESS, "empty").text
+
+
+def test_an_empty_symbol_says_what_it_waits_for():
+    assert "no bar is stored" in get(ADDRESS, "empty").cells["head.reason"]
+    told = {
+        "bars": first_tick([{}], {"role": "ACTIVE"}, "store"),
+        "close": first_tick([{"newest_bar": "2021-12-01T10:00:00Z"}], {"role": "ACTIVE"}, "store"),
+        "standby": first_tick([{}], {"role": "STANDBY"}, "store"),
+        "feed": first_tick([{}], {}, "mt5_files"),
+    }
+    assert len(set(told.values())) == 4
+    assert "torra import" in told["bars"]
+    assert "close of the next bar" in told["close"]
+    assert "stands by" in told["standby"]
+    assert "Health" in told["feed"]
+    assert all(text.startswith("No tick has run yet") for text in told.values())
+
+
+# --- the chart ---
+
+
+def test_the_chart_is_told_every_score_and_decision_by_bar():
+    chart = client().get(f"/api/v1{ADDRESS}").get_json()["chart"]
+    ticks = ScriptedView().symbol("BTCUSD", "M15", 300)["ticks"][::-1]
+    assert len(chart["times"]) == len(ticks) == len(chart["told"])
+    assert set(chart["lines"]) == set(chart_data.LINES)
+    for name in chart_data.LINES:
+        assert chart["lines"][name] == [tick[name] for tick in ticks]
+    newest = ticks[-1]
+    assert chart["times"][-1] == int(clock.parse(newest["bar_time"]).timestamp())
+    assert figures.mark(newest["verdict"]).text in chart["told"][-1]
+    holed = chart_data.chart({"ticks": [{"bar_time": "2021-12-01T00:00:00Z"}], "timeframe": "M15"})
+    assert all(values == [None] for values in holed["lines"].values())
+
+
+@pytest.mark.parametrize(
+    ("action", "position", "trades", "marked"),
+    [
+        ("HOLD", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY"]),
+        ("OPEN_BUY", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY"]),
+        ("OPEN_SELL", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY", "OPEN_SELL"]),
+        ("HOLD", {"side": "LONG", "state": "PENDING"}, (), []),
+        ("HOLD", None, [{"side": "SELL"}], ["OPEN_SELL"]),
+    ],
+    ids=["approved", "automatic", "other_side", "not_filled", "ended"],
+)
+def test_a_fill_that_no_tick_tells_has_an_arrow(action, position, trades, marked):
+    opened = {"opened_at": "2026-02-13T00:20:07Z"}
+    data = {
+        "timeframe": "M15",
+        "ticks": [{"bar_time": "2026-02-13T00:00:00Z", "action": action}],
+        "position": position and {**position, **opened},
+        "trades": [{**trade, **opened} for trade in trades],
+    }
+    markers = chart_data.chart(data)["markers"]
+    assert sorted(marker["kind"] for marker in markers) == marked
+    if action == "HOLD" and markers:
+        assert markers[0]["time"] == int((START + STEP).timestamp())
+
+
+def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks():
+    page = get(ADDRESS)
+    (chart,) = [a for a in page.all("div") if a.get("id") == "chart"]
+    assert chart["data-ticks"] == f"{ADDRESS}/"
+    assert chart["aria-describedby"] == "chart-keys"
+    newest = bars("BTCUSD", "M15")[-1]["time"]
+    get(chart["data-ticks"] + newest)
+    assert {"id": "chart-said", "class": "quiet", "role": "status"} in page.all("p")
+    boxes = [a["value"] for a in page.all("input") if a.get("type") == "checkbox"]
+    assert boxes == list(chart_data.LINES)
+    script = (ROOT / "static" / "chart.js").read_text("utf-8")
+    for key in ("ArrowLeft", "ArrowRight", "Home", "End", "Enter"):
+        assert key in script
+    for name in chart_data.LINES:
+        assert re.search(rf"^  {name}: {{ title: ", script, re.MULTILINE)
+
+
+def test_lanes_are_made_once_for_page_and_cells():
+    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
+    for line in shown["lanes"].values():
+        assert line["cells"].items() <= shown["cells"].items()

@@ -1,0 +1,402 @@
+"""The conversation on a tick's page: order, rounds, citations and the evidence, what was read."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from agents.contracts import AgentReport, DebateContext, Evidence, Feature
+from agents.evidence import grounded
+from scoring_rubric import visible
+from tests.doubles.page_reader import get
+from tests.worlds.demo_full_desk import CASES, FIRST_CASE, LIMITS, SAYS, FullDeskView
+from tests.worlds.demo_view import bars
+from torra.dashboard.record import citations, difference, inputs, reasoning, summary
+from torra.dashboard.record import transcript as transcripts
+
+TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
+
+
+def record_of(case):
+    time = TIMES[-1 - CASES.index(case)]
+    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", time))
+
+
+def story_of(case, before=None):
+    return reasoning.story(record_of(case), before, LIMITS)
+
+
+@pytest.fixture
+def page_of():
+    return lambda case: get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index(case)]}", "desk")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_link_inside_a_page_leads_somewhere(page_of, case):
+    page = page_of(case)
+    ids = {a["id"] for _, a in page.tags if "id" in a}
+    inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
+    assert len(inside) > 4
+    assert set(inside) <= ids
+    for _, attributes in page.tags:
+        assert set(attributes.get("aria-describedby", "").split()) <= ids
+
+
+# --- order ---
+
+
+def test_the_stages_stand_in_their_order_and_everybody_in_them():
+    stages = story_of("whole")["transcript"]
+    assert [stage["title"] for stage in stages] == ["Analysts", "Debate, round 1", "Gate"]
+    names = [[entry["name"] for entry in stage["entries"]] for stage in stages]
+    assert names[0] == ["technical", "sentiment", "news", "key_levels", "momentum"]
+    assert names[1:] == [["bull_researcher", "bear_researcher"], ["risk_gate"]]
+    said = [entry for stage in stages for entry in stage["entries"]]
+    assert [entry["anchor"] for entry in said] == [f"said-{n}" for n in range(1, 9)]
+    assert said[0]["reasoning"] == SAYS["technical"]
+
+
+def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of):
+    _, first, second, _ = story_of("rounds")["transcript"]
+    bull, bear = first["entries"]
+    assert (bull["reasoning"], bull["replaced"]) == (FIRST_CASE, True)
+    assert (bear["reasoning"], bear["replaced"]) == (SAYS["bear_researcher"], False)
+    again, silent = second["entries"]
+    assert (again["reasoning"], again["replaced"]) == (SAYS["bull_researcher"], False)
+    assert (silent["mark"].word, silent["reasoning"]) == ("failed", "")
+    assert "timeout" in silent["why_silent"]
+    assert second["note"] == transcripts.AGAIN
+    assert page_of("rounds").text.count(FIRST_CASE) == 2  # said, and quoted to the bear
+
+
+@pytest.mark.parametrize(
+    ("words", "reports", "expected"),
+    [
+        (["answered"], 1, {1: 0}),
+        (["answered", "answered"], 2, {1: 0, 2: 1}),
+        (["timeout", "answered"], 1, {2: 0}),
+        (["answered", "timeout"], 1, {1: 0}),
+        (["answered", "abstained"], 1, {1: 0}),
+        (["abstained", "answered"], 2, {1: 0, 2: 1}),
+        (["answered", "timeout", "answered"], 2, {1: 0, 3: 1}),
+        (["answered"], 3, {1: 2}),
+        (["timeout", "timeout"], 0, {}),
+    ],
+)
+def test_each_report_finds_the_round_in_which_it_was_given(words, reports, expected):
+    told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
+    found = transcripts._kept(
+        {
+            "stages": [
+                {"name": "research", "round": n, "agents": {"bull_researcher": word}}
+                for n, word in enumerate(words, 1)
+            ],
+            "earlier": told[:-1],
+            "reports": told[-1:],
+        }
+    )
+    assert {place[1]: int(row["reasoning"]) for place, row in found.items()} == expected
+
+
+def test_a_number_that_was_clamped_tells_what_was_meant(page_of):
+    (entry,) = [
+        entry
+        for entry in transcripts.entries_of(story_of("wrong")["transcript"])
+        if entry["name"] == "key_levels"
+    ]
+    meant = {vote["name"]: vote["meant"] for vote in entry["votes"]}
+    assert meant == {"Key levels": "−0.500", "Structure": ""}
+    assert "clamped from −0.500" in page_of("wrong").text
+    assert "clamped from" not in page_of("whole").text
+    for reply in (None, "[", "[1]", '{"adjustments": 3}', "[" * 100_000, 7):
+        assert transcripts.raw_votes([{"status": "ok", "reply": reply}]) == {}
+
+
+def test_the_scorer_that_stood_in_speaks_in_its_own_stage():
+    record = record_of("mute")
+    reply = {"momentum": {"score": 0.4, "note": ""}, "summary": "A plain reading."}
+    call = {**record["calls"][0], "role_id": "chart_scorer", "stage": "fallback", "round": 1}
+    record["calls"].append({**call, "status": "ok", "reply": json.dumps(reply)})
+    stage = {"name": "fallback", "round": 1, "agents": {"chart_scorer": "answered"}, "ms": 9.0}
+    record["deliberation"]["stages"].append(stage)
+    told = reasoning.story(record | {"source_type": "LEGACY"})
+    (stage,) = [stage for stage in told["transcript"] if stage["name"] == "fallback"]
+    (entry,) = stage["entries"]
+    assert (entry["mark"].word, entry["reasoning"]) == ("answered", "A plain reading.")
+    assert [(v["name"], v["value"]["text"]) for v in entry["votes"]] == [("Momentum", "+0.400")]
+    assert told["note"]["mark"].word == "LEGACY"
+
+
+# --- citations ---
+
+FEATURES = {
+    "a.number": Feature("a.number", 50.0),
+    "a.zero": Feature("a.zero", 0.0),
+    "a.word": Feature("a.word", "range"),
+    "a.gap": Feature("a.gap", None),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "state"),
+    [
+        ("a.number", 50.0, "equal"),
+        ("a.number", 50.5, "equal"),
+        ("a.number", 50.51, "off"),
+        ("a.number", -50.0, "off"),
+        ("a.number", "50", "off"),
+        ("a.number", True, "off"),
+        ("a.number", None, "off"),
+        ("a.zero", 0.0, "equal"),
+        ("a.zero", 0.001, "off"),
+        ("a.word", "range", "equal"),
+        ("a.word", "trend", "off"),
+        ("a.gap", 1.0, "absent"),
+        ("a.none", 1.0, "absent"),
+    ],
+)
+def test_a_citation_is_judged_as_the_overlay_judges_it(name, value, state):
+    assert citations.judge(name, value, FEATURES) == state
+    if not isinstance(value, bool):
+        assert grounded([Evidence(name, value)], FEATURES) == (state == "equal")
+
+
+def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of):
+    cited = {row["id"]: row for row in story_of("wrong")["cited"]}
+    assert set(cited) == {
+        "technical.rsi14", "technical.adx14", "technical.momo", "market.spread_atr"
+    }  # fmt: skip
+    by = {one["who"]: one for one in cited["technical.rsi14"]["by"]}
+    assert by["Bull"]["glyph"] == "✓"
+    assert len(cited["technical.rsi14"]["by"]) == 9  # key levels cites it twice: right, and wrong
+    wrong = [one for one in cited["technical.rsi14"]["by"] if one["glyph"] == "≠"]
+    assert [(one["who"], one["value"]) for one in wrong] == [("Key levels", "58")]
+    assert [cited[name]["there"] for name in ("technical.momo", "technical.adx14")] == [False] * 2
+    page = page_of("wrong")
+    links = [a for a in page.all("a") if a.get("class") == "cite"]
+    assert {a["href"] for a in links} == {f"#{row['anchor']}" for row in cited.values()}
+    assert all(a["aria-describedby"] == a["href"][1:] for a in links)
+    assert [a.get("data-state") for a in links].count("absent") == 2
+    assert "technical.rsi14 = 58 ≠ 61.53" in page.text
+    rows = [a for a in page.all("tr") if a.get("id", "").startswith("feature-")]
+    assert [a["id"] for a in rows] == [row["anchor"] for row in story_of("wrong")["cited"]]
+
+
+def test_what_the_sitting_adds_to_the_evidence_is_known():
+    record = record_of("whole")
+    told = record["deliberation"]
+    known = citations.evidence(record, told)
+    assert known["scores.momentum"].value == record["l1"]["momentum"]
+    assert known["gate.multiplier"].value == told["rule_ruling"]["multiplier"]
+    assert known["gate.analyst_spread"].value == max(told["panel"]["spread"].values())
+    silent = {**told, "reports": []}
+    assert "gate.multiplier" not in citations.evidence(record, silent)
+    assert "gate.multiplier" not in citations.shown_to("technical", known)
+    assert "gate.multiplier" in citations.shown_to("risk_gate", known)
+
+
+def test_anchors_are_readable_and_never_twice():
+    anchors = citations.Anchors()
+    told = [anchors.of(name) for name in ("technical.rsi14", 'a"b<c', "a'b c", "", "x" * 99)]
+    assert told[0] == "feature-technical.rsi14"
+    assert told[1] == "feature-a-b-c"
+    assert len(set(told)) == len(told)
+    assert anchors.of("technical.rsi14") == told[0]
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") for name in told)
+
+
+def test_nobody_is_shown_a_headline_but_the_news_agent():
+    words = Feature("news.item.n1", "Central bank cuts")
+    features = {"news.item.n1": words, "news.score": Feature("news.score", 0.2)}
+    shown = {name: citations.shown_to(name, features) for name in SAYS}
+    assert [name for name, seen in shown.items() if words.id in seen] == ["news"]
+
+
+# --- what each was given ---
+
+
+def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(page_of):
+    told = {one["name"]: one for one in story_of("whole")["inputs"]}
+    assert told["technical"]["others"] == []
+    analysts = ["Technical", "Sentiment", "News", "Key levels", "Momentum"]
+    assert told["bear_researcher"]["others"] == analysts
+    assert told["risk_gate"]["others"] == [*analysts, "Bull researcher", "Bear researcher"]
+    assert [name for name, one in told.items() if one["news"]] == ["news"]
+    assert told["technical"]["count"] == len(
+        citations.shown_to("technical", citations.evidence(record_of("whole"), {}))
+    )
+    rounds = {one["name"]: one for one in story_of("rounds")["inputs"]}
+    assert rounds["bear_researcher"]["others"] == [*analysts, "Bull researcher"]
+    assert len(rounds["bear_researcher"]["calls"]) == 2
+    assert "The other case." in page_of("rounds").text
+
+
+def test_prose_of_others_is_told_as_it_was_shown():
+    record = record_of("whole")
+    rows = {row["who"]: row for row in story_of("whole")["quoted"]}
+    (report,) = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "technical"]
+    context = DebateContext("", "", "", "", {}, nonce=citations.NONCE)
+    known = AgentReport("technical", reasoning=report["reasoning"])
+    assert rows["Technical"]["quoted"].startswith(visible(known, context).reasoning)
+    assert rows["News"]["quoted"] == ""
+    assert rows["News"]["numbers"].startswith("price action +0.10")
+    assert rows["Key levels"]["numbers"] == "abstained"
+
+
+def test_a_text_that_repeats_an_earlier_call_is_told_once():
+    calls = [
+        {"role_id": "news", "round": 1, "attempt": 1, "system": "S", "user": "U", "reply": "no"},
+        {"role_id": "news", "round": 1, "attempt": 2, "system": "S", "user": "U\nmore"},
+        {"role_id": "bull", "round": 1, "attempt": 1, "system": "S", "user": "U"},
+    ]
+    (first, second, other), common = inputs.call_rows(calls)
+    assert (first["system"], first["user"]) == ("S", "U")
+    assert (second["system"], second["user"], second["added"]) == ("", "", "more")
+    assert second["as"] == "1.1"
+    assert (other["user"], other["as"], common) == ("U", "", "")
+
+
+def test_what_all_instructions_begin_with_is_told_once():
+    shared = "The same line for everybody.\n" * 10
+    calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
+    rows, common = inputs.call_rows(calls)
+    assert common == shared
+    assert [row["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
+    assert inputs.call_rows(calls[:1])[1] == ""
+
+
+def test_texts_are_cut_to_what_a_page_holds():
+    calls = [
+        {"role_id": str(n), "system": "s" * 2_000, "user": "u" * 9_000, "reply": "r" * 60_000}
+        for n in range(14)
+    ]
+    rows, _ = inputs.call_rows(calls)
+    room = inputs.PAGE_CHARS - 6 * inputs.CALL_CHARS
+    assert sum(len(row[name]) for row in rows for name in inputs.TEXTS) <= room
+    assert all(row["cut"] for row in rows)
+    assert not any(row["cut"] for row in inputs.call_rows(calls[:1] and [{"reply": "r" * 999}])[0])
+
+
+# --- the strip ---
+
+
+def test_the_strip_counts_requests_retries_and_second_looks(page_of):
+    told = story_of("silent")["summary"]
+    assert (told["requests"], told["retries"], told["looks"]) == ("8", "0", "2")
+    told = story_of("degraded")["summary"]
+    assert (told["retries"], told["looks"]) == ("1", "0")
+    counts = {one["mark"].word: one["count"] for one in told["counts"]}
+    assert counts == {"answered": 2, "abstained": 1, "failed": 3, "not asked": 2}
+    words = page_of("silent").text.split("Who said what")[0]
+    assert "5 answered, 2 abstained, 1 failed" in words
+    assert "late:momentum answered after its stage was over" in words
+    seats = [a for a in page_of("silent").all("a") if a.get("class") == "seat"]
+    assert [a["data-state"] for a in seats].count("failed") == 1
+
+
+def test_cost_and_time_stand_against_their_limits(page_of):
+    record = record_of("whole")
+    told = story_of("whole")["summary"]
+    assert told["cost"]["width"] == pytest.approx(record["cost_usd"] / 2.0 * 100, abs=0.01)
+    assert told["took"]["width"] == pytest.approx(record["elapsed_ms"] / 15_000 * 100, abs=0.01)
+    assert "1 % of the $2.00 of an hour" in page_of("whole").text
+    assert "19 % of the 15 s it had" in page_of("whole").text
+    over = summary.summary(record | {"elapsed_ms": 15_300.0}, {}, [], LIMITS)
+    assert (over["took"]["over"], over["took"]["width"]) == (True, 100.0)
+    bare = summary.summary(record, {}, [], {})
+    assert (bare["cost"]["share"], bare["cost"]["width"]) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "words"),
+    [
+        ("AGENT_FULL", [], ""),
+        ("AGENT_PARTIAL", [], "Some agents gave no answer"),
+        ("L1_ONLY", [], "Nobody answered"),
+        ("L1_ONLY", ["budget"], "the hour's ceiling left nothing"),
+        ("L1_ONLY", ["not_asked"], "this desk has nobody to ask"),
+        ("LEGACY", [], "One model scored the chart"),
+        ("AGENT_SKIPPED", [], "no answer could have changed this verdict"),
+    ],
+)
+def test_a_state_says_what_it_means_and_what_to_do(source, flags, words):
+    told = summary.note({"source_type": source}, {"flags": flags})
+    assert (told is None) == (words == "")
+    if told:
+        assert words in told["what"]
+        assert len(told["do"]) > 20
+
+
+def test_gone_texts_are_said_to_be_gone(page_of):
+    page = page_of("pruned")
+    assert "older than desk.json keeps them" in page.text
+    assert not page.all("pre")
+    assert page.text.count("Technical") > 3
+
+
+# --- since the tick before ---
+
+
+def test_the_difference_tells_what_moved_and_no_more(page_of):
+    now, old = record_of("whole"), record_of("whole")
+    assert difference.changes(now, old)["rows"] == []
+    old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
+    old["l1"]["momentum"] -= 0.021
+    old["l1"]["structure"] -= 0.019
+    technical = old["deliberation"]["reports"][0]
+    technical["adjustments"]["price_action"] = -0.1
+    old["deliberation"]["reports"] = [technical, *old["deliberation"]["reports"][2:]]
+    told = [
+        (r["name"], r["about"], r["old"], r["new"]) for r in difference.changes(now, old)["rows"]
+    ]
+    assert told == [
+        ("Verdict", "", "▲ BUY", "■ HOLD"),
+        ("L1", "momentum", told[1][2], told[1][3]),
+        ("Multiplier in force", "", "+0.900", "+0.560"),
+        ("Technical", "price action", "−0.100", "+0.120"),
+        ("Sentiment", "", "no word", "spoke"),
+    ]
+    assert "What changed since the tick before" in page_of("whole").text
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (None, "there is no tick before this one"),
+        ({"skipped": {"reason": "stale"}}, "the tick before was skipped: stale"),
+    ],
+)
+def test_nothing_to_compare_is_said(before, why):
+    told = difference.changes(record_of("whole"), before)
+    assert (told["there"], told["why"]) == (False, why)
+
+
+# --- records with holes ---
+
+
+ODD = (None, "text", 3, [], {}, [None, "x", 4], [[1]], {"a": 1})
+
+
+def damaged(record):
+    """Return the record with one part after another that is not what it should be."""
+    told = record["deliberation"]
+    for value in ODD:
+        for key in ("stages", "earlier", "reports", "calls", "flags", "rule_ruling", "panel"):
+            yield {**record, "deliberation": {**told, key: value}}
+        for key in ("calls", "features", "l1", "picture", "gate", "elapsed_ms", "scores", "agents"):
+            yield {**record, key: value}
+        for key in ("evidence", "adjustments", "flags", "ordinals", "falsifiers", "confidence"):
+            reports = [{**report, key: value} for report in told["reports"]]
+            yield {**record, "deliberation": {**told, "reports": reports}}
+
+
+@pytest.mark.parametrize("case", ["rounds", "wrong"])
+def test_odd_parts_of_a_sitting_still_make_a_page(case, scaled):
+    record = record_of(case)
+    every = list(damaged(record))
+    step = max(1, len(every) // scaled(len(every), least=24))
+    for told in every[(case == "wrong") :: step]:
+        assert reasoning.story(told, record)["headline"]
+        assert reasoning.story(record, told)["headline"]

@@ -1,0 +1,446 @@
+"""A running desk takes a profile between two ticks: all of it, or none of it with the reason."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.worlds import desks
+from torra.config import DeskSettings, Profile
+from torra.desk import adoption, wiring
+from torra.desk.adoption import fixed
+from torra.desk.outlook import Outlook
+from torra.desk.roster import Refit
+from torra.desk.wiring import with_models
+from torra.errors import ConfigError, StoreUnavailable
+from torra.providers.registry import open_provider
+
+NAME = "default"
+
+
+def fit(setup, profile):
+    return replace(setup, profile=profile, provider=open_provider(profile.agents))
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
+    desks.take_lease(made)
+    made.roster.refit = Refit(fit)
+    yield made
+    made.close()
+
+
+def changed(**sections):
+    return Profile.model_validate(sections)
+
+
+CAREFUL = changed(thresholds={"buy": 0.9, "sell": 0.9})
+
+
+def digests(desk):
+    return {name: setup.profile.digest() for name, setup in desk.setups.items()}
+
+
+def newest(desk, instance="BTCUSD", timeframe="M15"):
+    return desk.database.latest_tick(instance, timeframe)
+
+
+def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk):
+    desks.step(desk)
+    before = newest(desk)
+    provider = desk.setups["BTCUSD"].provider
+    desk.adopt(NAME, CAREFUL)
+    assert set(digests(desk).values()) == {CAREFUL.digest()}
+    assert desk.database.applied_profile("EURUSD")["digest"] == CAREFUL.digest()
+    assert desk.setups["BTCUSD"].provider is not provider
+    assert desk.roster.wished == {}
+    desks.step(desk)
+    after = newest(desk)
+    assert before["profile"] == Profile().digest()
+    assert (after["profile"], after["thresholds"]["buy"]) == (CAREFUL.digest(), 0.9)
+
+
+def test_another_profile_touches_nobody(desk):
+    desk.adopt("mine", CAREFUL)
+    assert set(digests(desk).values()) == {Profile().digest()}
+
+
+def test_a_desk_that_stands_by_applies_nothing(desk):
+    epoch, desk.epoch = desk.epoch, None
+    desk.adopt(NAME, CAREFUL)
+    assert desk.database.applied_profile("BTCUSD") is None
+    assert set(digests(desk).values()) == {CAREFUL.digest()}
+    desk.epoch = epoch
+
+
+def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch):
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    told = threading.Event()
+    desk.roster.refit = Refit(fit, lambda setup: told.set())
+    with desk.setups["BTCUSD"].lock:  # as a tick holds it
+        desk.adopt(NAME, CAREFUL)
+        assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
+        told.clear()
+        third = changed(thresholds={"buy": 0.8})
+        desk.adopt(NAME, third)
+        assert desk.setups["BTCUSD"].profile.digest() == Profile().digest()
+        told.clear()
+    assert told.wait(5)
+    assert digests(desk)["BTCUSD"] == third.digest()  # the newest wish, not the first
+
+
+def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
+    """The setup is looked up under its lock, not before it."""
+    ran = []
+    looked = threading.Event()
+
+    class Watched(dict):
+        def __getitem__(self, name):
+            looked.set()
+            return super().__getitem__(name)
+
+    desk.roster.setups = Watched(desk.setups)
+    desk.clock.set(desks.next_close(desk.clock.now(), ["M15"]))
+    with desk.setups["BTCUSD"].lock:
+        looked.clear()
+        waking = threading.Thread(target=lambda: ran.append(desk.wake("BTCUSD")))
+        waking.start()
+        assert looked.wait(20)
+        desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
+        adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
+    waking.join(20)
+    assert ran
+    assert newest(desk)["profile"] == CAREFUL.digest()
+
+
+def test_what_cannot_be_opened_changes_nothing(desk):
+    with pytest.raises(ConfigError, match="cannot be asked here"):
+        desk.adopt(NAME, changed(agents={"provider": "anthropic"}))
+    assert set(digests(desk).values()) == {Profile().digest()}
+    assert desk.roster.wished == {}
+
+
+def test_a_desk_without_a_way_to_open_says_so(desk):
+    desk.roster.refit = None
+    with pytest.raises(ConfigError, match="at its start only"):
+        desk.adopt(NAME, CAREFUL)
+
+
+def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch):
+    def fails(*_):
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(desk.database, "apply_profile", fails)
+    with pytest.raises(StoreUnavailable):
+        desk.adopt(NAME, CAREFUL)
+    assert set(digests(desk).values()) == {Profile().digest()}
+
+
+def test_conditions_of_a_symbol_do_not_change_under_an_open_position(desk, monkeypatch):
+    wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
+    monkeypatch.setattr(
+        desk.database, "position", lambda name: object() if name == "BTCUSD" else None
+    )
+    with pytest.raises(ConfigError, match="while BTCUSD holds a position"):
+        desk.adopt(NAME, wider)
+    desk.adopt(NAME, changed(symbols={"EURUSD": {"spread": 0.0002}}))
+    monkeypatch.setattr(desk.database, "position", lambda _: None)
+    desk.adopt(NAME, wider)
+    assert set(digests(desk).values()) == {wider.digest()}
+
+
+WITH_NEWS = {"agents": {"include_news": True}}
+WAITS = {
+    "news on": ({}, WITH_NEWS, ["agents.include_news"]),
+    "their age": (WITH_NEWS, {**WITH_NEWS, "news": {"max_items": 5}}, ["news"]),
+    "news off, so who cares": ({}, {"news": {"max_items": 5}}, []),
+    "calendar": ({}, {"events": {"calendar": "a.csv"}}, ["events.calendar"]),
+    "words": (
+        WITH_NEWS,
+        {**WITH_NEWS, "symbols": {"BTCUSD": {"ticker": "BTC"}}},
+        ["symbols.BTCUSD"],
+    ),
+    "risk": ({}, {"risk": {"max_positions": 1}}, []),
+}
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_what_waits_for_the_next_start(case):
+    before, after, names = WAITS[case]
+    found = fixed(changed(**before), changed(**after), [desks.BTC])
+    assert [text.split(" ")[0].split(".asset")[0] for text in found] == names
+
+
+@dataclass(frozen=True)
+class Account:
+    late: str
+
+
+def test_answers_that_came_late_are_still_booked_after_a_change():
+    class Models:
+        def account(self, settings, name):
+            return Account("new")
+
+        def provider(self, settings):
+            return "provider"
+
+    before = desks.InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
+    after = with_models(Models())(before, CAREFUL)
+    assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
+    assert after.lock is before.lock
+
+
+# --- all of it or none of it ----------------------------------------------------------------------
+
+
+def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monkeypatch):
+    real = desk.database.apply_profile
+
+    def fails(name, *words):
+        if name == "EURUSD":
+            raise StoreUnavailable("the disk is full")
+        return real(name, *words)
+
+    monkeypatch.setattr(desk.database, "apply_profile", fails)
+    with pytest.raises(StoreUnavailable):
+        desk.adopt(NAME, CAREFUL)
+    assert set(digests(desk).values()) == {Profile().digest()}
+    assert desk.database.applied_profile("BTCUSD") is None
+    assert desk.roster.wished == {}
+    assert not any(setup.lock.locked() for setup in desk.setups.values())
+
+
+def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch):
+    """Each try to lock a setup that is busy takes as long as it may; the clock tells it."""
+    waited = []
+
+    class Busy:
+        def acquire(self, timeout):
+            waited.append(timeout)
+            clock[0] += timeout
+            return False
+
+    clock = [100.0]
+    monkeypatch.setattr(desk.clock, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(adoption, "_later", lambda *_: None)
+    before = desk.setups
+    desk.roster.setups = {
+        str(n): replace(before["BTCUSD"], instance=desks.BTC.model_copy(update={"name": str(n)}),
+                        lock=Busy())
+        for n in range(50)
+    }  # fmt: skip
+    desk.adopt(NAME, CAREFUL)
+    assert (len(waited), sum(waited)) == (50, adoption.PATIENCE)
+    assert set(desk.roster.wished) == set(desk.setups)
+    desk.roster.setups = before
+
+
+def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    lock = desk.setups["BTCUSD"].lock
+    threads = set(threading.enumerate())
+    with lock:
+        desk.adopt(NAME, CAREFUL)
+        desk.adopt(NAME, Profile())
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(20)
+    assert set(digests(desk).values()) == {Profile().digest()}
+    assert desk.roster.wished == {}
+
+
+def late_failure(desk, monkeypatch):
+    """Adopt while a tick of BTCUSD runs; return what waits for the end of the swap."""
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    threads = set(threading.enumerate())
+    with desk.setups["BTCUSD"].lock:
+        desk.adopt(NAME, CAREFUL)
+        return [thread for thread in threading.enumerate() if thread not in threads]
+
+
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("locked"), ValueError("anything")], ids=["store", "else"]
+)
+def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(desk, monkeypatch, error):
+    real = desk.database.apply_profile
+
+    def fails(name, *words):
+        if name == "BTCUSD":
+            raise error
+        return real(name, *words)
+
+    monkeypatch.setattr(desk.database, "apply_profile", fails)
+    tries = iter([StoreUnavailable("still locked"), None])
+    raising = desk.database.raise_alarm
+
+    def raise_alarm(*words):
+        if found := next(tries):
+            raise found
+        return raising(*words)
+
+    monkeypatch.setattr(desk.database, "raise_alarm", raise_alarm)
+    monkeypatch.setattr(adoption, "REAL_SLEEP", lambda _: None)
+    for thread in late_failure(desk, monkeypatch):
+        thread.join(20)
+    assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
+    (alarm,) = desk.database.alarms()
+    assert (alarm["key"], alarm["kind"]) == ("profile BTCUSD", "PROFILE")
+    assert f"goes on with its old profile, its tick had to end first: {error}" in alarm["detail"]
+    monkeypatch.setattr(desk.database, "apply_profile", real)
+    desk.adopt(NAME, CAREFUL)
+    assert desk.database.alarms() == []
+
+
+def test_a_position_that_the_running_tick_opens_keeps_the_conditions(desk, monkeypatch):
+    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    threads = set(threading.enumerate())
+    wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
+    with desk.setups["BTCUSD"].lock:
+        desk.adopt(NAME, wider)
+        waiting = [thread for thread in threading.enumerate() if thread not in threads]
+        monkeypatch.setattr(desk.database, "position", lambda _: object())
+    for thread in waiting:
+        thread.join(20)
+    assert digests(desk)["BTCUSD"] == Profile().digest()
+    assert "while BTCUSD holds a position" in desk.database.alarms()[0]["detail"]
+
+
+# --- take-over ------------------------------------------------------------------------------------
+
+TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
+
+
+def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
+    """A desk that stood by while another one adopted TIGHT gains the lease."""
+    first = desks.open_desk(tmp_path, (desks.BTC,))
+    desks.take_lease(first, 60.0)
+    second = desks.open_desk(tmp_path, (desks.BTC,))
+    told = []
+    second.roster.refit = Refit(fitting, lambda setup: told.append(setup.profile.digest()), read)
+    second._running = True
+    second._begin = lambda: None
+    second._hold_lease()
+    assert not second.active
+    if applied:
+        first.roster.refit = Refit(fit)
+        first.adopt(NAME, applied)
+    first.close()
+    second._hold_lease()
+    assert second.active
+    return second, told
+
+
+def refuses(*_, **__):
+    raise ConfigError("it is broken")
+
+
+def breaks(*_):
+    raise RuntimeError("anything")
+
+
+@pytest.mark.parametrize("saved", [TIGHT, CAREFUL], ids=["adopted", "for the next start"])
+def test_a_take_over_goes_by_the_files(tmp_path, saved):
+    desk, told = taking_over(tmp_path, lambda _: saved)
+    assert digests(desk) == {"BTCUSD": saved.digest()}
+    assert told == [saved.digest()]
+    assert desk.database.applied_profile("BTCUSD")["digest"] == saved.digest()
+    assert desk.database.alarms() == []
+    assert desk.kill_switch.engaged() == ""
+    desk.close()
+
+
+@pytest.mark.parametrize("read", [refuses, breaks, None], ids=["broken", "else", "no files"])
+def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path, read):
+    desk, told = taking_over(tmp_path, read)
+    assert digests(desk) == {"BTCUSD": TIGHT.digest()}
+    assert told == [TIGHT.digest()]
+    assert desk.kill_switch.engaged() == ""
+    details = [row["detail"] for row in desk.database.alarms()]
+    assert [text.split(". ")[0] for text in details] == (
+        ["BTCUSD goes on with the profile that ran last"] if read else []
+    )
+    desk.close()
+
+
+@pytest.mark.parametrize("why", ["cannot be opened here", "another version", "never applied"])
+def test_a_desk_without_a_profile_that_can_be_used_halts(tmp_path, why, monkeypatch):
+    rows = {"another version": {"profile": '{"gone": 1}', "digest": "x"}, "never applied": None}
+    if why in rows:
+        monkeypatch.setattr("instance_database.Database.applied_profile", lambda *_: rows[why])
+    fitting = refuses if why == "cannot be opened here" else fit
+    desk, told = taking_over(tmp_path, refuses, fitting)
+    assert told == []
+    assert desk.kill_switch.engaged() == "halted"
+    assert desk.database.trading_states(1)[0]["reason"].startswith("BTCUSD has no profile")
+    assert desk.database.alarms()[0]["detail"].startswith("BTCUSD has no profile to go on with")
+    desk.close()
+
+
+def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path):
+    desk, _ = taking_over(tmp_path, lambda _: CAREFUL, refuses)
+    assert desk.database.trading_state() == "HALTED"
+    assert desk.database.applied_profile("BTCUSD")["digest"] == TIGHT.digest()
+    desk.close()
+
+
+def test_a_take_over_forgets_wishes_of_before(desk):
+    desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
+    desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
+    adoption.take_over(desk.roster, pytest.fail)
+    adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
+    assert set(digests(desk).values()) == {TIGHT.digest()}
+
+
+HOME_NEWS = {
+    "agents": {"include_news": True},
+    "news": {"sources": ["file"], "file": "news.jsonl"},
+    "risk": {"max_positions": 1},
+}
+
+
+def at_home(tmp_path):
+    """A desk as `torra run` opens it, and a profile that its home got afterwards."""
+    (tmp_path / "desk.json").write_text(DeskSettings(instances=(desks.BTC,)).model_dump_json())
+    desk, _ = wiring.open_desk(tmp_path)
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(json.dumps(HOME_NEWS))
+    return desk
+
+
+def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
+    desk = at_home(tmp_path)
+    (tmp_path / "news.jsonl").write_text("")
+    before = desk.roster.outlook
+    adoption.take_over(desk.roster, pytest.fail)
+    setup = desk.setups["BTCUSD"]
+    assert (setup.profile.risk.max_positions, setup.news is None) == (1, False)
+    assert desk.roster.outlook is not before
+    assert desk.roster.outlook.collector is not None
+    rested = []
+    monkeypatch.setattr(Outlook, "rest", lambda outlook: rested.append(id(outlook)))
+    desk._at_stand_by()
+    assert rested == [id(desk.roster.outlook)]
+    desk.close()
+
+
+def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(tmp_path, monkeypatch):
+    desk = at_home(tmp_path)
+    desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
+    before = desk.roster.outlook
+    monkeypatch.setattr(wiring, "Outlook", refuses)
+    adoption.take_over(desk.roster, pytest.fail)
+    assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
+    assert desk.roster.outlook is before
+    assert "headlines and events: it is broken" in desk.database.alarms()[0]["detail"]
+    desk.close()
+
+
+def test_a_profile_that_does_not_fit_the_instance_is_not_taken(tmp_path):
+    desk = at_home(tmp_path)
+    without = changed(timeframe_weights={"D1": 1.0})
+    with pytest.raises(ConfigError, match="gives it no weight"):
+        desk.adopt(NAME, without)
+    desk.close()

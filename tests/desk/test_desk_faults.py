@@ -1,0 +1,385 @@
+"""What the world does to a desk: a stolen lease, a jumping clock, a lock at a bad moment, holes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import torra_trader
+from instance_database import TickKey
+from tests.tries import Tries
+from tests.worlds import desks
+from tests.worlds.stores import opening
+from torra.clock import Simulated, System, iso
+from torra.desk import wiring
+from torra.desk.roster import InstanceSetup
+from torra.errors import DataUnavailable, StoreUnavailable
+from torra.feeds.frame import FrameFeed
+from torra.tick import record as tick_record
+from torra.tick.bar_window import HistoryWindow, LiveWindow
+
+H1 = timedelta(hours=1)
+
+
+def rows(desk: Any, sql: str) -> list[dict[str, Any]]:
+    return list(desk.database.connection().query(sql))
+
+
+def states(desk: Any, instance: str, timeframe: str) -> dict[str, str]:
+    found = desk.database.tick_states(instance, timeframe, 100)
+    return {row["bar_time"]: row["state"] for row in found}
+
+
+def test_a_desk_whose_lease_was_taken_over_writes_nothing(tmp_path: Path) -> None:
+    old = desks.open_desk(tmp_path)
+    desks.take_lease(old, seconds=0.001)
+    new = desks.open_desk(tmp_path)
+    time.sleep(0.01)
+    desks.take_lease(new)
+    assert new.epoch == (old.epoch or 0) + 1
+    old.wake("BTCUSD")
+    assert rows(old, "select * from ticks") == []
+    assert rows(old, "select * from sentiment") == []
+    assert {item.state for item in new.wake("BTCUSD")} == {"done"}
+    for desk in (old, new):
+        desk.database.close()
+
+
+def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works(
+    tmp_path: Path,
+) -> None:
+    """A desk that thaws after another took over may not cancel that one's orders."""
+    clock = Jumpy(desks.START)
+    old, new = (desks.open_desk(tmp_path, make_clock=lambda _: clock) for _ in range(2))
+    desks.take_lease(old, seconds=0.001)
+    old.wake("BTCUSD")
+    time.sleep(0.01)
+    desks.take_lease(new)
+    new.wake("BTCUSD")
+    new.database.enqueue_signal(opening())
+    clock.moment -= timedelta(minutes=5)
+    for desk, detail in ((old, ""), (new, "CLOCK_SKEW")):
+        desk.wake("BTCUSD")
+        (row,) = rows(desk, "select * from signals where sid = 'T1'")
+        assert row["detail"] == detail
+    for desk in (old, new):
+        desk.database.close()
+
+
+def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk, seconds=0.001)
+    build = torra_trader.tick_record.build
+
+    def stolen(**words: Any) -> Any:
+        row = "update lease set epoch = epoch + 1"
+        desk.database.connection().conn.execute(row)
+        return build(**words)
+
+    monkeypatch.setattr(torra_trader.tick_record, "build", stolen)
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.reason == "error" and "epoch" in outcome.detail
+    assert rows(desk, "select * from sentiment") == []
+    desk.database.close()
+
+
+def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    desk.database.path.unlink()
+    desk._hold_lease()
+    assert "deleted, moved or replaced" in desk.kill_switch.engaged()
+    assert all(path.exists() for path in desk.kill_switch._files.values())
+    assert not desk.database.path.exists()
+    desk.database.close()
+
+
+def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    with ThreadPoolExecutor(1) as pool:
+        assert desk.close()
+        late = pool.submit(desk.wake, "BTCUSD")
+        assert late.result(timeout=5) == []
+
+
+def test_a_failing_instance_does_not_give_back_the_claims_of_another(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
+    desks.take_lease(desk)
+    key = TickKey("BTCUSD", "M15", desks.START)
+    assert desk.epoch is not None
+    desk.database.claim_tick(key, desk.epoch)
+    desk._owed[key] = ("error", "it failed before and runs again now")
+    desk.wake("EURUSD")
+    (row,) = rows(desk, "select epoch from ticks where instance = 'BTCUSD'")
+    assert row["epoch"] == desk.epoch
+    desk.database.close()
+
+
+def test_a_close_that_could_not_be_claimed_is_not_passed_over(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    desk.wake("EURUSD")
+    claim = type(desk.database).claim_tick
+    lost = desks.START
+
+    def locked(self: Any, key: TickKey, epoch: int) -> bool:
+        if key.bar_time == lost and desk.clock.now() < lost + 2 * H1:
+            raise StoreUnavailable("locked")
+        return claim(self, key, epoch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(desk.database), "claim_tick", locked)
+        desks.step(desk)
+        # another close is done first, as by a desk that had the lock in between
+        later = TickKey("EURUSD", "H1", lost + H1)
+        assert desk.epoch is not None
+        desk.clock.set(lost + 2 * H1)
+        desk.database.skip_tick(later, "test", "", desk.epoch)
+    desk.wake("EURUSD")
+    assert states(desk, "EURUSD", "H1")[iso(lost)] == "done"
+    desk.database.close()
+
+
+class Jumpy(System):
+    """A live clock whose wall time a test moves; monotonic time runs on."""
+
+    def __init__(self, moment: datetime) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def real_time_of(self, moment: datetime) -> datetime:
+        return self.real_now() + (moment - self.moment)
+
+
+def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
+    desks.take_lease(desk)
+    assert isinstance(desk.clock, Jumpy)
+    desk.wake("EURUSD")
+    desk.clock.moment += timedelta(days=1)
+    assert desk.wake("EURUSD") == []
+    desk.clock.moment = desks.START
+    desk.wake("EURUSD")
+    assert set(states(desk, "EURUSD", "H1").values()) == {"done"}
+    desk.database.close()
+
+
+def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
+    desks.take_lease(desk)
+    assert isinstance(desk.clock, Jumpy)
+    desk.wake("EURUSD")
+    desk.clock.moment += timedelta(days=1, seconds=30)
+    assert desk.wake("EURUSD") == []
+    reasons = Counter(outcome.reason for outcome in desk.wake("EURUSD"))
+    assert reasons["clock"] > 20
+    assert set(reasons) <= {"clock", "late", ""}
+    assert "skipped" not in states(desk, "EURUSD", "H1").values()
+    desk.database.close()
+
+
+def test_a_gap_in_the_run_hides_no_high(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    desk.clock.set(desk.clock.now() + 40 * desks.QUARTER)
+    desk.wake("BTCUSD")
+    feed = desks.sample().bars("BTCUSD", "M15", desk.clock.now(), None)
+    highest = desk.database.highest("BTCUSD", "M15", as_of=desk.clock.now())
+    assert highest == feed["high"].max()
+    assert desk.database.bar_count("BTCUSD", "M15") == len(feed)
+    desk.database.close()
+
+
+def test_the_hash_of_the_bars_names_their_values() -> None:
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 300)
+    again = desks.sample().bars("EURUSD", "H1", desks.START, 300)
+    told = tick_record.describe(bars, 1)
+    assert told == tick_record.describe(again, 1)
+    assert (told["count"], told["revision"]) == (300, 1)
+    again.iloc[7, 0] += 1e-9
+    assert tick_record.describe(again)["hash"] != told["hash"]
+    assert tick_record.describe(bars.shift(freq="h"))["hash"] != told["hash"]
+
+
+def test_a_record_names_the_revision_of_its_bars(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.record is not None and outcome.record["bars"]["revision"] is not None
+    desk.database.close()
+
+
+def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    setup = desk.setups["BTCUSD"]
+    upto = desks.START
+    frames = {
+        "M15": desks.sample().bars("BTCUSD", "M15", upto, 100),
+        "H1": desks.sample().bars("BTCUSD", "H1", upto, 400),
+    }
+    feed = FrameFeed(frames)
+    desk.roster.setups = {
+        "BTCUSD": InstanceSetup(
+            setup.instance, setup.profile, feed, setup.provider, threading.Lock()
+        )
+    }
+    ran = list(desk.warm_up(upto))
+    assert ran and ran[-1][0] == ran[-1][1]
+    assert set(states(desk, "BTCUSD", "H1").values()) == {"done"}
+    assert states(desk, "BTCUSD", "M15") == {}
+    assert HistoryWindow({"M15": frames["M15"].iloc[:0]}).times == {}
+    desk.database.close()
+
+
+def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: Path) -> None:
+    bars = desks.sample().bars("BTCUSD", "M15", desks.START, 20).copy()
+    database = desks.open_database(tmp_path)
+    window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
+    before = desks.START - 3 * desks.QUARTER
+    assert len(window.path("M15", before, desks.START)) == 2
+    bars.iloc[-1, bars.columns.get_loc("low")] = 0.0
+    window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
+    lived = window.path("M15", before, desks.START)
+    assert [bar.time for bar in lived] == [bars.index[-2].to_pydatetime()]
+    database.close()
+
+
+def test_a_desk_that_stands_by_changes_no_setting(tmp_path: Path) -> None:
+    first, _ = wiring.open_desk(tmp_path)
+    assert first.open()
+    applied = first.database.applied_profile("BTCUSD")
+    (tmp_path / "profiles").mkdir()
+    changed = {"symbols": {"BTCUSD": {"contract_size": 7.0}}}
+    (tmp_path / "profiles" / "default.json").write_text(json.dumps(changed))
+    second, _ = wiring.open_desk(tmp_path)
+    assert not second.open()
+    assert first.database.applied_profile("BTCUSD") == applied
+    assert second.close()
+    assert first.close()
+
+
+def test_queueing_behind_another_tick_counts_towards_the_deadline(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, make_clock=lambda _: Later(desks.START))
+    assert isinstance(desk.clock, Later)
+    before = desks.START - desks.QUARTER
+    now = desk.clock.monotonic()
+    assert desk._due_moment("M15", desks.START - timedelta(seconds=40), before) < now - 39
+    assert desk._due_moment("M15", desks.START - timedelta(seconds=40), None) >= now
+    assert desk._due_moment("M15", desks.START - desks.QUARTER, before) >= now
+    desk.database.close()
+
+
+class Later(Simulated):
+    """A simulated clock that knows how long ago a moment was."""
+
+    def monotonic(self) -> float:
+        return 1000.0
+
+
+def test_what_a_bar_is_worth_does_not_hang_on_pandas_units() -> None:
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 50)
+    seconds = bars.set_axis(pd.DatetimeIndex(bars.index).as_unit("s"))
+    assert tick_record.describe(bars)["hash"] == tick_record.describe(seconds)["hash"]
+
+
+def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = desks.START + desks.QUARTER
+    missing = {late}
+    feed = desks.Holed(missing)
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(3):
+        desks.step(desk)
+    assert states(desk, "BTCUSD", "M15")[iso(late + desks.QUARTER)] == "done"
+    missing.clear()
+    monkeypatch.setattr(torra_trader.sentiment_rules, "verdict", lambda *_: "BUY")
+    monkeypatch.setattr(torra_trader.sentiment_rules, "opening_stands", lambda *_: True)
+    for outcome in desk.wake("BTCUSD"):
+        assert outcome.record is not None
+        assert (outcome.record["action"], outcome.record["reason"]) == ("HOLD", "EXECUTION_OFF")
+    assert states(desk, "BTCUSD", "M15")[iso(late)] == "done"
+    assert desk.database.signals() == []
+    desk.database.close()
+
+
+def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
+    tmp_path: Path,
+) -> None:
+    bars = desks.sample().bars("BTCUSD", "M15", desks.START, 2000).copy()
+    bars.iloc[50, bars.columns.get_loc("low")] = 0.0
+    database = desks.open_database(tmp_path)
+    window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
+    window.keep("M15", window.bars("M15", desks.START))
+    assert database.bar_count("BTCUSD", "M15") == len(bars) - 1
+    path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
+    assert len(path) == len(bars) - 41 - 1
+    database.close()
+
+
+def test_after_a_clock_correction_the_lease_and_the_timers_go_on(
+    tmp_path: Path, tries: Tries
+) -> None:
+    for attempt in tries():
+        lease, active = after_two_corrections(attempt.folder(tmp_path))
+        with attempt:
+            assert lease is not None and lease["alive"] and active
+
+
+def after_two_corrections(folder: Path) -> tuple[dict[str, Any] | None, bool]:
+    """Set a desk's clock forth and back; return its lease, and whether it goes by it."""
+    clock = Jumpy(desks.START)
+    desk = desks.open_desk(folder, (desks.EUR,), make_clock=lambda _: clock, lease_seconds=0.3)
+    assert desk.open()
+    desk.start()
+    try:
+        time.sleep(0.3)
+        clock.moment += timedelta(days=1)
+        time.sleep(0.4)
+        clock.moment = desks.START + timedelta(seconds=1)
+        time.sleep(0.5)
+        found = desk.database.lease(), desk.active
+        job = desk._timers.job("bars EURUSD")
+        assert job is not None
+        assert job.next_run_time - System().now() <= H1 + timedelta(seconds=1)
+        finished = states(desk, "EURUSD", "H1")
+        assert not [at for at, state in finished.items() if state == "skipped"]
+    finally:
+        assert desk.close()
+    return found
+
+
+def test_a_feed_without_a_file_does_not_keep_the_desk_from_starting(tmp_path: Path) -> None:
+    """Its bridge, its positions and its pages are wanted all the same."""
+
+    class Fileless:
+        def bars(self, *_: object) -> pd.DataFrame:
+            raise DataUnavailable("no_file", "there is no BTCUSD_M15.csv")
+
+        def period(self) -> None:
+            return None
+
+    desk = desks.open_desk(tmp_path, feed=Fileless())
+    desks.take_lease(desk)
+    assert list(desk.warm_up(desks.START)) == []
+    (outcome, *_) = desk.wake("BTCUSD")
+    assert (outcome.state, outcome.reason) in {("late", "late"), ("skipped", "no_file")}
+    desk.close()

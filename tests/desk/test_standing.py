@@ -1,0 +1,419 @@
+"""Agents that have to earn their influence: what a desk counts, when it looks, what it notes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agents.contracts import VECTORS
+from instance_database import Database
+from tests.tick.test_shadow import go_on, run, trading
+from tests.worlds import desks, stores
+from torra.commands import standing as standing_commands
+from torra.config import Instance, Profile, validate
+from torra.dashboard.screens import health_checks
+from torra.desk import promotion, schedule
+from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
+from torra.desk.schedule import Desk
+from torra.errors import StoreUnavailable
+from torra.evaluation.promotion_rule import PromotionEvidence, Rule
+from torra.providers.rules.provider import RulesProvider
+from torra.replay import live
+from torra.replay.rerun import trial_tick as one_tick
+from torra.replay.shards.seen import tick_seen
+
+EARNED = trading("earned")
+MARK = fingerprint(EARNED)
+SHORT = Rule(looks=(20, 40), later=40, least_blocks=1, least_flips=0)
+ROW: dict[str, Any] = {
+    "trial": 1,
+    "look": 1,
+    "promoted": True,
+    "reason": "promoted: told",
+    "figures": {"ic": 0.1},
+}
+BARS = 48
+COUNTED = 43
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk whose agents have looked on for twelve hours."""
+    desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "earned", BARS)
+    with closing(desk.database):
+        yield desk
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(stores.open_database(tmp_path)) as found:
+        yield found
+
+
+def subject(profile: Profile = EARNED) -> PromotionSubject:
+    return PromotionSubject("default", profile, (desks.BTC,))
+
+
+# --- on record ---
+
+
+def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
+    assert not database.agents_promoted("f1")
+    assert database.write_standing("mine", "f1", **ROW)
+    for name in ("mine", "a copy"):
+        assert not database.write_standing(name, "f1", **{**ROW, "promoted": False})
+    assert database.agents_promoted("f1")
+    (row,) = database.standings("f1")
+    assert (row["profile"], row["look"], row["promoted"]) == ("mine", 1, True)
+    assert row["figures"] == {"ic": 0.1}
+    for change in ("UPDATE agent_standing SET promoted = 0", "DELETE FROM agent_standing"):
+        with pytest.raises(sqlite3.IntegrityError, match="stays as it is"), database.transaction():
+            database.connection().execute(change)
+
+
+def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
+    database.write_standing("mine", "f1", **ROW)
+    database.write_standing("other", "f1", **{**ROW, "look": 2, "promoted": False})
+    assert not database.agents_promoted("f1")
+    assert not database.agents_promoted("f2"), "another setting begins anew"
+    assert promotion.standing_of(database, "f1")[0].look == 2
+
+
+def test_settings_are_numbered_by_their_first_look_over_all_names(database: Database) -> None:
+    for name, mark, trial, look in (("a", "f1", 1, 1), ("b", "f2", 2, 1), ("b", "f1", 1, 2)):
+        assert database.write_standing(name, mark, **{**ROW, "trial": trial, "look": look})
+    numbers = [promotion.standing_of(database, mark)[1] for mark in ("f1", "f2", "new")]
+    assert numbers == [1, 2, 3]
+    assert not database.write_standing("c", "f3", **{**ROW, "trial": 2}), "that number is f2's"
+    assert database.standings("f3") == []
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "same"),
+    [
+        pytest.param("agents", {"influence": "full"}, True, id="influence"),
+        pytest.param("agents", {"max_api_cost_per_hour": 9.0}, True, id="ceiling"),
+        pytest.param("risk", {"capital": 5.0}, True, id="capital"),
+        pytest.param("agents", {"debate_rounds": 2}, False, id="rounds"),
+        pytest.param("agents", {"mode": "full"}, False, id="desk"),
+        pytest.param("agents", {"role_models": {"bull_researcher": "x"}}, False, id="a model"),
+        pytest.param("gate", {"disagreement_floor": 0.5}, False, id="gate"),
+        pytest.param("thresholds", {"buy": 0.4}, False, id="thresholds"),
+        pytest.param("sentiment_weights", {"ath": 0.2}, False, id="weights"),
+    ],
+)
+def test_a_setting_that_matters_begins_anew(section: str, changes: dict, same: bool) -> None:
+    other = validate(Profile, {section: changes}, "a test")
+    assert (fingerprint(other) == fingerprint(Profile())) is same
+
+
+def test_prompts_and_the_rules_own_version_are_part_of_a_setting() -> None:
+    paid = validate(Profile, {"agents": {"provider": "anthropic"}}, "a test")
+    assert fingerprint(paid, "9") != fingerprint(paid)
+    assert fingerprint(Profile(), code="99.0") != fingerprint(Profile())
+    assert fingerprint(paid, code="99.0") == fingerprint(paid), "a vendor's model is not our code"
+
+
+# --- looks ---
+
+
+def promotions(desk: Desk, rule: Rule = SHORT) -> Promotions:
+    return Promotions(desk.database, lambda: [subject()], rule)
+
+
+def passing(*_: Any) -> PromotionEvidence:
+    return PromotionEvidence(20, 30, 0.2, 0.1, 0.3, 30, 0.5, -0.5, 1.0)
+
+
+def test_only_ticks_of_this_setting_with_agents_and_an_outcome_count(lived: Desk) -> None:
+    """Four hours are open at the end: those of the newest H1 ticks, and what came after them."""
+    ticks = promotion.ticks_of(lived.database, subject())
+    pool = promotion.pooled(lived.database, subject())
+    assert len(ticks) == 60 and pool.count == COUNTED
+    assert pool.counted[:COUNTED].all() and ticks[COUNTED].timeframe == "H1"
+    other = trading("earned").model_copy(update={"thresholds": Profile().thresholds})
+    assert promotion.pooled(lived.database, subject(other)).count == 0
+
+
+def test_looks_are_taken_in_their_order_and_once(lived: Desk, tmp_path: Path) -> None:
+    with closing(copied(lived, tmp_path)) as database:
+        mine = Promotions(database, lambda: [subject()], SHORT)
+        taken = [standing.look for _, standing in mine.look()]
+        assert taken == [1, 2]
+        assert mine.look() == [] and Promotions(database, lambda: [subject()], SHORT).look() == []
+        rows = database.standings(MARK)
+        assert [row["figures"]["ticks"] for row in rows] == [20, 40]
+        entries = database.audit_entries(action=promotion.ACTION)
+        assert [json.loads(row["after"])["look"] for row in entries] == [2, 1]
+        assert database.broken_entry() is None
+
+
+def copied(desk: Desk, folder: Path) -> Database:
+    Database.copy(desk.database.path, folder / "torra.db")
+    return desks.open_database(folder)
+
+
+def test_a_look_sees_the_same_whenever_it_is_taken(
+    lived: Desk, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """By the first ticks that there were, with a draw of its own: nobody can try again."""
+
+    def drawn(pool: Any, look: Any, chance: Any) -> PromotionEvidence:
+        return replace(passing(), ticks=int(pool.within(look).sum()), beats=chance.random())
+
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", drawn)
+    found = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        with closing(copied(lived, tmp_path / str(number))) as database:
+            Promotions(database, lambda: [subject()], SHORT).look()
+            found.append([row["figures"] for row in database.standings(MARK)])
+    assert found[0] == found[1]
+    assert len({row["beats"] for row in found[0]}) == 2
+
+
+def test_nothing_is_read_before_a_look_can_be_due(
+    lived: Desk, tmp_path: Path, monkeypatch: Any
+) -> None:
+    read: list[int] = []
+    whole = promotion.pooled
+
+    def counting(*words: Any) -> Any:
+        read.append(1)
+        return whole(*words)
+
+    monkeypatch.setattr(promotion, "pooled", counting)
+    mine = promotions(lived, Rule())
+    assert mine.look() == [] and not read, "3,000 ticks are not there"
+    mine.rule = Rule(looks=(COUNTED + 1,))  # fewer count than are stored
+    assert mine.look() == mine.look() == [] and read == [1], "no tick has come since"
+    shadow = PromotionSubject("default", trading("shadow"), (desks.BTC,))
+    assert Promotions(lived.database, lambda: [shadow], SHORT).look() == [] and read == [1]
+
+
+def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", passing)
+    desk = run(tmp_path, RulesProvider(), "earned", 24)
+    desk.promotions.rule = Rule(looks=(10,), later=1_000)
+    assert desk.look_at_agents() == 1
+    go_on(desk, 4)
+    records = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+    shadow = ["shadow" in record["deliberation"]["flags"] for record in records if record]
+    assert shadow == [True] * 30 + [False] * 5
+    assert desk.promotions.promoted("default", EARNED)
+    assert not desk.promotions.promoted("default", Profile()), "another setting"
+    (sign,) = health_checks.agents(desk.database, desk._subjects())
+    assert sign.level == "ok" and "promoted" in sign.detail
+    desk.database.close()
+
+
+def test_a_look_that_fails_changes_nothing_and_stops_nobody(
+    lived: Desk, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(promotion.promotion_evidence, "evidence", lambda *_: 1 / 0)
+    with caplog.at_level(logging.ERROR, logger="torra"):
+        assert promotions(lived).look() == []
+    assert "the agents of default could not be looked at" in caplog.text
+    assert lived.database.standings(MARK) == []
+
+
+def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Database) -> None:
+    class Broken:
+        def agents_promoted(self, *_: Any) -> bool:
+            raise StoreUnavailable("locked")
+
+    broken: Any = Broken()
+    mine = Promotions(broken, lambda: [subject()], SHORT)
+    assert not mine.promoted("default", EARNED)
+    mine.database = database
+    database.write_standing("default", MARK, **ROW)
+    assert mine.promoted("default", EARNED), "it is asked again"
+
+
+def test_the_desk_looks_every_hour_and_not_while_it_stands_by(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desk.open()
+    try:
+        job = desk._timers.job("agents")
+        assert job.func == desk.look_at_agents
+        assert job.trigger.interval == schedule.LOOK_EVERY
+        desk.epoch = None
+        desk.promotions.subjects = lambda: 1 / 0  # type: ignore[assignment,return-value]
+        assert desk.look_at_agents() == 0
+    finally:
+        desk.close()
+
+
+def test_instances_of_one_profile_are_one_subject_and_two_settings_two() -> None:
+    one, two = Instance(symbol="BTCUSD"), Instance(symbol="EURUSD")
+    mine = Instance(symbol="XAUUSD", profile="mine")
+    same = promotion.subjects_of([(one, EARNED), (two, EARNED), (mine, EARNED)])
+    assert [(s.name, len(s.instances)) for s in same] == [("default", 2), ("mine", 1)]
+    assert len(promotion.subjects_of([(one, EARNED), (two, Profile())])) == 2
+
+
+# --- a running desk's scorecard ---
+
+
+def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, profile=trading("full"), lease_seconds=36_000.0)
+    desk._hold_lease()
+    outcomes = desk.wake("BTCUSD")
+    desk.clock.set(desk.clock.now() + desks.QUARTER)
+    outcomes += desk.wake("BTCUSD")
+    seen = [tick_seen(one.result, one.result.elapsed_ms) for one in outcomes if one.result]
+    read = live.arm_seen(desk.database, subject(trading("full")))
+    assert len(seen) == 3
+    for one, other in zip(seen, read.ticks, strict=True):
+        assert one.elapsed_ms == pytest.approx(other.elapsed_ms, abs=1e-3)
+    assert [replaced(one) for one in seen] == [replaced(one) for one in read.ticks]
+    desk.database.close()
+
+
+def replaced(tick: Any) -> Any:
+    return type(tick)(**{n: getattr(tick, n) for n in tick.__slots__ if n != "elapsed_ms"})
+
+
+def test_the_trades_of_l1_alone_are_those_that_a_desk_in_shadow_made(lived: Desk) -> None:
+    """There the desk itself is the control, so that the two can be held against each other."""
+    final = live.arm_seen(lived.database, subject())
+    frames = live.frames_of(lived.database, subject(), final.ticks)
+    swept = live.l1_trades(final, subject(), frames)
+    assert len(final.trades) >= 3
+    facts = ("side", "decided", "opened", "closed", "entry", "exit", "lots", "reason")
+    mine, theirs = ([[getattr(t, n) for n in facts] for t in arm] for arm in (final.trades, swept))
+    assert mine == theirs
+
+
+def test_agents_in_shadow_are_judged_by_verdicts_and_by_no_trade(lived: Desk) -> None:
+    found = live.made(lived.database, subject())
+    assert [arm.name for arm in found.arms] == ["l1", live.WOULD_BE]
+    assert not {one.name for one in found.exhibits} & live.OF_TRADES
+    assert found.document is not None and "in shadow" in found.document.warnings[0]
+    l1, would_be = (arm.ticks for arm in found.arms)
+    assert [tick.verdict for tick in l1] == [tick.l1_verdict for tick in would_be]
+    assert any(tick.consensus != tick.l1_consensus for tick in would_be)
+
+
+def test_a_scorecard_of_some_hours_has_their_ticks_only(lived: Desk) -> None:
+    whole = live.arm_seen(lived.database, subject())
+    start, end = whole.ticks[10].close_time, whole.ticks[30].close_time
+    part = live.arm_seen(lived.database, subject(), start, end)
+    assert part.ticks == tuple(t for t in whole.ticks if start <= t.close_time <= end)
+
+
+# --- commands ---
+
+
+@pytest.fixture
+def home(lived: Desk, tmp_path: Path) -> Path:
+    copied(lived, tmp_path).close()
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(EARNED.model_dump_json(), "utf-8")
+    desk = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), "utf-8")
+    return tmp_path
+
+
+def called(command: Any, home: Path, *words: str) -> str:
+    result = CliRunner().invoke(command, words, obj=home, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
+    said = called(standing_commands.standing, home)
+    assert "its agents look on: recorded, not counted" in said
+    assert "next look at 3,000" in said and "no look has been taken yet" in said
+    told = json.loads(called(standing_commands.standing, home, "--json"))
+    (row,) = told["profiles"]
+    assert (row["counts"], row["look"], row["setting"]) == (False, 0, fingerprint(EARNED))
+    assert told["rule"]["looks"] == [3_000, 6_000, 12_000, 24_000]
+
+
+def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
+    page = home / "out.html"
+    said = called(standing_commands.scorecard, home, "btcusd", "--report", str(page))
+    assert "Verdicts that an arm changed" in said
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    kept = home / "replays"
+    assert [path.name for path in kept.glob("*.json")] == ["scorecard-default-BTCUSD.json"]
+    told = json.loads(called(standing_commands.scorecard, home, "--json"))
+    assert told["ticks_with_agents"] == 60 and told["document"]["kind"] == "scorecard"
+    assert (kept / "scorecard-default.json").exists(), "that of the profile is another document"
+
+
+def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
+    for command in (standing_commands.scorecard, standing_commands.standing):
+        assert "3,000" in called(command, tmp_path)
+    assert "has run no tick yet" in called(standing_commands.scorecard, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
+
+
+def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None:
+    said = called(standing_commands.scorecard, home, "--to", "2001-01-01")
+    assert said.startswith("No ticks with agents in that period; there are 60 from 20")
+
+
+def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
+    result = CliRunner().invoke(standing_commands.scorecard, ["--from", "yesterday"], obj=home)
+    assert result.exit_code == 2
+    assert "--from yesterday: write a UTC time" in result.stderr
+
+
+def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
+    other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
+    (home / "profiles" / "default.json").write_text(other.model_dump_json(), "utf-8")
+    assert called(standing_commands.scorecard, home).startswith("No ticks with agents yet: 0 of")
+
+
+def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
+    said = called(standing_commands.standing, home)
+    assert f"number 1: {COUNTED} ticks with agents, {60 - COUNTED} more wait for their" in said
+    (home / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
+    said = called(standing_commands.standing, home)
+    assert "influence full" in said and "number 1" not in said and "next look" not in said
+    (row,) = json.loads(called(standing_commands.standing, home, "--json"))["profiles"]
+    assert row["setting_number"] is row["next_look"] is None
+
+
+def test_standing_of_agents_that_were_promoted(home: Path) -> None:
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("default", MARK, **ROW)
+    said = called(standing_commands.standing, home)
+    assert "its agents have a say" in said and "promoted: told" in said
+    assert "next look at 6,000" in said
+
+
+def test_standing_tells_the_name_under_which_a_look_was_taken(home: Path) -> None:
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("former", MARK, **ROW)
+        database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
+    said = called(standing_commands.standing, home)
+    assert "as profile former: promoted: told" in said and "next look at 12,000" in said
+
+
+def test_a_trial_tick_runs_as_the_desk_would(home: Path) -> None:
+    """`torra tick` asks the standing too."""
+
+    def moved() -> bool:
+        record = one_tick.run(home, "BTCUSD", "M15")
+        return any(record["scores"][v]["score"] != record["l1"][v] for v in VECTORS)
+
+    assert not moved()
+    with closing(desks.open_database(home)) as database:
+        database.write_standing("default", MARK, **ROW)
+    assert moved()

@@ -1,0 +1,305 @@
+"""Settings that cannot work are refused before anything starts, each with its remedy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import open_home
+from tests.worlds.stores import opening
+from torra.clock import System
+from torra.config import ROOT
+from torra.desk import wiring
+from torra.desk.outlook import Outlook
+from torra.desk.schedule import Desk
+from torra.errors import ConfigError
+
+
+def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "mine.json").write_text(json.dumps(profile))
+    row = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine", **instance}
+    (folder / "desk.json").write_text(json.dumps({"instances": [row]}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ({"news": {"sources": ["file"]}}, "needs news.file"),
+        ({"news": {"file": "mine.jsonl"}}, 'not read: add "file" to news.sources'),
+        ({"news": {"sources": ["file"], "file": "a\0b"}}, "news.file: write a path of"),
+        ({"events": {"calendar": "a\0b.csv"}}, "events.calendar: write a path of"),
+        ({"events": {"calendar": "a\udcff.csv"}}, "events.calendar: write a path of"),
+        (
+            {
+                "symbols": {"BTCUSD": {"currencies": []}},
+                "events": {"calendar": str(ROOT / "examples" / "events.csv")},
+            },
+            r"write symbols\.BTCUSD\.currencies",
+        ),
+        (
+            {"agents": {"include_news": True}, "news": {"sources": ["file"], "file": "no.jsonl"}},
+            "no.jsonl",
+        ),
+        ({"events": {"calendar": "no.csv"}}, "no.csv"),
+        ({"agents": {"active_agents": ["oracle"]}}, "oracle"),
+        ({"agents": {"provider": "anthropic"}}, "set ANTHROPIC_API_KEY"),
+        ({"agents": {"fallback_model": "google"}}, "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ({"agents": {"role_models": {"technical": "anthropic:m"}}}, "set ANTHROPIC_API_KEY"),
+        ({"agents": {"role_models": {"oracle": "rules"}}}, "oracle, who does not sit"),
+        ({"agents": {"fallback_model": "acme:x"}}, "vendors are anthropic, google"),
+        ({"agents": {"provider": "recorded"}}, "it is for replays"),
+        ({"agents": {"picture": "file", "picture_file": "chart.png"}}, "agents.picture_file"),
+        ({"timeframe_weights": {"H1": 1.0}}, "add timeframe_weights.M15"),
+        ({"risk": {"capital": -1}}, "risk.capital"),
+    ],
+)
+def test_a_setting_that_would_be_ignored_is_refused(
+    profile: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        wiring.open_desk(home(tmp_path, profile))
+
+
+def test_a_retired_model_is_refused_with_its_replacement(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    agents = {"provider": "anthropic", "deep_think_model": "claude-sonnet-4-20250514"}
+    with pytest.raises(ConfigError, match=r"claude-sonnet-4-20250514.*claude-sonnet-5-5"):
+        wiring.open_desk(home(tmp_path, {"agents": agents}))
+
+
+def test_a_broken_price_list_is_refused(tmp_path: Path) -> None:
+    folder = home(tmp_path, {})
+    (folder / "prices.json").write_text('{"mine": {"input": -1, "output": 2}}')
+    with pytest.raises(ConfigError, match=r"prices\.json.*input"):
+        wiring.open_desk(folder)
+
+
+def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
+    try:
+        account = desk.setups["BTCUSD"].account
+        assert account is not None
+        assert account.profile == "mine"
+        assert not account.local("anthropic")
+    finally:
+        desk.close()
+
+
+def blocked(desk: Desk) -> dict[str, str]:
+    provider: Any = desk.setups["BTCUSD"].provider
+    return dict(provider._switchboard.blocked())
+
+
+def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
+    standby, _ = wiring.open_desk(tmp_path)
+    until = desk.clock.real_now() + timedelta(hours=1)
+    try:
+        desk.database.block_provider("anthropic", "401: the key was refused", until)
+        desk._hold_lease()
+        assert desk.active and not blocked(desk)
+        assert desk.database.provider_blocks() == []
+        standby._running = True
+        desk.database.block_provider("anthropic", "401: the key was refused", until)
+        desk.close()
+        standby._hold_lease()
+        assert standby.active
+        assert blocked(standby) == {"anthropic": "401: the key was refused"}
+        assert len(standby.database.provider_blocks()) == 1
+    finally:
+        desk.close()
+        standby.close()
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
+    database = open_home(tmp_path)
+    models = wiring.open_models(tmp_path, database, {}, remember=remember)
+    models.switchboard._block_and_tell("google", "402: the account has no credit")
+    for thread in threading.enumerate():
+        if thread.name == "torra-block":
+            thread.join(10)
+    assert [row["provider"] for row in database.provider_blocks()] == ["google"] * remember
+    assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
+    models.close()
+    database.close()
+
+
+def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
+    database = open_home(tmp_path)
+    models = wiring.open_models(tmp_path, database, {})
+    until = System().real_now() + timedelta(seconds=2)
+    database.block_provider("google", "402: the account has no credit", until)
+    models.apply_blocks()
+    _, end = models.switchboard._blocks["google"]
+    assert 0 < end - System().monotonic() <= 3
+    models.close()
+    database.close()
+
+
+def told_desk(folder: Path, *, started: bool) -> tuple[Desk, list[str]]:
+    """Return a desk that works, and what its outlook is told from now on."""
+    told: list[str] = []
+    desk, _ = wiring.open_desk(home(folder, {}))
+    desk._at_start = lambda: told.append("start")
+    desk._at_stand_by = lambda: told.append("rest")
+    desk._hold_lease()
+    assert desk.active
+    if started:
+        desk.start()
+    return desk, told
+
+
+def lose_the_lease(desk: Desk) -> None:
+    desk.database._change("UPDATE lease SET owner = 'another', epoch = epoch + 1")
+    desk._hold_lease()
+    assert not desk.active
+
+
+def test_a_desk_that_loses_the_lease_rests_and_begins_again_at_a_take_over(tmp_path: Path) -> None:
+    desk, told = told_desk(tmp_path, started=True)
+    try:
+        lose_the_lease(desk)
+        desk._hold_lease()
+        assert told == ["start", "rest"]
+        desk.database._change("UPDATE lease SET expires_at = '2020-01-01T00:00:00Z'")
+        desk._hold_lease()
+        assert desk.active and told == ["start", "rest", "start"]
+    finally:
+        desk.close()
+
+
+def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch) -> None:
+    told: list[str] = []
+    for name in ("start", "rest", "close"):
+        monkeypatch.setattr(Outlook, name, lambda _, name=name: told.append(name))
+    desk, _ = wiring.open_desk(home(tmp_path, {}))
+    desk._hold_lease()
+    desk.start()
+    lose_the_lease(desk)
+    desk.close()
+    assert told == ["start", "rest", "close"]
+
+
+def test_a_desk_begins_once_though_two_threads_come(tmp_path: Path) -> None:
+    """The one that starts it, and the one that has just gained the lease for it."""
+    desk, told = told_desk(tmp_path, started=False)
+    try:
+        desk._running = True
+        both = [threading.Thread(target=desk._begin) for _ in range(4)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+        assert told == ["start"]
+        lose_the_lease(desk)
+        desk._begin()
+        assert told == ["start", "rest"], "who stands by does not begin"
+    finally:
+        desk.close()
+
+
+def test_a_profile_that_costs_nothing_has_no_account(tmp_path: Path) -> None:
+    desk, _ = wiring.open_desk(home(tmp_path, {}))
+    try:
+        assert desk.setups["BTCUSD"].account is None
+    finally:
+        desk.close()
+
+
+def test_a_symbol_without_trading_conditions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"add symbols\.XAGUSD"):
+        wiring.open_desk(home(tmp_path, {}, symbol="XAGUSD", feed="store"))
+
+
+def test_a_symbol_that_is_not_shipped_is_refused_as_a_sample(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the sample has no bars of XAUUSD"):
+        wiring.open_desk(home(tmp_path, {}, symbol="XAUUSD"))
+
+
+def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
+    desk, _ = wiring.open_desk(home(tmp_path, {"symbols": {"BTCUSD": {"spread": 9.0}}}))
+    spec = desk.setups["BTCUSD"].profile.symbol("BTCUSD")
+    assert (spec.spread, spec.digits) == (9.0, 2)
+    assert desk.setups["BTCUSD"].profile.symbol("EURUSD").digits == 5
+    assert desk.close()
+
+
+def test_a_misspelt_key_of_the_desk_file_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text('{"instances": [{"symbol": "BTCUSD", "timeframe": []}]}')
+    with pytest.raises(ConfigError) as told:
+        wiring.open_desk(tmp_path)
+    assert str(told.value).endswith("unknown key instances.0.timeframe; did you mean timeframes?")
+
+
+def test_a_desk_cannot_mix_sample_and_real_feeds(tmp_path: Path) -> None:
+    rows = [{"symbol": "BTCUSD"}, {"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    with pytest.raises(ConfigError, match="TORRA_HOME of its own"):
+        wiring.open_desk(tmp_path)
+
+
+def test_two_instances_of_one_name_are_refused(tmp_path: Path) -> None:
+    rows = [{"symbol": "BTCUSD"}, {"symbol": "BTCUSD"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    with pytest.raises(ConfigError, match="same name"):
+        wiring.open_desk(tmp_path)
+
+
+def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="TORRA_HOME"):
+        wiring.open_desk(tmp_path / "file" / "home")
+
+
+def test_the_shipped_desk_opens(tmp_path: Path) -> None:
+    desk, settings = wiring.open_desk(tmp_path)
+    assert [item.id for item in settings.instances] == ["BTCUSD", "EURUSD"]
+    assert desk.clock.accelerated
+    assert desk.close()
+
+
+def live(folder: Path, **more: Any) -> Path:
+    """A home whose gold goes to a channel."""
+    (folder / "shared").mkdir(exist_ok=True)
+    gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files", **more}
+    main = {"folder": str(folder / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": main}}
+    (folder / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    return folder
+
+
+def test_a_channel_without_its_key_is_refused_before_anything_opens(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="TORRA_CHANNEL_KEY is not set"):
+        wiring.open_desk(live(tmp_path))
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+@pytest.mark.parametrize("state", ["PENDING", "PUBLISHED", "FILLED"])
+def test_a_position_on_another_way_keeps_the_desk_from_starting(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paper would close it in the books while it is open at the broker."""
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", "k" * 32)
+    desk, _ = wiring.open_desk(live(tmp_path))
+    row = opening("T1", instance="XAUUSD", symbol="XAUUSD", bridge="torra_files main")
+    desk.database.enqueue_signal(row)
+    for step in ("PUBLISHED", "FILLED")[: ("PENDING", "PUBLISHED", "FILLED").index(state)]:
+        desk.database.move_signal("T1", step)
+    desk.close()
+    for other in ({"bridge": "paper"}, {"name": "GOLD"}):
+        with pytest.raises(ConfigError, match=r"XAUUSD has the open T1 .*torra settle T1"):
+            wiring.open_desk(live(tmp_path, **other))
+    desk, _ = wiring.open_desk(live(tmp_path))
+    desk.close()

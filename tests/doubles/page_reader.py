@@ -1,0 +1,132 @@
+"""Pages as a test reads them: elements, words, tables, live cells; and what holds for every page.
+
+`get(address, state)` asks an app over the scripted view in that state; the state `desk` is the full
+desk of demo_full_desk, `desk:CASE` with that case as its newest tick.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from html.parser import HTMLParser
+
+from jinja2 import BytecodeCache
+
+from tests.doubles.visitors import open_app
+from tests.worlds.demo_full_desk import FullDeskView
+from tests.worlds.demo_view import ScriptedView
+
+
+class Page(HTMLParser):
+    """A page's elements with attributes and the text within them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.cells: dict[str, str] = {}
+        self.rows: list[list[str]] = []
+        self._live = None
+        self.feed(text)
+        self.text = re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+            self.open.append(tag)
+        self._live = attributes.get("data-live")
+        if self._live:
+            self.cells[self._live] = ""
+
+    def handle_endtag(self, tag):
+        self._live = None
+        if tag in ("td", "th") and self.open:
+            self.open.pop()
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.open:
+            self.rows[-1][-1] += data
+        if self._live:
+            self.cells[self._live] += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+class Compiled(BytecodeCache):
+    """Templates, compiled once for all apps of a test run."""
+
+    def __init__(self):
+        self.known = {}
+
+    def load_bytecode(self, bucket):
+        if bucket.key in self.known:
+            bucket.bytecode_from_string(self.known[bucket.key])
+
+    def dump_bytecode(self, bucket):
+        self.known[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
+
+
+@functools.cache
+def app_of(state):
+    desk, _, case = state.partition(":")
+    app = open_app(FullDeskView(case or "demo") if desk == "desk" else ScriptedView(state))
+    app.jinja_env.bytecode_cache = COMPILED
+    return app
+
+
+def client(state="demo"):
+    return app_of(state).test_client()
+
+
+def get(address, state="demo", status=200):
+    """Return a page; one that was asked for before is not asked for again."""
+    return (read if status == 200 else read.__wrapped__)(address, state, status)
+
+
+@functools.cache
+def read(address, state, status):
+    answer = client(state).get(address)
+    assert answer.status_code == status, answer.get_data(as_text=True)[:400]
+    return Page(answer.get_data(as_text=True))
+
+
+def check_structure(page):
+    """Check headings, captions, scopes, ids: what a screen reader follows."""
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+    assert len(page.all("table")) == len(page.all("caption"))
+    heads = [name for name, attributes in page.tags if name == "th" and "scope" not in attributes]
+    assert not heads
+    assert [attributes["lang"] for attributes in page.all("html")] == ["en"]
+    assert {"class": "skip", "href": "#main"} in page.all("a")
+    assert any(attributes.get("id") == "main" for attributes in page.all("main"))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        if "aria-labelledby" in attributes:
+            assert attributes["aria-labelledby"] in ids
+
+
+def check_policy(page):
+    """Check that a page needs nothing that its policy forbids."""
+    for tag, attributes in page.tags:
+        assert "style" not in attributes, tag
+        assert not [name for name in attributes if name.startswith("on")], tag
+    assert all(
+        attributes.get("src", "").startswith("/assets/") for attributes in page.all("script")
+    )
+    assert "style" not in {tag for tag, _ in page.tags}
+    assert not page.all("form")

@@ -1,0 +1,429 @@
+"""Whatever comes after a tick changes nothing that the tick said: bars, news and fundamentals.
+
+A world is a history of bars and a database of headlines and figures, those of the future among
+them, read as a desk reads them: HistoryWindow, Collector.latest, feature_bundle, and a full desk of
+the rules provider. A case cuts it at a random close, replaces everything after the cut by noise and
+asks again: every feature, the scores, the regime, every prompt and every report at the cut and
+before it must be the same, bit for bit. Leaks that are planted here must be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import news_collector
+from agent_framework import deliberate
+from agents.contracts import EVENT_CLASSES, DebateContext
+from agents.debate.deliberation import Deliberation
+from instance_database import Database
+from news_collector import Collector
+from technical_calculator import WARM_UP
+from tests.doubles.scripted import settings
+from tests.scores.test_causality import early_swings
+from tests.worlds.desks import open_database
+from tests.worlds.price_series import sample, walk
+from torra.clock import iso
+from torra.config import NewsSettings
+from torra.evidence import feature_bundle
+from torra.evidence.feature_bundle import Bundle
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject
+from torra.evidence.scheduled_events import ScheduledEvent, around
+from torra.market import structure as market_structure
+from torra.providers.rules.provider import RulesProvider
+from torra.store.news import NewsStore
+from torra.tick.bar_window import HistoryWindow
+
+QUARTER = timedelta(minutes=15)
+SUBJECT = NewsSubject("ACME", asset="stock", ticker="ACME", currencies=("USD",), terms=("acme",))
+SETTINGS = NewsSettings(max_age_hours=24.0, half_life_hours=6.0, max_items=5)
+FULL = settings(mode="full", include_news=True)
+MEMORY: Mapping[str, Any] = {
+    "current_markov_state": "BULLISH",
+    "state_duration": 3,
+    "next_probabilities": {"BULLISH": 0.5, "BEARISH": 0.2},
+    "sentiment_trend": [0.1, 0.2],
+    "trend_direction": "rising",
+    "position": "FLAT",
+    "session": "LONDON",
+    "day_of_week": "Monday",
+    "losing_streak": 0,
+    "open_elsewhere": 0,
+}
+WORDS = (
+    *("profit", "rises", "falls", "outlook", "cut", "record", "lawsuit", "supply", "deal", "bank"),
+    *("shares", "growth", "warning", "upgrade", "tariff", "mine", "strike", "quarter", "forecast"),
+)
+ITEMS_A_BAR = 0.35
+"""Headlines for a bar: some thirty are younger than a day."""
+
+RESULTS = ("features", "scores", "regime", "spoken", "prompts")
+
+
+class Silent:
+    """A vendor that is never asked."""
+
+    spacing = 1.0
+
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        return (f"company.{subject.ticker}",)
+
+    def every(self, topic: str) -> float:
+        return 60.0
+
+    def fetch(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+@dataclass(frozen=True)
+class World:
+    """Bars, and the store of what was said meanwhile."""
+
+    bars: pd.DataFrame
+    database: Database
+
+    def closes(self, at: int) -> datetime:
+        moment: datetime = self.bars.index[at].to_pydatetime() + QUARTER
+        return moment
+
+
+def headline(chance: np.random.Generator, number: str, first_seen: datetime) -> NewsItem:
+    """Return a headline about the company; one in four says that it is some hours older."""
+    age = timedelta(seconds=float(chance.choice([30.0, 30.0, 30.0, chance.uniform(3e3, 4e4)])))
+    words = chance.choice(WORDS, int(chance.integers(3, 9)))
+    return NewsItem(
+        id=number,
+        source="finnhub",
+        topic="finnhub:company.ACME",
+        headline=" ".join(["Acme", *words]),
+        published=first_seen - age,
+        first_seen=first_seen,
+        score=round(float(chance.uniform(-1, 1)), 8),
+        event=str(chance.choice(EVENT_CLASSES)),
+        tickers=("ACME",),
+    )
+
+
+def figures(chance: np.random.Generator) -> dict[str, float]:
+    names = chance.choice(list(feature_bundle.FUNDAMENTALS), 3, replace=False)
+    return {str(name): round(float(chance.uniform(-50, 50)), 4) for name in names}
+
+
+def moments(
+    chance: np.random.Generator, start: datetime, end: datetime, count: int
+) -> list[datetime]:
+    """Return whole seconds in (start, end], a quarter of them just after a bar's close."""
+    seconds = chance.integers(1, int((end - start).total_seconds()) + 1, count)
+    grid = chance.random(count) < 0.25
+    seconds = np.where(grid, seconds // 900 * 900 + chance.integers(1, 3, count), seconds)
+    return [start + timedelta(seconds=int(second)) for second in seconds]
+
+
+def tell(world: World, chance: np.random.Generator, start: int, end: int, name: str) -> None:
+    """Store headlines and figures first seen after bar `start` closed, up to the close of `end`."""
+    first, last = world.closes(start), world.closes(end)
+    count = int(ITEMS_A_BAR * (end - start)) + 2
+    seen = moments(chance, first, last, count)
+    seen[0] = first + timedelta(seconds=1)
+    made = [headline(chance, f"{name}{number}", at) for number, at in enumerate(seen)]
+    world.database.store_news(made)
+    for at in moments(chance, first, last, 1 + (end - start) // 60):
+        world.database.store_fundamentals(SUBJECT.ticker, figures(chance), at)
+
+
+SERIES: dict[str, Callable[[], pd.DataFrame]] = {
+    "BTCUSD_M15": lambda: sample("BTCUSD_M15").iloc[4000:4700],
+    "walk": lambda: walk(700, 31, flat=(400, 425)),
+}
+
+
+@pytest.fixture(scope="module", params=list(SERIES))
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    folder: Path = tmp_path_factory.mktemp("world")
+    made = World(SERIES[request.param](), open_database(folder))
+    tell(made, np.random.default_rng(1), 0, len(made.bars) - 1, "true")
+    yield made
+    made.database.close()
+
+
+one_world = pytest.mark.parametrize("world", ["BTCUSD_M15"], indirect=True)
+
+
+# --- what a tick says -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Said:
+    """Everything that a tick found and said, as text that is equal only bit for bit."""
+
+    features: str
+    scores: str
+    regime: str
+    spoken: str
+    prompts: str
+
+
+def ask(world: World, window: HistoryWindow, at: int) -> Said:
+    """Return what the full desk says at the close of bar `at`."""
+    as_of = world.closes(at)
+    bars = window.bars("M15", as_of)
+    collector = Collector(
+        SimpleNamespace(vendors={"finnhub": Silent()}, files={}),
+        world.database,
+        now=lambda: as_of,
+        monotonic=lambda: 0.0,
+        score=lambda _: 0.0,
+    )
+    news = collector.latest(SUBJECT, as_of, SETTINGS)
+    assert news.status in (NewsStatus.AVAILABLE, NewsStatus.NOT_YET), news
+    calendar = [
+        ScheduledEvent(world.closes(0) + n * 90 * QUARTER, "USD", "high", "x") for n in range(8)
+    ]
+    bundle = feature_bundle.build(
+        symbol=SUBJECT.symbol,
+        timeframe="M15",
+        bar_time=as_of - QUARTER,
+        as_of=as_of,
+        row=window.l1_row("M15", as_of, bars),
+        spread=0.0,
+        bars_held=len(bars),
+        bar_age=0.0,
+        memory=MEMORY,
+        digits=2,
+        bars=bars,
+        news=news,
+        events=around(calendar, SUBJECT.currencies, as_of),
+    )
+    return said(bundle, debate(bundle, as_of), window.ath("M15", as_of))
+
+
+def debate(bundle: Bundle, as_of: datetime) -> Deliberation:
+    context = DebateContext(
+        symbol=bundle.symbol,
+        timeframe=bundle.timeframe,
+        bar_time=iso(as_of - QUARTER),
+        as_of=iso(as_of),
+        scores=bundle.scores,
+        notes=bundle.notes,
+        features=bundle.features,
+        memory=MEMORY,
+        nonce="5eedfeed5eedfeed",
+        asset="stock",
+    )
+    return deliberate(context, FULL, RulesProvider().submit, monotonic=lambda: 0.0, deadline=60.0)
+
+
+def said(bundle: Bundle, spoken: Deliberation, ath: float) -> Said:
+    assert not spoken.failures
+    assert len(spoken.reports) == 8
+    calls = [(c.role_id, c.round, c.attempt, c.system, c.user, c.reply) for c in spoken.calls]
+    return Said(
+        features=repr(bundle.features),
+        scores=repr((bundle.scores, bundle.notes, ath)),
+        regime=repr(bundle.regime),
+        spoken=repr(replace(spoken, calls=(), stages=())),
+        prompts=repr(calls),
+    )
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+
+def noised(bars: pd.DataFrame, cut: int, chance: np.random.Generator) -> pd.DataFrame:
+    """Return the bars with noise after the cut; one time in eight there is nothing after it."""
+    if chance.random() < 0.125:
+        return bars.iloc[: cut + 1]
+    noise = walk(len(bars), int(chance.integers(1 << 30))) * float(chance.choice([0.01, 1, 50]))
+    changed = bars.copy()
+    changed.iloc[cut + 1 :] = noise.iloc[cut + 1 :].to_numpy()
+    return changed
+
+
+class Undone(Exception):
+    """Takes the noise back."""
+
+
+@contextmanager
+def another_future(world: World, cut: int, chance: np.random.Generator) -> Iterator[World]:
+    """The world with noise for everything after a cut; what was first seen before is seen again."""
+    after = iso(world.closes(cut))
+    database = world.database
+    try:
+        with database.transaction():
+            again = database.news(since=world.closes(0), as_of=world.closes(cut))[-3:]
+            for table in ("news", "fundamentals"):
+                database.connection().conn.execute(
+                    f"DELETE FROM {table} WHERE first_seen > ?",
+                    [after],
+                )
+            other = World(noised(world.bars, cut, chance), database)
+            if cut + 1 < len(world.bars) - 1:
+                tell(World(world.bars, database), chance, cut, len(world.bars) - 1, "noise")
+            later = world.closes(cut) + timedelta(seconds=1)
+            database.store_news(
+                replace(item, headline="Acme is no more", score=-1.0, first_seen=later)
+                for item in again
+            )
+            yield other
+            raise Undone  # noqa: TRY301 - so the transaction takes it back
+    except Undone:
+        return
+
+
+def violations(world: World, cases: int, seed: int) -> Iterator[tuple[int, int, str]]:
+    """Yield (cut, bar, what) where something at or before a cut changed with what comes after."""
+    window = HistoryWindow({"M15": world.bars})
+    for case in range(cases):
+        chance = np.random.default_rng([seed, case])
+        cut = int(chance.integers(WARM_UP, len(world.bars) - 1))
+        asked = {cut, max(WARM_UP, cut - int(chance.integers(0, 40)))}
+        before = {at: ask(world, window, at) for at in asked}
+        with another_future(world, cut, chance) as other:
+            changed = HistoryWindow({"M15": other.bars})
+            now = {at: ask(other, changed, at) for at in asked}
+        for at in asked:
+            for name in RESULTS:
+                if getattr(now[at], name) != getattr(before[at], name):
+                    yield cut, at, name
+
+
+def test_whatever_comes_later_changes_nothing(world: World, scaled: Callable[..., int]) -> None:
+    assert list(violations(world, scaled(1000, 16) // len(SERIES), 7)) == []
+
+
+@one_world
+def test_the_cases_see_news_fundamentals_and_all_eight_agents(world: World) -> None:
+    """Else nothing could leak."""
+    window = HistoryWindow({"M15": world.bars})
+    told = [ask(world, window, at) for at in (300, 450, 600)]
+    assert len({one.features for one in told}) == 3
+    for one in told:
+        assert "id='news.item.5', value='Acme" in one.features
+        assert "id='fundamentals.available', value=1.0" in one.features
+        assert "id='sentiment.up_bars', value=0." in one.features
+        assert "abstained=True" not in one.spoken
+
+
+@one_world
+def test_the_noise_is_seen_after_the_cut(world: World) -> None:
+    """The other side: the futures differ, in bars, news and figures, one bar after the cut."""
+    chance = np.random.default_rng(5)
+    window = HistoryWindow({"M15": world.bars})
+    was = ask(world, window, 420)
+    with another_future(world, 400, chance) as other:
+        frame = other.bars.reindex(world.bars.index).fillna(world.bars * 1.5)
+        now = ask(replace(other, bars=frame), HistoryWindow({"M15": frame}), 420)
+    assert all(
+        getattr(now, name) != getattr(was, name) for name in ("features", "scores", "spoken")
+    )
+    assert ask(world, window, 420) == was
+
+
+# --- planted leaks --------------------------------------------------------------------------------
+
+
+def found(world: World, *what: str) -> bool:
+    """Tell whether some case finds that these changed; at most so many are tried."""
+    missing = set(what)
+    for *_, name in violations(world, 60, 11):
+        missing.discard(name)
+        if not missing:
+            return True
+    return False
+
+
+@one_world
+def test_a_swing_known_too_early_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(market_structure, "swings", early_swings)
+    assert found(world, "features")
+
+
+def unfiltered(self: NewsStore, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+    return stored_news(self, since=since, as_of=as_of + timedelta(days=365))
+
+
+stored_news = NewsStore.news
+stored_figures = NewsStore.fundamentals
+honest_view = news_collector.view
+
+
+def by_published(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
+    """A view that goes by what items say of themselves."""
+    claimed = [replace(item, first_seen=min(item.first_seen, item.published)) for item in items]
+    return honest_view(claimed, subject, as_of=as_of, **more)
+
+
+@one_world
+def test_a_view_by_published_time_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NewsStore, "news", unfiltered)
+    assert list(violations(world, 2, 12)) == []  # the view filters too
+    monkeypatch.setattr(news_collector, "view", by_published)
+    assert found(world, "features", "spoken", "prompts")
+
+
+@one_world
+def test_a_view_that_keeps_later_headlines_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keeps(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
+        later = as_of + timedelta(days=2)
+        return honest_view(items, subject, as_of=later, **{**more, "max_age_hours": 96.0})
+
+    monkeypatch.setattr(NewsStore, "news", unfiltered)
+    monkeypatch.setattr(news_collector, "view", keeps)
+    with pytest.raises(ValueError, match="was first seen at"):
+        list(violations(world, 1, 13))
+
+
+@one_world
+def test_later_fundamentals_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def newest(self: NewsStore, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        return stored_figures(self, ticker, as_of=as_of + timedelta(days=365))
+
+    monkeypatch.setattr(NewsStore, "fundamentals", newest)
+    assert found(world, "features", "prompts")
+
+
+@one_world
+def test_an_item_that_is_told_anew_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that overwrites what it has would change the past."""
+
+    def overwrite(self: Database, items: Any) -> int:
+        some = list(items)
+        with self.transaction():
+            for item in some:
+                self.connection().conn.execute(
+                    "UPDATE news SET headline = ?, score = ? WHERE id = ?",
+                    [item.headline, item.score, item.id],
+                )
+            return stored(self, some)
+
+    stored = NewsStore.store_news
+    monkeypatch.setattr(NewsStore, "store_news", overwrite)
+    assert found(world, "features")
+
+
+@one_world
+def test_a_regime_of_the_next_bar_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = HistoryWindow.l1_row
+
+    def next_row(self: HistoryWindow, timeframe: str, as_of: datetime, bars: Any) -> Any:
+        here = row(self, timeframe, as_of, bars)
+        try:
+            return {**here, "adx14": row(self, timeframe, as_of + QUARTER, bars)["adx14"]}
+        except Exception:  # noqa: BLE001 - the last bar has no next one
+            return here
+
+    monkeypatch.setattr(HistoryWindow, "l1_row", next_row)
+    assert found(world, "regime")

@@ -1,0 +1,342 @@
+"""The report of a replay: a document from exhibits, one file that needs nothing, read on paper."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tests.doubles.browser import PHONE, Visit, chromium, findings, needs_browser, only_nightly
+from tests.worlds.hostile_texts import TEXTS
+from tests.worlds.replay_exhibits import ARMS, BEGIN, FEW, demo_document, exhibits
+from torra.errors import ConfigError
+from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
+from torra.exhibits import pages, report
+from torra.exhibits.documents import LARGEST, Document, ReplayShelf
+from torra.exhibits.figures import HOSTILE
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+PLAIN = Exhibit("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")
+
+
+class Strict(HTMLParser):
+    """A page whose every element is closed in its order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.words: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert len(dict(attrs)) == len(attrs), f"<{tag}> has an attribute twice"
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    @property
+    def shapes(self):
+        return {(tag, name) for tag, named in self.tags for name in (*named, "")}
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return demo_document()
+
+
+@pytest.fixture(scope="module")
+def page(demo):
+    return Strict(report.html(demo))
+
+
+# --- from exhibits --------------------------------------------------------------------------------
+
+
+def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo):
+    assert [table.name for table in demo.tables] == [one.name for one in exhibits()]
+    assert demo.arms == ARMS and demo.period.start == BEGIN
+    few = demo.tables[1]
+    assert few.says == FEW and not few.enough
+    assert demo.tables[0].figures["deflated.full"] is None
+    assert {plot.of for plot in demo.plots} < {table.name for table in demo.tables}
+    assert Document.model_validate(json.loads(report.as_json(demo))) == demo
+
+
+def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain():
+    x = np.arange(50_000)
+    values = np.sin(x / 500.0)
+    values[777] = 9.0
+    line = ExhibitLine(
+        "a", tuple(zip(x, values, strict=True)), tuple(values - 1), tuple(values + 1)
+    )
+    plot = ExhibitPlot("p", "line", (line,))
+    made = replace(PLAIN, rows=((np.str_("x"), np.int64(3)), ("y", np.float64(1.5))), plots=(plot,))
+    found = demo_document(exhibits=[made])
+    (drawn,) = found.plots[0].lines
+    assert len(drawn.points) <= 2000
+    assert (777.0, 9.0) in drawn.points
+    at = drawn.points.index((777.0, 9.0))
+    assert (drawn.low[at], drawn.high[at]) == (8.0, 10.0)
+    assert found.tables[0].rows == (("x", 3), ("y", 1.5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"rows": (("x", float("nan")),)}, "plain, tables.0"),
+        ({"figures": {"a": float("inf")}}, "plain, tables.0.figures"),
+        (
+            {"plots": (ExhibitPlot("p", "line", (ExhibitLine("a", ((1, float("nan")),)),)),)},
+            "plain, plots.0",
+        ),
+        ({"rows": (("x",),)}, "plain, tables.0: .*2 cells"),
+    ],
+    ids=["cell", "figure", "plot", "short row"],
+)
+def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(changes, named):
+    with pytest.raises(ValueError, match=named):
+        demo_document(exhibits=[replace(PLAIN, **changes)])
+
+
+def test_two_exhibits_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="same name"):
+        demo_document(exhibits=[PLAIN, PLAIN])
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_a_document_is_moved_in_whole_and_found_by_the_shelf(tmp_path, demo):
+    path = report.write(tmp_path, demo)
+    assert path == tmp_path / "replays" / "btc-december.json"
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
+    assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
+
+
+def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path, demo):
+    path = report.write(tmp_path, demo)
+    other = demo.model_copy(update={"title": "Another"})
+    with pytest.raises(ConfigError, match="is there already"):
+        report.write(tmp_path, other)
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
+    report.write(tmp_path, other, overwrite=True)
+    assert ReplayShelf(tmp_path).document("btc-december").title == "Another"
+    assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "CON", "nul.x", "a" * 33, ".hidden", "b."])
+def test_a_name_that_no_file_may_have_is_refused(tmp_path, demo, name):
+    with pytest.raises(ConfigError, match="no name of a report"):
+        demo_document(name)
+    with pytest.raises(ConfigError, match="no name of a report"):
+        report.write(tmp_path, demo.model_copy(update={"name": name}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_crash_while_writing_leaves_the_old_file(tmp_path, demo, monkeypatch):
+    report.write(tmp_path, demo)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        report.write(tmp_path, demo.model_copy(update={"title": "x"}), overwrite=True)
+    assert ReplayShelf(tmp_path).document("btc-december") == demo
+    assert len(list((tmp_path / "replays").iterdir())) == 1
+
+
+def test_a_file_system_without_links_is_written_all_the_same(tmp_path, demo, monkeypatch):
+    def none(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    report.write(tmp_path, demo)
+    with pytest.raises(ConfigError, match="is there already"):
+        report.write(tmp_path, demo)
+
+
+def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path):
+    rows = tuple(("w" * 1200, 1.0) for _ in range(4500))
+    large = demo_document(exhibits=[replace(PLAIN, rows=rows)])
+    with pytest.raises(ConfigError, match=f"more than the {LARGEST:,}"):
+        report.write(tmp_path, large)
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_the_file_needs_nothing_and_nobody(page, demo):
+    raw = report.html(demo)
+    assert not re.search(r"https?://|//[a-z]|url\(|@import|srcset|javascript:", raw)
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "link", "img", "iframe", "object", "base", "form", "input"}
+    for tag, named in page.tags:
+        assert "style" not in named and "src" not in named, tag
+        assert not [name for name in named if name.startswith("on")], tag
+        assert named.get("href", "#").startswith("#"), tag
+    assert [tag for tag, _ in page.tags].count("style") == 1
+    policies = [n["content"] for t, n in page.tags if t == "meta" and "http-equiv" in n]
+    assert policies == [pages.inner_policy()]
+    assert "default-src 'none'" in pages.policy() and "unsafe" not in pages.policy()
+
+
+def test_the_file_has_everything_in_its_order(page, demo):
+    heads = ["Read with care", "Contents", *(table.title for table in demo.tables)]
+    places = [page.text.rindex(words) for words in (demo.title, *heads[:2])]
+    assert places[1:] == sorted(places[1:])
+    found = [words.strip() for words in page.words]
+    assert [found.index(table.title) for table in demo.tables] == sorted(
+        found.index(table.title) for table in demo.tables
+    )
+    for table in demo.tables:
+        assert table.says in page.text
+    for plot in demo.plots:
+        assert plot.title in page.text
+    links = [named["href"][1:] for tag, named in page.tags if tag == "a"]
+    assert links == [f"exhibit-{at}" for at in range(1, 7)] and set(links) <= set(page.ids)
+    assert page.text.count("too few to tell") == 2  # in the contents and at its heading
+    assert len(set(page.ids)) == len(page.ids)
+
+
+def test_a_table_with_many_columns_and_few_rows_is_turned():
+    columns = ("arm", *(f"figure {at}" for at in range(12)))
+    rows = tuple((arm, *([1.25] * 11), "0.1 to 0.3") for arm in ARMS[:3])
+    wide = demo_document(exhibits=[replace(PLAIN, columns=columns, rows=rows)])
+    told = pages.table_of(wide.tables[0])
+    assert told["columns"] == ["arm", *ARMS[:3]]
+    assert told["rows"][0] == ["figure 0", "1.25", "1.25", "1.25"]
+    assert told["rows"][-1] == ["figure 11", *["0.1 to 0.3"] * 3]
+    assert told["kinds"] == ["", "num", "num", "num"]
+    narrow = pages.table_of(demo_document(exhibits=[PLAIN]).tables[0])
+    assert (narrow["columns"], narrow["rows"]) == (["a", "b"], [["x", "1.5"]])
+    assert narrow["kinds"] == ["brief", "num"]
+
+
+def test_every_plot_can_be_read_without_seeing_it(page, demo):
+    images = [named for tag, named in page.tags if named.get("role") == "img"]
+    assert len(images) == len(demo.plots)
+    for named in images:
+        assert {named["aria-labelledby"], named["aria-describedby"]} <= set(page.ids)
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("details") == len(demo.plots)
+    assert tags.count("table") == tags.count("caption") == len(demo.plots) + len(demo.tables)
+
+
+def test_paper_gets_black_on_white_whole_plots_and_lines_told_apart():
+    printed = "".join(re.findall(r"@media print \{(.*?)\n\}", pages.sheet(), re.DOTALL))
+    assert re.search(r"\.drawn[^{]*table[^{]*\{ break-inside: avoid", printed)
+    assert "--surface: #fff; --ink: #000" in printed and "--s1: #000" in printed
+    assert ".along { display: inline; }" in printed
+    assert "table-header-group" in printed and "@page" in pages.sheet()
+
+
+def hostile(words, name="plain"):
+    """Return a document in which every field of a stranger holds the words."""
+    plots = (
+        ExhibitPlot(words, "line", (ExhibitLine(words, ((BEGIN, 1.0),)), ExhibitLine(words, ((BEGIN,
+        2.0),))), words,
+             words),
+        ExhibitPlot(words, "bars", (ExhibitLine(words, ((words, 1.0),)),), words, words),
+        ExhibitPlot(words, "bands", (ExhibitLine(words, ((BEGIN, words),)),), words),
+    )  # fmt: skip
+    made = Exhibit(name, words, (words, "b"), ((words, 1.0),), words, enough=False, plots=plots)
+    return demo_document(
+        title=words, summary=words, arms=(words,), warnings=(words,), exhibits=[made]
+    )
+
+
+def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
+    harmless = Strict(report.html(hostile("a plain word"))).shapes
+    shown, every = 0, list(TEXTS.values())
+    for words in every[:: len(every) // scaled(len(every), least=20)]:
+        try:
+            found = hostile(words[:200])
+        except ValueError:
+            continue  # the door's part: empty words and lone surrogates
+        shown += 1
+        page = Strict(report.html(found))
+        assert page.shapes <= harmless, words[:80]
+        told = [*page.words, *(str(value) for _, named in page.tags for value in named.values())]
+        assert not [text for text in told if HOSTILE.search(text)], words[:80]
+        assert not HOSTILE.search(report.text(found).replace("\n", " "))
+    assert shown > 15
+
+
+def test_a_document_of_the_older_form_is_drawn_too():
+    told = {
+        "kind": "scorecard", "name": "old", "created_at": "2026-11-22T08:00:00Z", "title": "Old",
+        "summary": "s", "period": {"from": "2021-12-01T00:00:00Z", "to": "2021-12-31T00:00:00Z"},
+        "tables": [{"title": "T", "columns": ["a"], "rows": [[1]]}],
+        "series": [{"title": "Equity", "points": [["2021-12-01T00:00:00Z", 0],
+                                                  ["2021-12-02T00:00:00Z", 0.4]]}],
+    }  # fmt: skip
+    found = Strict(report.html(Document.model_validate(told)))
+    assert "2021-12-01 00:00 UTC: 0.0" in found.text
+    assert [named for tag, named in found.tags if named.get("class") == "course s1"]
+
+
+# --- for a terminal -------------------------------------------------------------------------------
+
+
+def test_the_terminal_gets_the_arms_and_every_sentence(demo):
+    lines = report.text(demo).splitlines()
+    assert max(map(len, lines)) <= report.WIDTH
+    assert not [line for line in lines if line != line.rstrip()]
+    text = " ".join(" ".join(lines).split())
+    for table in demo.tables:
+        assert table.title in text and table.says in text
+    assert all(warning in text for warning in demo.warnings)
+    assert "◌ too few to tell" in text
+    (trades,) = [line for line in lines if line.startswith("  trades")][:1]
+    assert trades.split()[1:] == [
+        str(row[1]) for row in demo.tables[0].rows[: len(trades.split()) - 1]
+    ]
+
+
+def test_a_narrow_table_stands_as_it_is():
+    found = report.text(demo_document(exhibits=[PLAIN]))
+    assert "  a    b\n  x  1.5\n  It says so." in found
+
+
+# --- in a browser ---------------------------------------------------------------------------------
+
+
+@needs_browser
+def test_the_file_is_right_from_a_disk(demo, tmp_path, scaled):
+    """By day the same file is looked at as the desk serves it
+    (tests.dashboard.test_replay_page)."""
+    only_nightly(scaled)
+    path = tmp_path / "report.html"
+    path.write_text(report.html(demo), encoding="utf-8")
+    with chromium() as browser, Visit(browser, screen=PHONE, scheme="dark") as visit:
+        visit.page.goto(path.as_uri())
+        assert len(visit.forgive("request", path.as_uri())) == 1  # the file itself, nothing else
+        assert visit.overhang() <= 0
+        assert findings(visit.page) == []

@@ -1,0 +1,127 @@
+"""Daylight saving time is invisible: every UTC day has its 96 quarter-hours, each once.
+
+Four changes of the clocks, seen from three time zones of the host and three clocks of the broker,
+through the feed of the Expert Advisor's bars and on the grid of the desk's scheduler.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.worlds.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
+from torra.clock import TIMEFRAMES, Simulated, closes, duration
+from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
+from torra.feeds import door
+from torra.feeds.mt5_files import Mt5FilesFeed
+from torra.market.broker_clock import ServerClock
+
+CHANGES = {
+    "USA spring": datetime(2026, 3, 8, tzinfo=UTC),
+    "Europe spring": datetime(2026, 3, 29, tzinfo=UTC),
+    "Europe autumn": datetime(2026, 10, 25, tzinfo=UTC),
+    "USA autumn": datetime(2026, 11, 1, tzinfo=UTC),
+}
+HOSTS = ("America/New_York", "Europe/Athens", "Asia/Kolkata")
+DAY = timedelta(days=1)
+QUARTER = timedelta(minutes=15)
+
+
+@pytest.fixture(params=HOSTS)
+def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Move the host to another time zone; it must be one, or the test shows nothing."""
+    if not hasattr(time, "tzset"):
+        pytest.skip("this system cannot be moved to another time zone")
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        assert time.localtime(0).tm_gmtoff != 0
+        yield request.param
+    time.tzset()
+
+
+@pytest.fixture(params=CHANGES.values(), ids=CHANGES)
+def days(request: pytest.FixtureRequest) -> list[datetime]:
+    """The UTC days before, of and after a change."""
+    return [request.param + number * DAY for number in (-1, 0, 1)]
+
+
+def whole(days: list[datetime], minutes: int = 15) -> dict[datetime, int]:
+    """Every bar's open of these days, once."""
+    return dict.fromkeys(quarters(days[0], len(days) * 1440 // minutes, minutes), 1)
+
+
+def test_the_feed_brings_every_bar_of_a_day_once(
+    tmp_path: Path, host: str, days: list[datetime]
+) -> None:
+    end = days[-1] + DAY
+    for clock, (timeframe, minutes) in product(WALLS, (("M15", 15), ("M30", 30), ("H1", 60))):
+        wall, server = WALLS[clock], ServerClock.parse(clock)
+        feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, server, KEY)
+        opens = list(whole(days, minutes))
+        path = tmp_path / "bars" / f"BTCUSD_{timeframe}.csv"
+        put(path, text(rows(opens, wall), offset(wall, end)), end)
+        frame = feed.bars("BTCUSD", timeframe, end)
+        found = Counter(stamp.to_pydatetime() for stamp in frame.index)
+        assert dict(found) == whole(days, minutes), clock
+        per_day = Counter(stamp.date() for stamp in found)
+        assert set(per_day.values()) == {1440 // minutes}, clock
+        door.check(frame, timeframe, as_of=end, minimum=len(opens))
+
+
+def test_a_live_desk_sees_each_close_when_it_comes(
+    tmp_path: Path, host: str, days: list[datetime]
+) -> None:
+    """Poll at the scheduler's closes while the file grows: the newest bar is always the due one."""
+    start = days[1] - 8 * QUARTER
+    due = list(closes("M15", start, days[1] + timedelta(hours=9)))[::5]
+    path = tmp_path / "bars" / "BTCUSD_M15.csv"
+    for clock, wall in WALLS.items():
+        feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, ServerClock.parse(clock), KEY)
+        seen = []
+        for close in due:
+            opens = quarters(start, (close - start) // QUARTER)
+            put(path, text(rows(opens, wall), offset(wall, close)), close)
+            newest = feed.bars("BTCUSD", "M15", close, 1).index[-1].to_pydatetime()
+            seen.append(newest + QUARTER)
+        assert seen == due, clock
+
+
+def test_single_times_and_whole_days_agree(host: str, days: list[datetime]) -> None:
+    opens = list(whole(days))
+    for clock, wall in WALLS.items():
+        server = ServerClock.parse(clock)
+        shown = [server.from_utc(moment) for moment in opens]
+        assert shown == [wall(moment) for moment in opens], clock
+        index = server.to_utc_index(np.array(shown, dtype=np.int64))
+        assert [stamp.to_pydatetime() for stamp in index] == opens, clock
+        for moment, at in zip(opens, shown, strict=True):
+            assert server.to_utc(at) == moment or server.shown_twice(at)
+
+
+def test_the_grid_has_every_close_of_a_day_once(host: str, days: list[datetime]) -> None:
+    for timeframe, day in product(TIMEFRAMES, days):
+        step = duration(timeframe)
+        found = list(closes(timeframe, day, day + DAY))
+        assert found == [day + number * step for number in range(1, DAY // step + 1)], timeframe
+    assert len(list(closes("M15", days[0], days[0] + DAY))) == 96
+
+
+def test_the_scheduler_wakes_at_every_close_once(host: str, days: list[datetime]) -> None:
+    clock = Simulated(days[0])
+    trigger = BarCloses(clock, ("M15", "H1"))
+    woken = []
+    for _ in range(3 * 96):
+        moment = next_close(clock.now(), ("M15", "H1"))
+        left = trigger.get_next_fire_time(None, clock.real_now()) - clock.real_now()
+        assert abs(left - TIMER_SLACK - (moment - clock.now())) < timedelta(seconds=2)
+        woken.append(moment)
+        clock.set(moment)
+    assert woken == [moment + QUARTER for moment in whole(days)]

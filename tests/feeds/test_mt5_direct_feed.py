@@ -1,0 +1,246 @@
+"""Bars through the MetaTrader5 package: closed ones, in UTC, whatever the server's clock does."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.doubles.fake_dwx import HandClock
+from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
+from torra.bridges.mt5.terminal import Terminal
+from torra.clock import duration
+from torra.errors import ConfigError, DataUnavailable
+from torra.feeds import door, mt5_direct
+from torra.feeds.mt5_direct import SETTLE, Mt5DirectFeed
+from torra.market.broker_clock import ServerClock
+
+Scaled = Callable[..., int]
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+PERIODS = {"M1": 1, "M5": 5, "M15": 15, "M30": 30, "H1": 16385, "H4": 16388, "D1": 16408}
+
+
+class Desk:
+    """A terminal full of bars, a clock and a feed."""
+
+    def __init__(self, server: str = "new_york+7", now: datetime = NOON) -> None:
+        self.clock = HandClock(now)
+        self.server = ServerClock.parse(server)
+        self.package = FakeMetaTrader5(self.clock, self.server)
+        self.terminal = Terminal(self.package, seconds=5)
+        self.feed = Mt5DirectFeed(
+            self.terminal, {"XAUUSD": "XAUUSD.m", "GOLD": "NOWHERE"}, self.server, self.clock
+        )
+
+    def fill(self, timeframe: str, opens: list[datetime]) -> None:
+        rates = np.zeros(len(opens), dtype=RATES)
+        rates["time"] = [self.server.from_utc(at) for at in opens]
+        base = np.array([(at - opens[0]).total_seconds() / 1e6 for at in opens]) + 2000
+        rates["open"], rates["high"], rates["low"], rates["close"] = (
+            base,
+            base + 2,
+            base - 2,
+            base + 1,
+        )
+        rates["tick_volume"], rates["spread"] = 2**40, 20
+        self.package.rates["XAUUSD.m", PERIODS[timeframe]] = rates
+
+    def bars(self, timeframe: str, as_of: datetime, limit: int | None = 750) -> pd.DataFrame:
+        return self.feed.bars("XAUUSD", timeframe, as_of, limit)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    made = Desk()
+    yield made
+    made.terminal.close()
+
+
+def grid(timeframe: str, start: datetime, end: datetime) -> list[datetime]:
+    """Return every open time in [start, end], round the clock."""
+    step, found = duration(timeframe), []
+    while start <= end:
+        found.append(start)
+        start += step
+    return found
+
+
+@pytest.mark.parametrize("timeframe", ["M15", "H1"])
+def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
+    desk.fill(timeframe, grid(timeframe, NOON - 800 * duration(timeframe), NOON))
+    frame = desk.bars(timeframe, NOON)
+    assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
+    assert frame.index.name == "time"
+    assert str(frame.index.tz) == "UTC"
+    assert len(frame) == 750
+    assert set(frame.dtypes) == {np.dtype("float64")}
+    assert frame["volume"].iloc[-1] == 2**40
+    assert frame.index[-1] == pd.Timestamp(NOON - duration(timeframe))
+    assert frame.attrs["utc_offsets"] == ("+02:00",)
+    assert frame.attrs["clock"] == "new_york+7"
+    door.check(frame, timeframe, as_of=NOON)
+    assert desk.feed.period() is None
+
+
+def test_the_forming_bar_is_never_handed_over(desk: Desk) -> None:
+    desk.fill("M15", grid("M15", NOON - timedelta(days=3), NOON + timedelta(hours=2)))
+    start = desk.clock.moment
+    for seconds in range(0, 3600, 20):
+        desk.clock.moment = start + timedelta(seconds=seconds)
+        frame = desk.bars("M15", desk.clock.moment, 10)
+        newest = frame.index[-1].to_pydatetime()
+        assert newest + timedelta(minutes=15) <= desk.clock.moment < newest + timedelta(minutes=30)
+        assert len(frame) == 10
+
+
+def test_a_bar_without_a_follower_settles_first(desk: Desk) -> None:
+    desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON - timedelta(minutes=15)))
+    before, last = (
+        pd.Timestamp(NOON - timedelta(minutes=30)),
+        pd.Timestamp(NOON - timedelta(minutes=15)),
+    )
+    assert desk.bars("M15", NOON).index[-1] == before
+    desk.clock.moment = NOON + SETTLE - timedelta(milliseconds=1)
+    assert desk.bars("M15", desk.clock.moment).index[-1] == before
+    desk.clock.moment = NOON + SETTLE
+    assert desk.bars("M15", desk.clock.moment).index[-1] == last
+    assert desk.bars("M15", NOON).index[-1] == last
+
+
+@pytest.mark.parametrize("limit", [1, 750, 60_000, None])
+def test_a_moment_of_the_past_sees_nothing_later(desk: Desk, limit: int | None) -> None:
+    opens = grid("M15", NOON - timedelta(days=60), NOON)
+    desk.fill("M15", opens)
+    as_of = NOON - timedelta(days=20, minutes=7)
+    frame = desk.bars("M15", as_of, limit)
+    closed = [at for at in opens if at + timedelta(minutes=15) <= as_of]
+    assert list(frame.index) == [pd.Timestamp(at) for at in closed[-(limit or len(closed)) :]]
+    by_number = limit is not None and limit < mt5_direct.MOST_BARS
+    assert desk.package.calls[-1] == ("copy_rates_from_pos" if by_number else "copy_rates_range")
+
+
+def test_weekends_do_not_shorten_what_is_asked_for(desk: Desk) -> None:
+    week = [at for at in grid("H1", NOON - timedelta(days=90), NOON) if at.weekday() < 5]
+    desk.fill("H1", week)
+    assert len(desk.bars("H1", NOON, 750)) == 750
+    assert len(desk.bars("H1", NOON - timedelta(days=30), 750)) == 750
+
+
+TURNS = [
+    ("new_york+7", datetime(2026, 3, 8, tzinfo=UTC)),
+    ("new_york+7", datetime(2026, 11, 1, tzinfo=UTC)),
+    ("Europe/Athens", datetime(2026, 3, 29, tzinfo=UTC)),
+    ("Europe/Athens", datetime(2026, 10, 25, tzinfo=UTC)),
+    ("+03:00", datetime(2026, 3, 8, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize("timeframe", ["M15", "H1"])
+@pytest.mark.parametrize(("server", "day"), TURNS)
+def test_every_bar_of_a_week_with_a_clock_change_has_its_own_time(
+    server: str, day: datetime, timeframe: str
+) -> None:
+    desk = Desk(server, day + timedelta(days=5))
+    opens = grid(timeframe, day - timedelta(days=5), day + timedelta(days=5))
+    desk.fill(timeframe, opens)
+    frame = desk.bars(timeframe, desk.clock.moment, None)
+    assert list(frame.index) == [pd.Timestamp(at) for at in opens[:-1]]
+    for hours in range(0, 216, 13):
+        as_of = day + timedelta(days=-4, hours=hours)
+        found = desk.bars(timeframe, as_of, 40)
+        closed = [at for at in opens if at + duration(timeframe) <= as_of][-40:]
+        assert list(found.index) == [pd.Timestamp(at) for at in closed]
+    desk.terminal.close()
+
+
+def test_the_hour_that_comes_twice_is_told_apart_at_the_head_of_the_frame_too() -> None:
+    turn = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)  # 09:00 on the server becomes 08:00
+    desk = Desk("new_york+7", turn + timedelta(days=1))
+    opens = grid("M15", turn - timedelta(days=1), turn + timedelta(days=1))
+    desk.fill("M15", opens)
+    for quarters in range(-8, 16):
+        as_of = turn + quarters * timedelta(minutes=15)
+        for limit in (1, 3, 6):
+            frame = desk.bars("M15", as_of, limit)
+            closed = [at for at in opens if at + timedelta(minutes=15) <= as_of]
+            assert list(frame.index) == [pd.Timestamp(at) for at in closed[-limit:]]
+    desk.terminal.close()
+
+
+def test_random_moments_see_closed_bars_only(desk: Desk, scaled: Scaled) -> None:
+    dice = random.Random(7)
+    opens = [at for at in grid("M15", NOON - timedelta(days=8), NOON) if dice.random() < 0.9]
+    desk.fill("M15", opens)
+    for _ in range(scaled(20_000, least=100)):
+        now = NOON - timedelta(seconds=dice.randrange(1, 5 * 86_400))
+        as_of = now - timedelta(seconds=dice.choice([0, 0, 1, 600, 86_400]))
+        desk.clock.moment = now
+        limit = dice.choice([1, 5, 100])
+        frame = desk.bars("M15", as_of, limit)
+        begun = [at for at in opens if at <= now]
+        sure = [
+            at
+            for number, at in enumerate(begun)
+            if at + timedelta(minutes=15) <= as_of
+            and (number < len(begun) - 1 or at + timedelta(minutes=15) <= now - SETTLE)
+        ]
+        assert list(frame.index) == [pd.Timestamp(at) for at in sure[-limit:]]
+
+
+def test_what_the_package_does_not_tell_says_so_in_its_words(desk: Desk) -> None:
+    desk.package.silent["copy_rates_from_pos"] = (-1, "Terminal: Call failed")
+    with pytest.raises(DataUnavailable, match=r"XAUUSD\.m.*Call failed \(-1\)") as found:
+        desk.bars("M15", NOON)
+    assert found.value.reason == "no_bars"
+    desk.package.silent = {"initialize": (-10005, "IPC timeout")}
+    desk.package.initialized = False
+    desk.terminal._connected = False
+    with pytest.raises(DataUnavailable, match="IPC timeout"):
+        desk.bars("M15", NOON)
+
+
+def test_a_symbol_without_a_name_or_a_broker_that_knows_it(desk: Desk) -> None:
+    with pytest.raises(ConfigError, match="no bars of EURUSD; it brings XAUUSD, GOLD"):
+        desk.feed.bars("EURUSD", "M15", NOON)
+    with pytest.raises(DataUnavailable, match="no symbol NOWHERE"):
+        desk.feed.bars("GOLD", "M15", NOON)
+    with pytest.raises(ValueError, match="unknown timeframe"):
+        desk.bars("M7", NOON)
+
+
+def test_a_terminal_without_bars_gives_an_empty_frame(desk: Desk) -> None:
+    desk.fill("M15", [NOON])
+    for limit in (750, None):
+        frame = desk.bars("M15", NOON, limit)
+        assert len(frame) == 0
+        assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
+
+
+def test_a_time_that_the_server_never_shows_condemns_its_clock() -> None:
+    desk = Desk("new_york+7", datetime(2026, 3, 9, tzinfo=UTC))
+    opens = grid("M15", datetime(2026, 3, 7, tzinfo=UTC), datetime(2026, 3, 9, tzinfo=UTC))
+    desk.fill("M15", opens)
+    rates = desk.package.rates["XAUUSD.m", 15]
+    rates["time"] = [int(at.timestamp()) + 7200 for at in opens]
+    with pytest.raises(DataUnavailable, match="2026-03-08 09:00:00 does not exist") as found:
+        desk.bars("M15", desk.clock.moment)
+    assert found.value.reason == "server_clock"
+    desk.terminal.close()
+
+
+def test_a_terminal_that_hangs_is_data_unavailable() -> None:
+    desk = Desk()
+    desk.terminal = Terminal(desk.package, seconds=0.02)
+    desk.feed = Mt5DirectFeed(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock)
+    desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
+    released = threading.Event()
+    desk.package.blocked["copy_rates_from_pos"] = released
+    with pytest.raises(DataUnavailable, match="has not returned from copy_rates_from_pos"):
+        desk.bars("M15", NOON)
+    released.set()
+    desk.terminal.close()

@@ -1,0 +1,285 @@
+"""The floors of the house: imports only go down, and a few things have one place only.
+
+ROOMS is the plan of the house, by rooms. How long files are is no test: `make house` tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+
+WORDS = {
+    "agent_config", "agents/contracts", "agents/lazy_text", "torra/clock", "torra/config",
+    "torra/errors", "torra/failpoints", "torra/home", "torra/time_limit", "torra/trading_terms",
+    "torra/whole_files",
+}  # fmt: skip
+"""Floor 0: what everybody may use. No other module lies directly in torra/."""
+
+MATHS = {
+    "agents/evidence", "agents/fence", "ath_calculator", "scoring_rubric", "technical_calculator",
+}  # fmt: skip
+"""Of floor 1, what lies in no room of it."""
+
+ROOMS: dict[str, tuple[int, str]] = {
+    "market": (1, ""),
+    "evidence": (1, ""),
+    "verdict": (1, ""),
+    "evaluation": (1, ""),
+    "instance_database": (2, "store"),
+    "store": (2, "store"),
+    "signal_bridge": (2, "bridges"),
+    "bridges": (2, "bridges"),
+    "news_collector": (2, "news"),
+    "news": (2, "news"),
+    "plugins": (2, "plugins"),
+    "feeds": (2, "feeds"),
+    "providers": (2, "providers"),
+    "chart": (2, "chart"),
+    "agents": (3, ""),
+    "agent_framework": (3, ""),
+    "tick": (4, ""),
+    "torra_trader": (4, ""),
+    "trading": (5, "1"),
+    "backup": (5, "2"),
+    "desk": (5, "3"),
+    "profiles": (5, "4"),
+    "exhibits": (6, "1"),
+    "replay": (6, "2"),
+    "dashboard": (6, "3"),
+    "commands": (6, "4"),
+}
+"""Room (or module of the root) -> floor, and its place there.
+
+On floor 2 the place is a family, which imports no other; on floors 5 and 6 it is a number: a room
+may import those before it. A new room is a new row; a new file needs none.
+"""
+
+ALLOWED = {
+    ("torra/news/source", "torra/providers/vendors/addresses"),
+    ("torra/news/source", "torra/plugins/loading"),
+}
+"""What no floor allows: an address from the environment is judged in one place, and a profile's
+news sources are found by the news themselves.
+"""
+
+OUTSIDE = {
+    0: {"pydantic", "pydantic_core"},
+    1: {"pydantic", "numpy", "pandas", "pandas_ta_classic"},
+    3: {"pydantic", "pydantic_core"},
+}
+OVERLAY = {"agents", "agent_config", "agent_framework", "scoring_rubric"}
+
+MOST_FILES = 18
+LARGER = {"torra/store": 22, "torra/evaluation": 30}
+"""Rooms with more files at one level: a file per noun of the database, a file per measure."""
+
+
+def modules() -> dict[str, Path]:
+    """Return every module of the product by its path without ending; a package by its folder."""
+    paths = [
+        path
+        for pattern in ("*.py", "agents/**/*.py", "torra/**/*.py")
+        for path in ROOT.glob(pattern)
+    ]
+    return {_name(path): path for path in paths}
+
+
+def _name(path: Path) -> str:
+    found = path.relative_to(ROOT).with_suffix("").as_posix()
+    return found.removesuffix("/__init__")
+
+
+MODULES = modules()
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+
+
+def room_of(name: str) -> str:
+    """Return the row of ROOMS that a module belongs to."""
+    parts = name.split("/")
+    return parts[1] if parts[0] == "torra" and len(parts) > 1 else parts[0]
+
+
+@cache
+def floor_of(name: str) -> tuple[int, str]:
+    if name in WORDS or name == "torra":
+        return 0, ""
+    if name in MATHS:
+        return 1, ""
+    assert room_of(name) in ROOMS, f"{name} stands in no room: see ROOMS"
+    return ROOMS[room_of(name)]
+
+
+def may_import(name: str, target: str) -> bool:
+    """Return whether the floors let one module import another."""
+    (floor, place), (below, beside) = floor_of(name), floor_of(target)
+    if floor == 3:
+        return target.split("/", maxsplit=1)[0] in OVERLAY
+    if below != floor:
+        return below < floor
+    return beside <= place if floor in (5, 6) else beside == place
+
+
+@cache
+def imports(path: Path, name: str) -> tuple[str, ...]:
+    """Return every imported module, those inside functions and TYPE_CHECKING too."""
+    return tuple(_imports(path, name))
+
+
+def _imports(path: Path, name: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (item.name for item in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                inside = [*name.split("/"), ""] if name in PACKAGES else name.split("/")
+                package = inside[: -node.level]
+                base = ".".join([*package, *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{item.name}" for item in node.names)
+
+
+def ours(dotted: str) -> str | None:
+    name = dotted.replace(".", "/")
+    return name if name in MODULES else None
+
+
+@cache
+def targets(name: str) -> frozenset[str]:
+    """Return which of our modules one imports; not the packages that these lie in."""
+    found = {ours(dotted) for dotted in imports(MODULES[name], name)}
+    named = {target for target in found if target is not None and target != name}
+    inside = {package for package in named if any(t.startswith(f"{package}/") for t in named)}
+    return frozenset(named - inside)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_only_go_down(name: str) -> None:
+    for target in targets(name):
+        assert (name, target) in ALLOWED or may_import(name, target), f"{name} imports {target}"
+
+
+def test_what_is_allowed_is_still_needed() -> None:
+    for name, target in ALLOWED:
+        assert target in targets(name) and not may_import(name, target)
+
+
+def test_there_is_no_circle_among_files() -> None:
+    graph = {name: targets(name) for name in MODULES}
+    assert circles(graph) == []
+
+
+def circles(graph: Mapping[str, frozenset[str]]) -> list[list[str]]:
+    """Return the files that import one another, a list for each circle (what nobody can order)."""
+    left = {name: set(into) & set(graph) for name, into in graph.items()}
+    while leaves := [name for name, into in left.items() if not into]:
+        for name in leaves:
+            del left[name]
+        for into in left.values():
+            into.difference_update(leaves)
+    # what leads into a circle is still there; what a circle does not import is peeled off as well
+    while roots := [name for name in left if not any(name in into for into in left.values())]:
+        for name in roots:
+            del left[name]
+    return [sorted(left)] if left else []
+
+
+def test_a_circle_is_seen() -> None:
+    line = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset()}
+    assert circles(line) == []
+    assert circles({**line, "c": frozenset({"b"})}) == [["b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "fits"),
+    [
+        ("torra/tick/debate", "torra/store/ledger", True),
+        ("torra/store/ledger", "torra/tick/debate", False),
+        ("torra/store/ledger", "torra/feeds/door", False),
+        ("torra/desk/wiring", "torra/trading/courier", True),
+        ("torra/trading/courier", "torra/desk/wiring", False),
+        ("torra/replay/runner", "torra/dashboard/app", False),
+        ("agents/debate/panel", "agent_config", True),
+        ("agents/debate/panel", "torra/errors", False),
+        ("torra/errors", "torra/market/regime", False),
+    ],
+)
+def test_the_table_tells_what_it_says(name: str, target: str, fits: bool) -> None:
+    assert may_import(name, target) is fits
+
+
+def test_every_file_lies_in_a_room() -> None:
+    flat = {name for name in MODULES if re.fullmatch("torra/[^/]+", name)} - PACKAGES
+    assert flat == {name for name in WORDS if name.startswith("torra/")}
+
+
+def test_no_room_is_too_full_to_be_seen_at_once() -> None:
+    levels = Counter(name.rpartition("/")[0] for name in MODULES if name not in PACKAGES)
+    for level, count in levels.items():
+        most = LARGER.get(level, MOST_FILES)
+        assert count <= most, f"{level} has {count} files: perhaps it is two rooms"
+
+
+def test_every_room_is_packed() -> None:
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = set(packed["tool"]["setuptools"]["packages"])
+    assert {name.replace("/", ".") for name in PACKAGES} == {
+        name for name in named if "_shipped" not in name
+    }
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if floor_of(n)[0] in OUTSIDE))
+def test_the_lower_floors_need_few_libraries(name: str) -> None:
+    allowed = OUTSIDE[floor_of(name)[0]]
+    for dotted in imports(MODULES[name], name):
+        top = dotted.split(".")[0]
+        if top in sys.stdlib_module_names or top == "torra" or ours(top) or top == "agents":
+            continue
+        assert top in allowed, f"{name} imports {top}"
+
+
+CLOCKS = re.compile(
+    r"datetime\.now|datetime\.utcnow|date\.today|time\.time\(|time\.monotonic|time\.sleep"
+    r"|perf_counter|^import random|^import secrets|uuid4|np\.random|default_rng",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_only_the_clock_reads_time_and_chance(name: str) -> None:
+    if name == "torra/clock":
+        return
+    text = MODULES[name].read_text(encoding="utf-8")
+    assert not CLOCKS.search(text), f"{name}: {CLOCKS.search(text)}"
+
+
+DEMO = re.compile(r"\b(is_)?demo\b\s*(:|and|or|if|else|==)|\bif\b.*\bdemo\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in MODULES if not n.startswith("torra/dashboard")))
+def test_there_is_no_demo_branch(name: str) -> None:
+    if name in {"torra/clock", "torra/feeds/sample"}:
+        return
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    tests = [
+        node.test for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp | ast.While)
+    ]
+    for test in tests:
+        text = ast.unparse(test).lower()
+        assert "demo" not in text and "scaled" not in text, f"{name}: if {text}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    for name, path in MODULES.items():
+        text = path.read_text(encoding="utf-8")
+        assert ast.get_docstring(ast.parse(text)) or not text.strip(), f"{name} has no docstring"

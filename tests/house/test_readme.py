@@ -1,0 +1,64 @@
+"""The README shows what the program says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.house.test_floors import ROOMS
+from torra.commands.command_line import main
+from torra.config import ROOT
+from torra.desk.write_off import MISSED, NO_BAR
+from torra.feeds.door import Refusal
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+LINK = r"\]\(([^)#:]+)(?:#[\w-]*)?\)"
+"""The file that a link leads to, where it is one of ours."""
+
+
+def plain(text: str) -> list[str]:
+    """Lines without what changes from run to run."""
+    return [re.sub(r"\d+ ms", "N ms", line).rstrip() for line in text.strip().splitlines()]
+
+
+def test_the_tick_in_the_readme_is_real(tmp_path: Path) -> None:
+    block = next(part for part in README.split("```") if "$ .venv/bin/torra tick" in part)
+    command, shown = block.strip().split("\n", 1)
+    words = command.removeprefix("$ .venv/bin/torra ").split()
+    result = CliRunner().invoke(main, ["--home", str(tmp_path), *words])
+    assert result.exit_code == 0, result.output
+    assert plain(result.stdout) == plain(shown)
+
+
+def test_every_file_that_the_readme_names_is_there() -> None:
+    for link in re.findall(LINK, README):
+        assert (ROOT / link).exists(), link
+    for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", README):
+        assert (ROOT / name).exists() or name == "torra_home/", name
+
+
+def test_every_page_is_listed_and_every_command_has_a_row() -> None:
+    pages = ROOT / "docs"
+    listed = re.findall(LINK, (pages / "README.md").read_text(encoding="utf-8"))
+    assert {page.name for page in pages.glob("*.md")} - {"README.md"} <= set(listed)
+    rows = (pages / "commands.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"`torra {name}" in rows, name
+
+
+def test_every_reason_of_a_skip_is_explained() -> None:
+    page = (ROOT / "docs" / "tick.md").read_text(encoding="utf-8")
+    for reason in (*(item.value for item in Refusal), MISSED[0], NO_BAR[0], "error"):
+        assert f"`{reason}`" in page, reason
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_every_room_is_on_the_map(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for room in ROOMS:
+        names = (f"`{room}`", f"`{room}.py`", f"`{room}/`", f"`torra/{room}/`")
+        assert any(name in text for name in names), f"{page} does not name {room}"

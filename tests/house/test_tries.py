@@ -1,0 +1,166 @@
+"""A statement about real seconds is tried again on a machine that stood still, and on no other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT, tries
+from tests.tries import COUNT, LOST, DiskWitness, Tries, Witness, without_full_collections
+
+
+@pytest.fixture
+def standing_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every witness say that the machine stood still."""
+    monkeypatch.setattr(Witness, "end", lambda _: 2 * LOST)
+
+
+def held_at(number: int, error: type[BaseException | pytest.fail.Exception]) -> list[str]:
+    """Try what holds at one number, and not before; return what was told of the others."""
+    told: list[str] = []
+    for attempt in Tries(told.append)():
+        with attempt:
+            if attempt.number < number:
+                raise error("not in time")
+    return told
+
+
+FAILURES = (AssertionError, TimeoutError, pytest.fail.Exception)
+
+
+@pytest.mark.usefixtures("standing_still")
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("error", FAILURES)
+def test_it_is_tried_until_it_holds(number: int, error: type[Exception]) -> None:
+    assert held_at(number, error) == ["held up for 0.4 s: not in time"] * number
+
+
+@pytest.mark.usefixtures("standing_still")
+@pytest.mark.parametrize("error", FAILURES)
+def test_what_never_holds_fails(error: type[Exception]) -> None:
+    with pytest.raises(error, match="not in time"):
+        held_at(COUNT, error)
+
+
+@pytest.mark.usefixtures("standing_still")
+@pytest.mark.parametrize(
+    "error",
+    [ValueError, KeyError, sqlite3.IntegrityError, KeyboardInterrupt, pytest.skip.Exception],
+)
+def test_what_no_late_machine_does_fails_at_once(error: type[BaseException]) -> None:
+    with pytest.raises(error):
+        held_at(1, error)
+
+
+@pytest.mark.parametrize("error", FAILURES)
+def test_on_a_machine_that_runs_it_fails_at_once(error: type[Exception], monkeypatch) -> None:
+    monkeypatch.setattr(tries, "LOST", 60.0)
+    with pytest.raises(error, match="not in time"):
+        held_at(1, error)
+
+
+@pytest.mark.usefixtures("standing_still")
+def test_each_try_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    names = []
+    for attempt in Tries(lambda _: None)():
+        names.append(attempt.folder(tmp_path).name)
+        with attempt:
+            assert attempt.number == COUNT - 1
+    assert names == [f"try-{number}" for number in range(COUNT)]
+
+
+def test_a_try_that_nobody_enters_is_no_try() -> None:
+    with pytest.raises(RuntimeError, match="says nothing"):
+        list(Tries(lambda _: None)())
+
+
+STOPPED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tests.tries import Witness
+witness = Witness()
+print("here", flush=True)
+sys.stdin.readline()
+print(witness.end(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP")
+def test_a_process_that_is_stopped_has_lost_the_time() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(ROOT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdout.readline()
+        os.kill(child.pid, signal.SIGSTOP)
+        time.sleep(2 * LOST)
+        os.kill(child.pid, signal.SIGCONT)
+        child.stdin.write("\n")
+        child.stdin.flush()
+        lost = float(child.stdout.readline())
+    assert lost >= 1.5 * LOST
+
+
+@pytest.mark.parametrize("how", ["waits", "works"])
+def test_a_process_that_waits_or_works_has_lost_nothing_by_it(how: str) -> None:
+    """The least of several: the machine itself may stand still in between."""
+    lost = []
+    for _ in range(COUNT):
+        witness = Witness()
+        until = time.monotonic() + 1.5 * LOST
+        if how == "waits":
+            threading.Event().wait(1.5 * LOST)
+        while time.monotonic() < until:
+            pass
+        lost.append(witness.end())
+    assert min(lost) < LOST / 2
+
+
+def test_a_disk_that_stands_still_is_told_of_and_one_that_works_is_not(tmp_path: Path) -> None:
+    synced = threading.Event()
+
+    def slow(handle: int) -> None:
+        os.fsync(handle)
+        synced.wait(2 * LOST)
+        synced.set()
+
+    with DiskWitness(tmp_path / "slow", slow) as stood:
+        assert synced.wait(30)
+    with DiskWitness(tmp_path / "quick", lambda _: synced.set()) as ran:
+        synced.clear()
+        assert synced.wait(30)
+    assert ran.lost < LOST < stood.lost
+
+
+def test_no_full_collection_falls_into_a_try(tries: Tries) -> None:
+    """A million lists make one elsewhere: a quarter of what is old has to be new."""
+    for attempt in tries():
+        with attempt:
+            before = gc.get_stats()[2]["collections"]
+            made: list[list[int]] = [[] for _ in range(1_000_000)]
+            assert len(made) == 1_000_000
+            assert gc.get_stats()[2]["collections"] == before
+
+
+def test_the_collector_is_as_it_was_afterwards() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(AssertionError), without_full_collections():
+        assert gc.get_threshold() == before
+    assert gc.get_threshold() == before
+
+
+def test_the_collected_tests_are_out_of_its_sight(request: pytest.FixtureRequest) -> None:
+    assert gc.get_freeze_count() > len(request.session.items)
+    assert not any(seen is request.node for seen in gc.get_objects(generation=2))

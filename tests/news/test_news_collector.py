@@ -1,0 +1,673 @@
+"""When a source is asked, what a failure does, what a tick is told, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from news_collector import (
+    ALL_LATER,
+    FETCH_SECONDS,
+    LATE_PACES,
+    MAX_ABANDONED,
+    WAITS_S,
+    Collector,
+)
+from tests.doubles.news_server import NewsServer, Said
+from tests.tries import Tries
+from tests.worlds.stores import Hand, open_database
+from torra.config import NewsSettings
+from torra.errors import ConfigError, StoreUnavailable
+from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
+from torra.news.lexicon import score
+from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
+from torra.providers.vendors.addresses import address
+
+NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
+GOLD = NewsSubject("XAUUSD", "gold")
+APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
+BOTH = NewsSettings()
+ONE = NewsSettings(sources=("finnhub",))
+S = NewsStatus
+OK = NewsAnswer(S.EMPTY)
+
+
+def news(name: str, hours: float = 1.0, **changes: Any) -> NewsItem:
+    moment = NOON - timedelta(hours=hours)
+    made = NewsItem(name, "finnhub", "finnhub:news", f"Gold rises {name}", moment, moment)
+    return dataclasses.replace(made, **changes)
+
+
+class Vendor:
+    """A source that gives the answers of a list; the last one repeats."""
+
+    def __init__(
+        self, *answers: Any, topics: tuple[str, ...] = ("news",), spacing: float = 1.0
+    ) -> None:
+        self.answers = list(answers)
+        self.spacing = spacing
+        self.asked: list[str] = []
+        self._topics = topics
+
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        return self._topics
+
+    def every(self, topic: str) -> float:
+        return 120.0
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        self.asked.append(topic)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
+
+
+class Sources:
+    def __init__(self, files: Any = None, **vendors: Vendor) -> None:
+        self.vendors = vendors
+        self.files = files or {}
+
+
+class Shelf:
+    """The tables in memory; `broken` makes them fail."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, NewsItem] = {}
+        self.figures: dict[str, dict[str, float]] = {}
+        self.broken: Exception | None = None
+
+    def store_news(self, items: Any) -> int:
+        if self.broken:
+            raise self.broken
+        return sum(self.items.setdefault(item.id, item) is item for item in items)
+
+    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+        if self.broken:
+            raise self.broken
+        return [item for item in self.items.values() if since < item.first_seen <= as_of]
+
+    def store_fundamentals(self, ticker: str, figures: Any, first_seen: datetime) -> bool:
+        self.figures[ticker] = dict(figures)
+        return True
+
+    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        return self.figures.get(ticker, {})
+
+
+class Desk:
+    """A collector with clocks that are set by hand."""
+
+    def __init__(self, store: Any = None, *, subject: NewsSubject = GOLD, **sources: Any) -> None:
+        self.store = store or Shelf()
+        self.now = Hand(NOON)
+        self.seconds = 1000.0
+        seconds = sources.pop("fetch_seconds", FETCH_SECONDS)
+        scorer = sources.pop("scorer", score)
+        self.collector = Collector(
+            Sources(**sources), self.store, now=self.now, monotonic=lambda: self.seconds,
+            score=scorer, fetch_seconds=seconds,
+        )  # fmt: skip
+        self.subject = subject
+        self.collector.watch(subject)
+
+    def later(self, seconds: float) -> Desk:
+        self.seconds += seconds
+        self.now.pass_by(seconds)
+        self.collector.poll()
+        return self
+
+    def seen(self, settings: NewsSettings = ONE, after: float = 1.0):
+        return self.collector.latest(self.subject, self.now() + timedelta(seconds=after), settings)
+
+
+# --- when -----------------------------------------------------------------------------------------
+
+
+def test_each_topic_is_asked_at_its_pace_and_the_source_not_too_fast() -> None:
+    vendor = Vendor(OK, topics=("a", "b"), spacing=1.0)
+    desk = Desk(finnhub=vendor)
+    desk.later(0)
+    assert vendor.asked == ["a"]
+    desk.later(0.9)
+    assert vendor.asked == ["a"]
+    desk.later(0.2)
+    assert vendor.asked == ["a", "b"]
+    desk.later(118)
+    assert len(vendor.asked) == 2
+    desk.later(1)
+    desk.later(2)
+    assert vendor.asked == ["a", "b", "a", "b"]
+
+
+def test_a_topic_that_two_subjects_share_is_asked_once() -> None:
+    vendor = Vendor(OK)
+    desk = Desk(finnhub=vendor)
+    desk.collector.watch(NewsSubject("EURUSD", "fx"))
+    desk.later(0).later(5)
+    assert vendor.asked == ["news"] and len(desk.collector.status()) == 1
+
+
+def test_alpha_vantage_is_asked_less_than_its_day_allows(scaled) -> None:
+    vendor = Vendor(OK, topics=("a", "b", "c"), spacing=ALPHA_VANTAGE_SPACING_S)
+    desk = Desk(alpha_vantage=vendor)
+    for _ in range(24 * 12):
+        desk.later(300)
+    assert len(vendor.asked) <= 25
+    assert {vendor.asked.count(topic) for topic in "abc"} == {8}
+
+
+@pytest.mark.parametrize("status", sorted(WAITS_S))
+def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> None:
+    vendor = Vendor(NewsAnswer(status))
+    desk = Desk(finnhub=vendor)
+    first, longest = WAITS_S[status]
+    wait = first
+    desk.later(0)
+    for count in range(1, 12):
+        assert len(vendor.asked) == count
+        desk.later(wait - 0.5)
+        assert len(vendor.asked) == count, wait
+        desk.later(0.5)
+        wait = min(longest, wait * 2)
+    vendor.answers = [OK]
+    desk.later(wait)
+    desk.later(120)
+    assert desk.collector.status()[0].failures == 0
+    vendor.answers = [NewsAnswer(status)]
+    count = len(vendor.asked)
+    desk.later(120)
+    desk.later(first)
+    assert len(vendor.asked) == count + 2
+
+
+def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic() -> None:
+    limited = Vendor(NewsAnswer(S.RATE_LIMITED), topics=("a", "b"))
+    desk = Desk(finnhub=limited)
+    desk.later(0).later(30)
+    assert limited.asked == ["a"]
+    assert {state.status for state in desk.collector.status()} == {S.RATE_LIMITED}
+    refused = Vendor(NewsAnswer(S.REFUSED), OK, topics=("a", "b"))
+    desk = Desk(finnhub=refused)
+    desk.later(0).later(30)
+    assert refused.asked == ["a", "b"]
+    assert [state.status for state in desk.collector.status()] == [S.REFUSED, S.EMPTY]
+
+
+# --- what is stored -------------------------------------------------------------------------------
+
+
+def test_a_first_sight_is_rounded_up_and_stays(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    desk = Desk(store, finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
+    desk.now.pass_by(0.25)
+    desk.later(0).later(500)
+    (kept,) = store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))
+    assert kept.first_seen == NOON + timedelta(seconds=1)
+    assert kept.score == 0.5 and kept.event == "other"
+    assert desk.collector.latest(GOLD, NOON, ONE).unique == 0
+    assert desk.collector.latest(GOLD, NOON + timedelta(seconds=1), ONE).unique == 1
+
+
+def test_what_says_it_comes_from_the_future_is_refused_and_what_is_old_left() -> None:
+    rows = (
+        news("fits", -4.9 / 60),
+        news("future", -6 / 60),
+        news("old", 31 * 24),
+    )
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows, dropped=2))).later(0)
+    assert list(desk.store.items) == ["fits"]
+    state = desk.collector.status()[0]
+    assert (state.items, state.dropped, state.status) == (1, 3, S.AVAILABLE)
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[1:]))).later(0)
+    state = desk.collector.status()[0]
+    assert state.status is S.EMPTY and state.detail == ALL_LATER
+    assert desk.seen().status is S.EMPTY
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[2:]))).later(0)
+    assert desk.collector.status()[0].detail == "all items are older than 30 days"
+
+
+@pytest.mark.parametrize(("said", "kept"), [(math.nan, 0.0), (math.inf, 0.0), (7, 1.0), (-7, -1.0)])
+def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kept: float) -> None:
+    """A tick stores what it saw, in its own transaction."""
+    store = open_database(tmp_path)
+    source = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
+    desk = Desk(store, scorer=lambda _: said, finnhub=source).later(0)
+    assert desk.collector.status()[0].status is S.AVAILABLE
+    assert desk.seen().items[0].item.score == kept
+
+
+def test_the_summary_names_the_event_when_the_headline_does_not() -> None:
+    row = news("1", summary="The Fed cuts interest rates")
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (row,)))).later(0)
+    assert desk.store.items["1"].event == "macro"
+
+
+def test_two_desks_store_one_row(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    answer = NewsAnswer(S.AVAILABLE, (news("1"),))
+    first = Desk(store, finnhub=Vendor(answer)).later(0)
+    Desk(store, finnhub=Vendor(answer)).later(60)
+    assert len(store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))) == 1
+    assert first.seen().items[0].item.first_seen == NOON
+
+
+def test_a_store_that_fails_is_told_and_tried_again() -> None:
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
+    desk.store.broken = StoreUnavailable("locked")
+    desk.later(0)
+    assert desk.collector.status()[0].status is S.BROKEN
+    assert desk.seen().status is S.BROKEN
+    desk.store.broken = None
+    desk.later(60)
+    assert desk.seen().status is S.AVAILABLE
+
+
+# --- what a tick is told --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
+def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
+    desk = Desk(finnhub=Vendor(NewsAnswer(status)))
+    assert desk.seen().status is S.NOT_YET
+    desk.later(0)
+    found = desk.seen()
+    assert found.status is status and found.items == () and found.score is None
+
+
+def test_items_that_count_outlive_a_dead_source() -> None:
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)), NewsAnswer(S.UNREACHABLE)))
+    desk.later(0).later(120)
+    assert desk.seen().status is S.AVAILABLE
+    assert desk.seen(after=86_400).status is S.UNREACHABLE
+
+
+def test_one_source_that_works_is_enough() -> None:
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.REFUSED)), alpha_vantage=Vendor(OK)).later(0)
+    assert desk.seen(BOTH).status is S.EMPTY
+    assert desk.seen(ONE).status is S.REFUSED
+
+
+def test_nobody_to_ask() -> None:
+    desk = Desk()
+    assert desk.seen().status is S.NO_KEY
+    only_file = NewsSettings(sources=("file",), file="x")
+    assert desk.seen(only_file).status is S.NO_FILE
+    assert desk.collector.status() == ()
+
+
+def test_news_of_a_source_that_the_settings_do_not_name_do_not_count() -> None:
+    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))).later(0)
+    assert desk.seen(NewsSettings(sources=("alpha_vantage",))).unique == 0
+
+
+def test_reading_never_raises(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk(finnhub=Vendor(OK))
+    desk.store.broken = RuntimeError("https://host/?token=CANARY")
+    assert desk.seen().status is S.BROKEN
+    assert "CANARY" not in caplog.text and "RuntimeError" in caplog.text
+
+
+def test_fundamentals_are_for_stocks() -> None:
+    answer = NewsAnswer(S.AVAILABLE, figures={"pe": 20.0})
+    vendor = Vendor(OK, answer, topics=("company.AAPL", "figures.AAPL"))
+    desk = Desk(subject=APPLE, finnhub=vendor)
+    assert desk.seen().fundamentals_status is S.NOT_YET
+    desk.later(0).later(2)
+    found = desk.seen()
+    assert found.fundamentals == {"pe": 20.0} and found.fundamentals_status is S.AVAILABLE
+    assert found.status is S.EMPTY
+    assert Desk(finnhub=Vendor(OK)).seen().fundamentals_status is S.OFF
+    assert Desk(subject=APPLE).seen().fundamentals_status is S.NO_KEY
+
+
+def test_later_sights_never_change_an_earlier_view(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    answers = [NewsAnswer(S.AVAILABLE, (news(str(n), 1 - n / 10),)) for n in range(8)]
+    desk = Desk(store, finnhub=Vendor(*answers))
+    views = []
+    for _ in range(8):
+        desk.later(120)
+        views.append((desk.now(), desk.seen(after=0)))
+    assert [view.unique for _, view in views] == list(range(1, 9))
+    for moment, view in views:
+        assert desk.collector.latest(GOLD, moment, ONE) == view
+
+
+# --- slowness and the end -------------------------------------------------------------------------
+
+
+def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
+    gate = threading.Event()
+
+    def hang() -> NewsAnswer:
+        gate.wait(30)
+        return NewsAnswer(S.AVAILABLE, (news("late"),))
+
+    vendor = Vendor(hang)
+    desk = Desk(finnhub=vendor, fetch_seconds=0.02)
+    for _ in range(MAX_ABANDONED + 3):
+        desk.later(2000)
+    assert len(vendor.asked) == MAX_ABANDONED
+    assert desk.collector.status()[0].status is S.UNREACHABLE
+    workers = list(desk.collector._abandoned["finnhub"])
+    gate.set()
+    for worker in workers:
+        worker.join(5)
+    assert desk.store.items == {}, "what comes late is not stored"
+    vendor.answers = [OK]
+    desk.later(4000)
+    assert desk.collector.status()[0].status is S.EMPTY
+
+
+def test_a_source_that_hangs_does_not_silence_another() -> None:
+    gate = threading.Event()
+    hangs, works = Vendor(lambda: gate.wait(30)), Vendor(OK)
+    desk = Desk(fetch_seconds=0.02, alpha_vantage=hangs, finnhub=works)
+    for _ in range(8):
+        desk.later(2000)
+    gate.set()
+    assert len(works.asked) == 8 and len(hangs.asked) == MAX_ABANDONED
+    assert {s.source: s.status for s in desk.collector.status()} == {
+        "alpha_vantage": S.UNREACHABLE, "finnhub": S.EMPTY,
+    }  # fmt: skip
+
+
+def test_a_status_without_an_answer_grows_old() -> None:
+    desk = Desk(finnhub=Vendor(OK)).later(0)
+    desk.seconds += 120 + LATE_PACES * 120
+    assert desk.seen().status is S.EMPTY
+    desk.seconds += 1
+    assert desk.seen().status is S.UNREACHABLE
+    assert desk.collector.status()[0].detail == "no answer for a long time"
+    desk.collector.poll()
+    assert desk.seen().status is S.EMPTY
+
+
+def test_turns_are_no_lateness() -> None:
+    """Twelve topics of a source that is asked once an hour: half a day is their pace."""
+    topics = tuple("abcdefghijkl")
+    desk = Desk(finnhub=Vendor(OK, topics=topics, spacing=3600.0)).later(0)
+    for _ in range(30):
+        desk.later(3600)
+        assert not {state.status for state in desk.collector.status()} - {S.EMPTY, S.NOT_YET}
+
+
+def test_each_change_of_a_source_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    limited = NewsAnswer(S.RATE_LIMITED, detail="HTTP status 429")
+    vendor = Vendor(OK, OK, limited, limited, limited, OK, topics=("a", "b"))
+    desk = Desk(finnhub=vendor)
+    caplog.set_level(logging.DEBUG, "news_collector")
+    for _ in range(12):
+        desk.later(1000)
+    vendor.answers = [NewsAnswer(S.REFUSED), OK]
+    for _ in range(12):
+        desk.later(1000)
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert lines == [
+        ("WARNING", "news of finnhub: rate_limited, HTTP status 429"),
+        ("WARNING", "news of finnhub: empty"),
+        ("WARNING", "news of finnhub, a: refused"),
+        ("WARNING", "news of finnhub, a: empty"),
+    ]
+    assert len(vendor.asked) > 20
+
+
+def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    desk = Desk(finnhub=Vendor(OSError("https://host/?token=CANARY"))).later(0)
+    state = desk.collector.status()[0]
+    assert state.status is S.BROKEN and "OSError" in state.detail
+    assert "CANARY" not in repr(state) + caplog.text
+
+
+def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert true()
+
+
+def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries) -> None:
+    store = open_database(tmp_path)
+    vendor = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
+    for attempt in tries():
+        collector = Collector(
+            Sources(finnhub=vendor), store, now=Hand(NOON), monotonic=time.monotonic, score=score
+        )
+        collector.start()
+        collector.watch(GOLD)
+        until(lambda one=collector: one.latest(GOLD, NOON, ONE).unique == 1)
+        began = time.monotonic()
+        collector.close()
+        with attempt:
+            assert time.monotonic() - began < 1.0
+        assert not any(thread.is_alive() for thread in collector._threads)
+        collector.close()
+
+
+def running(vendor: Vendor, **how: Any) -> Collector:
+    collector = Collector(
+        Sources(finnhub=vendor), Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
+        **how,
+    )  # fmt: skip
+    collector.watch(GOLD)
+    collector.start()
+    return collector
+
+
+class Hasty(Vendor):
+    """A source that may be asked all the time; `wrong` makes the collector itself stumble."""
+
+    wrong = False
+
+    def every(self, topic: str) -> float:
+        if self.wrong:
+            raise MemoryError("https://host/?token=CANARY")
+        return 0.0
+
+
+def test_the_thread_survives_whatever_happens(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("news_collector.LONGEST_PAUSE_S", 0.05)
+    vendor = Hasty(OK, spacing=0.0)
+    collector = running(vendor)
+    until(lambda: vendor.asked)
+    vendor.wrong = True
+    until(lambda: "stumbled" in caplog.text)
+    vendor.wrong = False
+    count = len(vendor.asked)
+    until(lambda: len(vendor.asked) > count)
+    collector.close()
+    assert "CANARY" not in caplog.text and "MemoryError" in caplog.text
+
+
+def test_a_machine_without_threads_is_a_source_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    desk = Desk(finnhub=Vendor(OK))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_more)
+        desk.later(0)
+        desk.collector.start()
+    assert desk.seen().status is S.UNREACHABLE
+    assert desk.later(30).seen().status is S.EMPTY
+    desk.collector.start()
+    assert desk.collector._threads
+    desk.collector.close()
+
+
+def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
+    vendor = Hasty(NewsAnswer(S.AVAILABLE, (news("1"),)), spacing=0.0)
+    collector = running(vendor)
+    until(lambda: collector.latest(GOLD, NOON, ONE).unique)
+    threads = list(collector._threads)
+    collector.rest()
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+    count = len(vendor.asked)
+    collector.rest()
+    assert collector.latest(GOLD, NOON, ONE).unique == 1
+    assert len(vendor.asked) == count
+    collector.start()
+    collector.start()
+    assert len(collector._threads) == 1
+    until(lambda: len(vendor.asked) > count)
+    collector.close()
+    collector.start()
+    assert not any(thread.is_alive() for thread in collector._threads)
+
+
+def test_a_rest_gives_up_what_is_under_way() -> None:
+    gate = threading.Event()
+    vendor = Vendor(lambda: gate.wait(30) and NewsAnswer(S.AVAILABLE, (news("late"),)))
+    collector = running(vendor)
+    until(lambda: vendor.asked)
+    threads = list(collector._threads)
+    collector.rest()
+    threads[0].join(5)
+    assert not threads[0].is_alive()
+    (asker,) = collector._abandoned["finnhub"]
+    gate.set()
+    asker.join(5)
+    assert collector._store.items == {}
+    collector.close()
+
+
+def test_closing_does_not_wait_for_a_hanging_source() -> None:
+    with NewsServer(Said(how="hang")) as server:
+        place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
+        shelf = Shelf()
+        collector = Collector(
+            Sources(finnhub=Finnhub(place)), shelf, now=Hand(NOON), monotonic=time.monotonic,
+            score=score,
+        )  # fmt: skip
+        collector.watch(GOLD)
+        collector.start()
+        until(lambda: server.asked)
+        began = time.monotonic()
+        collector.close()
+        assert time.monotonic() - began < 2.0
+        assert not any(thread.is_alive() for thread in collector._threads)
+        collector.poll()
+        assert len(server.asked) == 1
+
+
+# --- who is asked, and where ----------------------------------------------------------------------
+
+
+def test_a_vendor_without_a_key_is_left_out(tmp_path: Path) -> None:
+    sources = open_sources(BOTH, {"FINNHUB_API_KEY": "k" * 20}, tmp_path)
+    assert list(sources.vendors) == ["finnhub"]
+    said = dict(sources.described())
+    assert said["finnhub can be asked"].level == "ok"
+    assert said["alpha_vantage has no key and is not asked"].remedy == "set ALPHAVANTAGE_API_KEY"
+    nobody = open_sources(BOTH, {}, tmp_path)
+    assert {found.level for _, found in nobody.described()} == {"warning"}
+    one = NewsSettings(sources=("alpha_vantage",))
+    assert not open_sources(one, {"FINNHUB_API_KEY": "k" * 20}, tmp_path).vendors
+
+
+def test_a_dripping_vendor_is_cut_off_at_the_deadline(tries: Tries) -> None:
+    """Each silence is short, so that no time-out of a socket ever ends it."""
+    with NewsServer(Said(how="header_drip", every=0.01)) as server:
+        place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
+        for attempt in tries():
+            with attempt:
+                began = time.monotonic()
+                answer = Finnhub(place).fetch("forex", NOON, 0.3)
+                assert time.monotonic() - began < 1.5
+        assert (answer.status, answer.detail) == (S.UNREACHABLE, "the reply took too long")
+
+
+@pytest.mark.parametrize("url", ["http://example.org/api", "ftp://x", "https://u:p@example.org"])
+def test_a_bad_address_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match="TORRA_FINNHUB_BASE_URL"):
+        open_sources(ONE, {"TORRA_FINNHUB_BASE_URL": url}, tmp_path)
+
+
+def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
+    with NewsServer() as server:
+        environment = {
+            "FINNHUB_API_KEY": "SECRET-SECRET", "TORRA_FINNHUB_BASE_URL": server.url,
+            "ALPHAVANTAGE_API_KEY": "SECRET-SECRET", "TORRA_ALPHAVANTAGE_BASE_URL": server.url,
+        }  # fmt: skip
+        for vendor in open_sources(BOTH, environment, tmp_path).vendors.values():
+            vendor.fetch(vendor.topics(GOLD)[0], NOON, 5.0)
+        assert "SECRET" not in repr(server.asked)
+        keys = [query.get("token", query.get("apikey")) for _, query in server.asked]
+        assert keys == ["local", "local"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "finnhub", "alpha_vantage"),
+    [
+        (GOLD, ("forex", "general"), ("theme.economy_monetary",)),
+        (
+            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+            ("forex", "general"),
+            ("FOREX:EUR",),
+        ),
+        (
+            NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")),
+            ("forex", "general"),
+            ("FOREX:JPY",),
+        ),
+        (NewsSubject("BTCUSD", "crypto"), ("crypto",), ("CRYPTO:BTC",)),
+        (NewsSubject("WTI", "oil"), ("general",), ("theme.energy_transportation",)),
+        (NewsSubject("US500", "index"), ("general",), ("theme.financial_markets",)),
+        (NewsSubject("X"), ("general",), ("theme.financial_markets",)),
+        (APPLE, ("company.AAPL", "figures.AAPL"), ("company.AAPL",)),
+        (NewsSubject("S", "stock"), ("general",), ("theme.financial_markets",)),
+    ],
+)
+def test_what_is_asked_about_a_subject(subject, finnhub, alpha_vantage) -> None:
+    place = address("finnhub", {"FINNHUB_API_KEY": "k" * 20})
+    assert Finnhub(place).topics(subject) == finnhub
+    assert AlphaVantage(place).topics(subject) == alpha_vantage
+
+
+def test_the_questions_are_the_vendors(tmp_path: Path) -> None:
+    with NewsServer() as server:
+        variables = ("TORRA_FINNHUB_BASE_URL", "TORRA_ALPHAVANTAGE_BASE_URL")
+        sources = open_sources(BOTH, dict.fromkeys(variables, server.url), tmp_path)
+        finnhub, alpha = sources.vendors["finnhub"], sources.vendors["alpha_vantage"]
+        for topic in ("forex", "company.AAPL", "figures.AAPL"):
+            finnhub.fetch(topic, NOON, 5.0)
+        for topic in ("company.AAPL", "theme.economy_monetary"):
+            alpha.fetch(topic, NOON, 5.0)
+        paths = [path.replace("//", "/") for path, _ in server.asked]
+        assert paths == [
+            "/api/v1/news", "/api/v1/company-news", "/api/v1/stock/metric",
+            "/api/v1/query", "/api/v1/query",
+        ]  # fmt: skip
+        queries = [query for _, query in server.asked]
+        assert queries[0]["category"] == "forex"
+        assert (queries[1]["symbol"], queries[1]["from"], queries[1]["to"]) == (
+            "AAPL", "2026-02-10", "2026-02-13",
+        )  # fmt: skip
+        assert queries[3]["tickers"] == "AAPL" and queries[3]["function"] == "NEWS_SENTIMENT"
+        assert queries[4]["topics"] == "economy_monetary" and queries[4]["sort"] == "LATEST"
+
+
+def test_no_proxy_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with NewsServer() as server, NewsServer() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
+        sources = open_sources(ONE, {"TORRA_FINNHUB_BASE_URL": server.url}, tmp_path)
+        assert sources.vendors["finnhub"].fetch("forex", NOON, 5.0).status is S.EMPTY
+        assert len(server.asked) == 1 and proxy.asked == []

@@ -1,0 +1,391 @@
+"""A file of headlines: read by line, refused by line, read again when it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from news_collector import Collector
+from tests import ROOT
+from tests.worlds.stores import Hand, open_database
+from torra.clock import parse
+from torra.commands.command_line import main
+from torra.config import NewsSettings
+from torra.errors import ConfigError
+from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, NewsSubject, concerns
+from torra.evidence.news_shelf import LATE_FILE_S
+from torra.news import source as news_source
+from torra.news.lexicon import score
+from torra.news.source import HeadlineFile, open_sources, read_file
+
+NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
+GOOD = {"headline": "Gold rises", "published": "2026-02-13T11:00:00Z"}
+GOLD = NewsSubject("XAUUSD", "gold")
+SETTINGS = NewsSettings(sources=("file",), file="news.jsonl")
+
+
+def written(path: Path, *rows: object) -> Path:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.utime(path, ns=(before + 10**9, before + 10**9))
+    return path
+
+
+def collector(folder: Path, scorer: Callable[[str], float] = score) -> Collector:
+    return Collector(
+        open_sources(SETTINGS, {}, folder), open_database(folder),
+        now=Hand(NOON), monotonic=lambda: 0.0, score=scorer,
+    )  # fmt: skip
+
+
+def test_the_example_is_read() -> None:
+    rows = read_file(ROOT / "examples" / "headlines.jsonl")
+    assert len(rows) == 12 and len({row.id for row in rows}) == 12
+    assert rows[2].first_seen - rows[2].published == timedelta(seconds=20)
+    assert rows[0].first_seen == rows[0].published and rows[0].source == "example"
+    assert rows[1].source == "file" and rows[9].tickers == ("EXMPL",)
+    assert all(row.topic == "file:headlines.jsonl" for row in rows)
+
+
+def test_the_documented_commands_show_headlines_and_events(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
+    *made, last = page.split("```sh\n", 1)[1].split("```", 1)[0].strip().split("\n")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    subprocess.run(["sh", "-e", "-c", "\n".join(made)], cwd=tmp_path, check=True)
+    ran = CliRunner().invoke(main, ["--home", str(tmp_path / "torra_home"), *last.split()[1:]])
+    assert ran.exit_code == 0, ran.output
+    for said in ("news  available, 4 headlines", "events  available, next in 15 min"):
+        assert said in page and " ".join(said.split()) in " ".join(ran.output.split())
+    assert "veto yes (SCHEDULED_EVENT" in ran.output
+
+
+def test_the_documented_example_is_that_of_the_file() -> None:
+    page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "headlines.jsonl").read_text(encoding="utf-8")
+    shown = page.split("```json\n", 1)[1].split("```", 1)[0].strip().split("\n")
+    assert shown and all(line in example.split("\n") for line in shown)
+
+
+def test_the_page_explains_every_status_and_every_setting() -> None:
+    page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
+    for name in (*NewsStatus, *NewsSettings.model_fields):
+        assert f"| `{name}` |" in page, name
+
+
+def test_times_are_utc_and_a_first_sight_is_rounded_up(tmp_path: Path) -> None:
+    row = {
+        "headline": "x", "published": "2026-02-13T12:00:00.9+01:00",
+        "first_seen": "2026-02-13 11:00:00.1",
+    }  # fmt: skip
+    found = read_file(written(tmp_path / "n", "", row, "  "))[0]
+    assert found.published == NOON - timedelta(hours=1)
+    assert found.first_seen == NOON - timedelta(hours=1) + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not an object"),
+        ("null", "not an object"),
+        ({**GOOD, "headline": None}, "headline"),
+        ({**GOOD, "headline": " \u200b"}, "headline"),
+        ({"published": GOOD["published"]}, "headline"),
+        ({"headline": "x"}, "published is not a time"),
+        ({**GOOD, "published": 1770000000}, "published is not a time"),
+        ({**GOOD, "published": "2026-02-13"}, "published is not a time"),
+        ({**GOOD, "published": "1999-12-31T00:00:00Z"}, "published is not a time"),
+        ({**GOOD, "first_seen": None}, "first_seen is not a time"),
+        ({**GOOD, "first_seen": "2026-02-13T10:54:59Z"}, "first_seen is before published"),
+        ({**GOOD, "firstseen": "2026-02-13T11:00:00Z"}, "unknown key 'firstseen'"),
+        ({**GOOD, "summary": 5}, "summary is not text"),
+        ({**GOOD, "url": []}, "url is not text"),
+        ({**GOOD, "tickers": 5}, "tickers is no list"),
+        ({**GOOD, "symbols": [5]}, "symbols is no list"),
+    ],
+)
+def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line, problem: str) -> None:
+    path = written(tmp_path / "news.jsonl", GOOD, line)
+    with pytest.raises(ConfigError) as refused:
+        open_sources(SETTINGS, {}, tmp_path)
+    assert f"{path}, line 2: " in str(refused.value) and problem in str(refused.value)
+
+
+def test_a_missing_file_or_another_encoding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        open_sources(SETTINGS, {}, tmp_path)
+    (tmp_path / "news.jsonl").write_bytes(b'\n{"headline": "\xff"}')
+    with pytest.raises(ConfigError, match="line 2: not UTF-8"):
+        open_sources(SETTINGS, {}, tmp_path)
+
+
+def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None:
+    rows = [{**GOOD, "headline": f"Gold {n} rises", "first_seen": f"2026-02-13T11:0{n}:00Z"}
+            for n in range(5)]  # fmt: skip
+    written(tmp_path / "news.jsonl", *rows)
+    desk = collector(tmp_path)
+    for n in range(5):
+        found = desk.latest(GOLD, parse(f"2026-02-13T11:0{n}:00Z"), SETTINGS)
+        assert found.unique == n + 1 and found.status is NewsStatus.AVAILABLE
+        assert found.items[0].item.score == 0.5
+    store = desk._store
+    assert store.store_news([one.item for one in found.items]) == 5
+    assert desk.latest(GOLD, NOON, SETTINGS) == replaced_status(desk, NOON)
+    assert store.news_items([found.items[0].item.id]) == [found.items[0].item]
+
+
+def replaced_status(desk: Collector, moment: datetime):
+    """What the file alone says: storing what was seen changes nothing."""
+    fresh = Collector(
+        open_sources(SETTINGS, {}, desk._store.path.parent), _Empty(),
+        now=Hand(NOON), monotonic=lambda: 0.0, score=score,
+    )  # fmt: skip
+    return fresh.latest(GOLD, moment, SETTINGS)
+
+
+class _Empty:
+    def news(self, **_):
+        return []
+
+
+def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "news.jsonl", GOOD)
+    desk = collector(tmp_path)
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1
+    written(path, GOOD, {**GOOD, "headline": "Bullion falls"})
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1, "a tick looks at no file"
+    desk.poll()
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 2
+    written(path, GOOD, "{")
+    desk.poll()
+    found = desk.latest(GOLD, NOON, SETTINGS)
+    assert found.unique == 2 and found.status is NewsStatus.AVAILABLE
+    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.BROKEN
+    assert "line 2" in desk.status()[-1].detail
+    path.unlink()
+    desk.poll()
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 2
+    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.NO_FILE
+    written(path, GOOD)
+    desk.poll()
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1
+    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.EMPTY
+    assert desk.status()[-1].status is NewsStatus.AVAILABLE
+
+
+def test_only_a_changed_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = HeadlineFile(written(tmp_path / "n", GOOD))
+    monkeypatch.setattr("torra.news.source.read_file", lambda path: pytest.fail("read again"))
+    for _ in range(3):
+        file.look()
+        assert len(file.reading.between(NOON - timedelta(days=1), NOON)) == 1
+    assert len(file.reading.between(NOON - timedelta(hours=1), NOON)) == 0
+
+
+# --- a tick waits for no file ---------------------------------------------------------------------
+
+
+def test_a_tick_touches_no_file_and_scores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{**GOOD, "headline": f"Gold up {n}"} for n in range(20)]
+    rows += [{**GOOD, "headline": f"Wheat up {n}"} for n in range(20)]
+    written(tmp_path / "news.jsonl", *rows)
+    scored: list[str] = []
+    desk = collector(tmp_path, lambda text: scored.append(text) or 0.25)
+    desk.watch(GOLD, SETTINGS)
+    desk.poll()
+    assert len(scored) == 20, "only what concerns somebody is scored"
+    written(tmp_path / "news.jsonl", *rows, {**GOOD, "headline": "Gold down"})
+    for name in ("stat", "open", "read_bytes"):
+        monkeypatch.setattr(Path, name, lambda *a, **k: pytest.fail("a tick touches a file"))
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 20
+    assert desk.status()[-1].items == 40
+    assert len(scored) == 20
+    monkeypatch.undo()
+    desk.poll()
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == 21
+    assert scored[20:] == ["Gold down. "], "what was scored stays scored"
+
+
+def test_a_look_at_an_unchanged_file_is_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "news.jsonl", *({**GOOD, "headline": f"Wheat {n}"} for n in range(30)))
+    desk = collector(tmp_path)
+    asked: list[str] = []
+
+    def counted(item: NewsItem, subject: NewsSubject) -> bool:
+        asked.append(item.headline)
+        return concerns(item, subject)
+
+    monkeypatch.setattr("torra.evidence.news_shelf.concerns", counted)
+    desk.watch(GOLD, SETTINGS)
+    for _ in range(3):
+        desk.poll()
+    assert len(asked) == 30
+    with (tmp_path / "news.jsonl").open("a") as file:
+        file.write(json.dumps({**GOOD, "headline": "Gold and wheat"}) + "\n")
+    desk.poll()
+    assert asked[30:] == ["Gold and wheat"]
+    desk.watch(replace(GOLD, terms=("wheat",)), SETTINGS)
+    desk.poll()
+    assert desk.latest(replace(GOLD, terms=("wheat",)), NOON, SETTINGS).unique == 31
+
+
+def test_a_tick_before_the_first_look_is_over_has_nothing_yet(tmp_path: Path) -> None:
+    """With threads: the dictionary takes seconds to read."""
+    written(tmp_path / "news.jsonl", GOOD)
+    gate = threading.Event()
+    desk = collector(tmp_path, lambda _: float(gate.wait(10)))
+    desk.watch(GOLD, SETTINGS)
+    desk.start()
+    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.NOT_YET
+    gate.set()
+    end = time.monotonic() + 5
+    while desk.latest(GOLD, NOON, SETTINGS).unique != 1 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.AVAILABLE
+    desk.close()
+
+
+def test_a_single_tick_scores_few(tmp_path: Path) -> None:
+    rows = [{**GOOD, "headline": f"Gold up {n}"} for n in range(COUNTED + 100)]
+    written(tmp_path / "news.jsonl", *rows)
+    scored: list[str] = []
+    desk = collector(tmp_path, lambda text: scored.append(text) or 0.0)
+    assert desk.latest(GOLD, NOON, SETTINGS).unique == COUNTED
+    desk.latest(GOLD, NOON, SETTINGS)
+    assert len(scored) == COUNTED
+
+
+def test_a_file_that_nobody_can_look_at_grows_old(tmp_path: Path) -> None:
+    written(tmp_path / "news.jsonl", {**GOOD, "headline": "Wheat is late"})
+    seconds = [0.0]
+    desk = Collector(
+        open_sources(SETTINGS, {}, tmp_path), open_database(tmp_path),
+        now=Hand(NOON), monotonic=lambda: seconds[0], score=score,
+    )  # fmt: skip
+    desk.poll()
+    desk._rest = threading.Event()  # as if a thread looked, and hung
+    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.EMPTY
+    seconds[0] = LATE_FILE_S + 1
+    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.UNREACHABLE
+    assert desk.status()[-1].detail == "nobody could look at it for 121 s"
+
+
+# --- what is no file, and what fails once ---------------------------------------------------------
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "news.jsonl")
+        with pytest.raises(ConfigError, match="no regular file"):
+            open_sources(SETTINGS, {}, tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name, said in (("folder", "no regular file"), ("bad\0name", "no name of a file")):
+        with pytest.raises(ConfigError, match=said):
+            open_sources(SETTINGS.model_copy(update={"file": name}), {}, tmp_path)
+
+
+def test_a_reading_that_failed_once_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = written(tmp_path / "n", GOOD)
+    file = HeadlineFile(path)
+    written(path, GOOD, {**GOOD, "headline": "two"})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refused)
+        for _ in range(3):
+            file.look()
+        assert (len(file), file.reading.status) == (1, NewsStatus.BROKEN)
+    file.look()
+    assert (len(file), file.reading.status, file.reading.told) == (2, NewsStatus.AVAILABLE, "")
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2 and "sharing violation" in lines[0] and "read again" in lines[1]
+
+
+def refused(*_: object, **__: object) -> None:
+    raise PermissionError(13, "sharing violation")
+
+
+def test_what_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "n", GOOD)
+    file = HeadlineFile(path)
+    written(path, GOOD, "{")
+    read = news_source.read_file
+
+    def overtaken(place: Path) -> object:
+        try:
+            return read(place)
+        finally:
+            written(path, GOOD, {**GOOD, "headline": "two"}, {**GOOD, "headline": "three"})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(news_source, "read_file", overtaken)
+        file.look()
+    assert (len(file), file.reading.told) == (1, ""), "half a file is no broken one"
+    file.look()
+    assert len(file) == 3
+
+
+# --- which lines are the same item ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"headline": "Gold falls"}, {"published": "2026-02-13T11:00:01Z"}, {"summary": "It falls."},
+        {"first_seen": "2026-02-13T11:30:00Z"}, {"url": "https://example.org/2"},
+        {"source": "b"}, {"tickers": ["XAUUSD"]},
+    ],
+)  # fmt: skip
+def test_an_edited_line_is_another_item(tmp_path: Path, change: dict[str, object]) -> None:
+    row = {**GOOD, "url": "https://example.org/1", "source": "a", "summary": "It rises."}
+    one, two, three = read_file(written(tmp_path / "n", row, {**row, **change}, row))
+    assert one.id == three.id != two.id
+    assert len(HeadlineFile(tmp_path / "n")) == 2
+
+
+def test_a_line_that_was_edited_is_stored_as_it_counted(tmp_path: Path) -> None:
+    """A record names items by id: what it names must be what the tick saw."""
+    path = written(tmp_path / "news.jsonl", {**GOOD, "summary": "it rises and gains"})
+    desk = collector(tmp_path)
+    for summary in ("it falls and drops", "it says nothing"):
+        seen = desk.latest(GOLD, NOON, SETTINGS).items[0].item
+        desk._store.store_news([seen])
+        assert desk._store.news_items([seen.id]) == [seen]
+        written(path, {**GOOD, "summary": summary})
+        desk.poll()
+
+
+def test_a_headline_that_comes_again_weeks_later_counts_again(tmp_path: Path) -> None:
+    again = {**GOOD, "published": "2026-03-13T11:00:00Z"}
+    written(tmp_path / "news.jsonl", GOOD, again)
+    desk = collector(tmp_path)
+    for moment in (NOON, parse("2026-03-13T12:00:00Z")):
+        (seen,) = desk.latest(GOLD, moment, SETTINGS).items
+        assert seen.age_hours == 1.0
+        assert desk._store.store_news([seen.item]) == 1
+
+
+def test_a_name_that_is_no_text_can_be_stored(tmp_path: Path) -> None:
+    name = os.fsdecode(b"x\xff.jsonl")
+    written(tmp_path / name, GOOD)
+    file = HeadlineFile(tmp_path / name)
+    assert open_database(tmp_path).store_news(file.reading.items) == 1
+    assert file.reading.items[0].topic == file.topic == "file:x?.jsonl"

@@ -1,0 +1,369 @@
+"""The recorded provider answers what was asked, as it was answered, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
+from agents.debate import replies, stages
+from agents.debate.deliberation import Deliberation
+from agents.fence import NONCE_PLACEHOLDER
+from instance_database import Database
+from scoring_rubric import request_hash
+from tests.doubles.scripted import Scripted, context, debate, report, ruling, settings
+from tests.worlds import stores
+from tests.worlds.journals import Moody, said, valid
+from torra.clock import duration, iso, parse
+from torra.providers.recorded import LONGEST_REPLY, RecordedProvider
+from torra.store.journal import journal_history
+from torra.tick.record import spoken
+
+QUARTER = duration("M15")
+
+
+def a_request(role: str = "technical", **changes: Any) -> Request:
+    """What the desk asks in a role."""
+    asked: list[Request] = []
+
+    class Listens(Moody):
+        def submit(self, request: Request) -> Future[Completion]:
+            asked.append(request)
+            future: Future[Completion] = Future()
+            future.set_result(said(valid(request, random.Random(1))))
+            return future
+
+    debate(Listens())
+    (request,) = [item for item in asked if item.role.id == role]
+    return replace(request, **changes)
+
+
+def row_of(request: Request, **changes: Any) -> dict[str, Any]:
+    """The stored call of a request that was answered well."""
+    return {
+        "status": "ok",
+        "model": "claude-haiku-5-5",
+        "provider": "anthropic",
+        "reply": json.dumps(report(request)),
+        "input_tokens": 900,
+        "output_tokens": 90,
+        "cost_usd": 0.02,
+        "request_hash": request_hash(request),
+        "detail": "",
+        "stop_reason": "end",
+        "cached_tokens": 300,
+    } | changes
+
+
+def provider(*rows: Mapping[str, Any]) -> RecordedProvider:
+    """One that knows the attempts of one request."""
+    return RecordedProvider(lambda request: dict(enumerate(rows, 1)).get(request.attempt))
+
+
+def failure(answers: RecordedProvider, request: Request) -> ModelUnavailable:
+    error = answers.submit(request).exception(timeout=0)
+    assert isinstance(error, ModelUnavailable)
+    return error
+
+
+# --- one request ----------------------------------------------------------------------------------
+
+
+def test_an_answer_comes_back_as_it_was_and_costs_nothing() -> None:
+    request = a_request()
+    answers = provider(row_of(request))
+    found = answers.submit(request).result(timeout=0)
+    expected = Completion(
+        json.dumps(report(request)),
+        "claude-haiku-5-5",
+        "anthropic",
+        900,
+        90,
+        0.0,
+        "end",
+        300,
+        final=True,
+    )
+    assert found == expected
+    assert (answers.answered, answers.misses) == (1, {})
+
+
+def test_another_nonce_is_the_same_request() -> None:
+    request = a_request("bull_researcher")
+    assert request.nonce in request.user
+    other = "0123456789abcdef01234567"
+    asked = replace(request, nonce=other, user=request.user.replace(request.nonce, other))
+    reply = json.dumps(report(request, reasoning=f"As {NONCE_PLACEHOLDER} says."))
+    found = provider(row_of(request, reply=reply)).submit(asked).result(timeout=0)
+    assert found.text == reply, "the placeholder is what a reply is stored with"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"system": "Another system text."},
+        {"user": "Another prompt."},
+        {"schema": {}},
+        {"symbol": "EURUSD"},
+        {"bar_time": "2021-12-01T11:00:00Z"},
+        {"timeframe": "H1"},
+        {"round": 2},
+        {"attempt": 2},
+        {"picture": b"png"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_another_request_is_a_miss(changes: dict[str, Any]) -> None:
+    request = a_request()
+    answers = RecordedProvider(lambda _: row_of(request))
+    error = failure(answers, replace(request, **changes))
+    assert (error.reason, error.again, error.billed) == ("miss", None, False)
+    assert (answers.answered, answers.misses) == (0, {"other request": 1})
+
+
+@pytest.mark.parametrize("changes", [{"model": "m"}, {"limit_s": 1.0}, {"max_output_tokens": 1}])
+def test_who_answers_and_how_long_is_no_part_of_a_request(changes: dict[str, Any]) -> None:
+    request = a_request()
+    assert provider(row_of(request)).submit(replace(request, **changes)).result(timeout=0)
+
+
+def test_what_no_row_knows_is_a_miss() -> None:
+    answers = provider()
+    assert failure(answers, a_request()).reason == "miss"
+    assert failure(answers, a_request("risk_gate")).reason == "miss"
+    assert answers.misses == {"no row": 2}
+
+
+NOTHING = {"reply": "", "stop_reason": "", "provider": ""}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("timeout", "timeout"),
+        ("late", "timeout"),
+        ("error", "error"),
+        ("garbage", "garbage"),
+        ("refused", "refused"),
+        ("blocked", "blocked"),
+        ("budget", "budget"),
+        ("deadline", "deadline"),
+        ("wrong_symbol", "wrong_symbol"),
+    ],
+)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_failure_is_the_same_failure(status: str, reason: str, repeated: bool) -> None:
+    request = a_request()
+    failed = row_of(request, status=status, detail="429", **NOTHING)
+    later = replace(request, attempt=2)
+    error = failure(provider(failed, *([row_of(later)] if repeated else [])), request)
+    assert (error.reason, error.detail) == (reason, "429")
+    assert error.again == (0.0 if repeated and reason != "timeout" else None)
+
+
+def test_a_late_answer_is_not_used() -> None:
+    request = a_request()
+    answers = provider(row_of(request, status="late"))
+    assert failure(answers, request).reason == "timeout"
+    assert answers.answered == 1, "it is known, not missed"
+
+
+def test_garbage_comes_back_as_it_came() -> None:
+    request = a_request()
+    garbage = row_of(request, status="garbage", reply="}{", detail="JSONDecodeError")
+    found = provider(garbage, row_of(replace(request, attempt=2))).submit(request).result(timeout=0)
+    assert found.text == "}{"
+    refused = row_of(request, status="refused", reply="I cannot", stop_reason="refusal")
+    assert provider(refused).submit(request).result(timeout=0).stop_reason == "refusal"
+
+
+def test_garbage_that_was_not_asked_again_is_not_asked_again() -> None:
+    request = a_request()
+    garbage = row_of(request, status="garbage", reply="}{", detail="JSONDecodeError")
+    error = failure(provider(garbage), request)
+    assert (error.reason, error.again) == ("garbage", None)
+
+
+def test_a_reply_that_was_too_long_still_is() -> None:
+    """What is stored of it is cut and may be whole without its end."""
+    assert LONGEST_REPLY == replies.MAX_REPLY_CHARS
+    request = a_request()
+    kept = json.dumps(report(request)).ljust(LONGEST_REPLY - 17)
+    assert replies.load(kept, request.symbol)
+    rows = row_of(request, status="garbage", reply=kept), row_of(replace(request, attempt=2))
+    found = provider(*rows).submit(request).result(timeout=0)
+    with pytest.raises(ModelUnavailable, match="garbage"):
+        replies.load(found.text, request.symbol)
+
+
+def test_a_request_that_was_not_made_is_refused_and_no_miss() -> None:
+    answers = provider({"status": "deadline", "unasked": True})
+    error = failure(answers, a_request())
+    assert (error.reason, error.again) == ("deadline", None)
+    assert (answers.answered, answers.misses) == (0, {})
+
+
+def test_a_row_from_before_the_stop_reason_was_kept() -> None:
+    request = a_request()
+    found = provider(row_of(request, stop_reason="")).submit(request).result(timeout=0)
+    assert found.stop_reason == "end"
+
+
+# --- a whole debate -------------------------------------------------------------------------------
+
+
+def stored(database: Database, about: DebateContext, told: Deliberation) -> None:
+    """Store a debate as a tick does."""
+    close = parse(about.as_of)
+    with database.transaction():
+        stores.save(database, close, deliberation=spoken(told), instance="gold")
+        database.write_calls(stores.key_of(close, instance="gold"), told.calls)
+
+
+def at_noon() -> DebateContext:
+    return context(bar_time=iso(stores.NOON), as_of=iso(stores.NOON + QUARTER))
+
+
+def outcome(told: Deliberation) -> dict[str, Any]:
+    left = ("calls", "cost_usd", "elapsed_ms", "stages")
+    whole = {name: value for name, value in told.as_json().items() if name not in left}
+    return whole | {"scores": told.scores, "ungated": told.ungated, "veto": told.veto}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Any:
+    opened = stores.open_database(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_a_debate_ends_the_same_way_again(database: Database, scaled: Callable[..., int]) -> None:
+    """Whatever its models did: three rounds, every failure, retries, the fallback."""
+    config = settings(debate_rounds=3)
+    for number in range(scaled(2000, 60)):
+        close = stores.NOON + number * QUARTER
+        features = {"technical.rsi14": 20.0 + number / 100}
+        about = context(features=features, as_of=iso(close), bar_time=iso(close - QUARTER))
+        first = debate(Moody(), about=about, config=config)
+        stored(database, about, first)
+        answers = RecordedProvider(journal_history(database, "gold"))
+        second = debate(answers, about=replace(about, nonce="feed" * 6), config=config)
+        assert not answers.misses, number
+        assert outcome(second) == outcome(first), number
+        assert second.cost_usd == 0.0
+        assert [call.request_hash for call in second.calls] == [
+            call.request_hash for call in first.calls
+        ]
+        assert [call.status for call in second.calls] == [call.status for call in first.calls]
+
+
+@pytest.mark.parametrize("stage", ["analysts", "research", "gate", "fallback", "none"])
+def test_a_stage_without_leave_to_spend_asks_nobody_again(database: Database, stage: str) -> None:
+    about = at_noon()
+    names = ("analysts", "research", "fallback") if stage == "fallback" else (stage,)
+    first = debate(Moody(), about=about, reserve=lambda name, _: name not in names)
+    stored(database, about, first)
+    answers = RecordedProvider(journal_history(database, "gold"))
+    second = debate(answers, about=about)
+    assert not answers.misses
+    assert answers.answered == len(first.calls)
+    assert outcome(second) == outcome(first)
+
+
+def test_an_agent_that_was_left_behind_is_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer came in time and was parsed too late: it was not heard then, nor is it now."""
+    over = threading.Event()
+    real = replies.report
+
+    def parse(reply: Any, role: Any, features: Any) -> Any:
+        if role.id == "technical":
+            over.wait()
+        return real(reply, role, features)
+
+    def gate(request: Request) -> dict[str, Any]:
+        over.set()
+        until = time.monotonic() + 5.0
+        while stages.abandoned() and time.monotonic() < until:
+            time.sleep(0.005)
+        return ruling(request)
+
+    about = at_noon()
+    with monkeypatch.context() as patch:
+        patch.setattr(replies, "report", parse)
+        first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
+    assert first.failures == {"technical": "timeout"} and not stages.abandoned()
+    stored(database, about, first)
+    answers = RecordedProvider(journal_history(database, "gold"))
+    second = debate(answers, about=about)
+    assert not answers.misses
+    assert left_flags(outcome(second)) == left_flags(outcome(first))
+
+
+def left_flags(told: dict[str, Any]) -> dict[str, Any]:
+    """What a debate came to, without how late its answers were."""
+    return told | {"flags": [flag for flag in told["flags"] if not flag.startswith("late:")]}
+
+
+def test_an_attempt_for_which_there_was_no_time_is_not_made(database: Database) -> None:
+    about = at_noon()
+
+    class Tired(Moody):
+        def submit(self, request: Request) -> Future[Completion]:
+            future: Future[Completion] = Future()
+            if request.role.id == "technical":
+                future.set_result(said("}{"))
+            else:
+                future.set_result(said(valid(request, random.Random(2))))
+            return future
+
+    first = debate(Tired(), about=about)
+    calls = tuple(c for c in first.calls if (c.role_id, c.attempt) != ("technical", 2))
+    assert len(calls) == len(first.calls) - 1
+    stored(database, about, replace(first, calls=calls))
+    answers = RecordedProvider(journal_history(database, "gold"))
+    second = debate(answers, about=about)
+    assert not answers.misses and outcome(second) == outcome(first)
+    assert [c.attempt for c in second.calls if c.role_id == "technical"] == [1]
+
+
+# --- the journal's side ---------------------------------------------------------------------------
+
+
+def test_a_stored_call_is_found_by_its_place(database: Database) -> None:
+    about = at_noon()
+    told = debate(Moody(), about=about)
+    stored(database, about, told)
+    key = stores.key_of(stores.NOON + QUARTER, instance="gold").text
+    for call in told.calls:
+        row = database.recorded_call(key, call.role_id, call.round, call.attempt)
+        assert row is not None
+        kept = {name: value for name, value in asdict(call).items() if name in row}
+        assert {name: row[name] for name in kept} == kept
+        assert {"stop_reason", "cached_tokens", "reply", "user"} <= kept.keys()
+    assert database.recorded_call(key, "technical", 9, 1) is None
+    assert database.recorded_call(key.replace("gold", "silver"), "technical", 1, 1) is None
+
+
+def test_a_history_knows_one_instance_and_ticks_that_are_there(database: Database) -> None:
+    about = at_noon()
+    told = debate(Moody(), about=about)
+    stored(database, about, told)
+    request = a_request(bar_time=iso(stores.NOON))
+    assert journal_history(database, "gold")(request) is not None
+    assert journal_history(database, "silver")(request) is None
+    for number in range(1, 10):
+        later = iso(stores.NOON + number * QUARTER)
+        assert journal_history(database, "gold")(replace(request, bar_time=later)) is None
+    stranger = replace(request, role=replace(request.role, id="stranger"))
+    assert journal_history(database, "gold")(stranger) is None

@@ -1,0 +1,468 @@
+"""Every fault of every vendor at every stage: the tick ends in time and its row is right.
+
+The faults come from a loopback server and pass through the real SDKs. All cases of a run are played
+on a few threads, each with a server, a switchboard and a database of its own; each test then looks
+at its case. By day one stage of every fault and vendor (of a variant of a fault: one vendor), and
+all of them at night.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from agents.debate import stages as agent_stages
+from tests.conftest import scale_of
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import (
+    GOOGLE,
+    HONEST,
+    OPENAI,
+    QUOTA,
+    USAGE,
+    VENDORS,
+    Drip,
+    Exchange,
+    Hang,
+    Huge,
+    Late,
+    Raw,
+    Redirect,
+    Reply,
+    Reset,
+    Status,
+    Truncated,
+    VendorServer,
+)
+from tests.tries import Tries, Witness
+from tests.worlds import vendor_desk
+from torra.providers.registry import open_provider
+
+STAGES: Final = {
+    "analysts": ("technical",),
+    "research": ("bull_researcher", "bear_researcher"),
+    "gate": ("risk_gate",),
+    "fallback": ("chart_scorer",),
+}
+OVER: Final = 0.5
+"""Seconds that a tick may end after its deadline."""
+AT_ONCE: Final = 5
+"""Ticks that run side by side."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the server does, and what must then be stored about the call.
+
+    `tries` is how often an agent asks while the fault lasts; `stops` are the stop reasons that may
+    be stored when a completion came back; `blocks` means that the vendor is asked no more.
+    """
+
+    entry: Any
+    status: tuple[str, ...]
+    tries: int = 1
+    stops: tuple[str, ...] = ()
+    blocks: bool = False
+    seconds: float = 12.0
+
+    @property
+    def completed(self) -> bool:
+        """Whether usage and stop reason came back with it."""
+        return bool(self.stops)
+
+
+BAD_HTTP: Final = ("error", "garbage")
+NO_USE: Final = ("refusal", "filter")
+SCHEMALESS: Final = Reply(changes={"confidence": 7, "momentum": "up"})
+
+FAULTS: Final[dict[str, Fault]] = {
+    "hang": Fault(Hang(), ("timeout",), seconds=3.0),
+    "slow_drip": Fault(Drip(), ("timeout",), seconds=3.0),
+    "reset": Fault(Reset(), ("error",), tries=2),
+    "reset_midway": Fault(Reset(midway=True), BAD_HTTP, tries=2),
+    "401": Fault(Status(401), ("error",), blocks=True),
+    "403": Fault(Status(403), ("error",), blocks=True),
+    "quota": Fault(QUOTA, ("error",), blocks=True),
+    "404": Fault(Status(404), ("error",)),
+    "429": Fault(Status(429), ("error",), tries=2),
+    "429_retry_after_1": Fault(Status(429, retry_after="1"), ("error",), tries=2),
+    "429_retry_after_600": Fault(Status(429, retry_after="600"), ("error",)),
+    "429_retry_after_nonsense": Fault(Status(429, retry_after="soon"), ("error",), tries=2),
+    "500": Fault(Status(500), ("error",), tries=2),
+    "529": Fault(Status(529), ("error",), tries=2),
+    "redirect": Fault(Redirect("http://127.0.0.1:9"), ("error",)),
+    "truncated_body": Fault(Truncated(), BAD_HTTP, tries=2),
+    "malformed_json": Fault(Raw(b'{"id": "msg_01", '), BAD_HTTP, tries=2),
+    "html": Fault(Raw(b"<html>Bad gateway</html>", "text/html"), BAD_HTTP, tries=2),
+    "no_bytes": Fault(Raw(b""), BAD_HTTP, tries=2),
+    "no_object": Fault(Raw(b"[1, 2]"), BAD_HTTP, tries=2),
+    "malformed_text": Fault(Reply(text='{"symbol": "EURUSD", '), ("garbage",), 2, ("end",)),
+    "schema_violation": Fault(SCHEMALESS, ("garbage",), 2, ("end",)),
+    "fenced": Fault(Reply(fenced=True), ("garbage",), 2, ("end",)),
+    "empty": Fault(Reply(text=""), ("garbage",), 2, ("end",)),
+    "cut_off": Fault(Reply(stop="length"), ("garbage",), 2, ("length",)),
+    "refusal": Fault(Reply(stop="refusal"), ("refused",), 1, NO_USE),
+    "filter": Fault(Reply(stop="filter"), ("refused",), 1, NO_USE),
+    "prompt_blocked": Fault(Reply(stop="prompt"), ("refused",), 1, NO_USE),
+    "wrong_symbol": Fault(Reply(changes={"symbol": "XAUUSD"}), ("wrong_symbol",), 1, ("end",)),
+    "10_mb": Fault(Huge(), ("garbage",)),
+    "10_mb_chunked": Fault(Huge("chunked"), ("garbage",)),
+    "10_mb_gzip": Fault(Huge("gzip"), ("garbage",)),
+}
+
+
+VARIANTS: Final = frozenset(
+    ("reset_midway", "404", "429_retry_after_600", "429_retry_after_nonsense", "redirect", "html",
+     "no_bytes", "no_object", "fenced", "cut_off", "filter", "prompt_blocked", "10_mb_chunked",
+     "10_mb_gzip"),
+)  # fmt: skip
+"""Other forms of a fault, of which a day sees one."""
+
+
+class Case(NamedTuple):
+    fault: str
+    vendor: str
+    stage: str
+
+    def __str__(self) -> str:
+        return "-".join(self)
+
+
+def cases(share: float) -> list[Case]:
+    """Return all cases, or by day a stage for each fault and vendor, in turn."""
+    every = [Case(*names) for names in itertools.product(FAULTS, VENDORS, STAGES)]
+    return every if share >= 1.0 else [case for case in every if in_turn(case)]
+
+
+def in_turn(case: Case) -> bool:
+    turn, vendor = list(FAULTS).index(case.fault), VENDORS.index(case.vendor)
+    if case.fault in VARIANTS and turn % len(VENDORS) != vendor:
+        return False
+    return case.stage == list(STAGES)[(turn + vendor) % len(STAGES)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", cases(scale_of(metafunc.config)), ids=str)
+
+
+class Played(NamedTuple):
+    """What came of a case: its tick, the requests, its deadline, the seconds the machine lost."""
+
+    ticked: vendor_desk.Ticked
+    exchanges: list[Exchange]
+    seconds: float
+    lost: float
+
+
+class Booth(NamedTuple):
+    server: VendorServer
+    line: vendor_line.Line
+
+
+class Stagehand:
+    """Plays cases on a few threads; a server and its line serve one case at a time."""
+
+    def __init__(self, folder: Path, wanted: list[Case]) -> None:
+        self._folder = folder
+        self._opened = ExitStack()
+        self._free: dict[str, list[Booth]] = {vendor: [] for vendor in VENDORS}
+        for vendor in VENDORS:  # the SDKs are imported once, outside any tick
+            self._free[vendor].append(self._booth(vendor))
+        vendor_desk.history()
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._runs: dict[Case, Future[Played]] = {
+            case: self._pool.submit(self._play, case) for case in dict.fromkeys(wanted)
+        }
+
+    def played(self, case: Case, again: int = 0) -> Played:
+        """Return what came of a case, or play it `again`, in a folder of its own."""
+        run = self._pool.submit(self._play, case, again) if again else self._runs[case]
+        return run.result(timeout=600)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._opened.close()
+
+    def _booth(self, vendor: str) -> Booth:
+        server = self._opened.enter_context(VendorServer())
+        return Booth(server, self._opened.enter_context(vendor_line.line(server, vendor)))
+
+    def _play(self, case: Case, again: int = 0) -> Played:
+        free = self._free[case.vendor]
+        try:
+            booth = free.pop()
+        except IndexError:
+            booth = self._booth(case.vendor)
+        try:
+            return self._played(case, again, booth)
+        finally:
+            booth.line.switchboard.unblock(case.vendor)
+            free.append(booth)
+
+    def _played(self, case: Case, again: int, booth: Booth) -> Played:
+        fault = FAULTS[case.fault]
+        entry = fault.entry[case.vendor] if fault.entry is QUOTA else fault.entry
+        script: dict[str, Any] = {case.stage: entry}
+        if case.stage == "fallback":
+            script |= dict.fromkeys(("analysts", "research"), Reply(stop="refusal"))
+        booth.server.play(script)
+        settings = vendor_line.agents(case.vendor, timeout_seconds=fault.seconds)
+        provider = open_provider(settings, booth.line.switchboard)
+        witness = Witness()
+        ticked = vendor_desk.tick(self._folder / f"{case}-{again}", provider, settings)
+        return Played(ticked, list(booth.server.exchanges), fault.seconds, witness.end())
+
+
+@pytest.fixture(scope="module")
+def stagehand(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stagehand]:
+    chosen = [
+        item.callspec.params["case"]
+        for item in request.session.items
+        if item.path == request.path and "case" in getattr(item, "fixturenames", ())
+    ]
+    hand = Stagehand(tmp_path_factory.mktemp("vendors"), chosen)
+    yield hand
+    hand.close()
+
+
+def source_of(case: Case) -> str:
+    """Return who must stand behind the row while this fault lasts."""
+    down = case.stage == "analysts" and FAULTS[case.fault].blocks
+    return "L1_ONLY" if case.stage == "fallback" or down else "AGENT_PARTIAL"
+
+
+def test_the_row_is_right_and_the_tick_ends_in_time(
+    case: Case, stagehand: Stagehand, tries: Tries
+) -> None:
+    for attempt in tries():
+        ticked, exchanges, seconds, attempt.lost_before = stagehand.played(case, attempt.number)
+        vendor_desk.check_stored(ticked)
+        assert not [exchange.refused for exchange in exchanges if exchange.refused]
+        assert {exchange.vendor for exchange in exchanges} <= {case.vendor}
+        assert len(exchanges) <= len(ticked.calls)
+        with attempt:
+            assert ticked.elapsed <= seconds + OVER
+            assert ticked.row["source_type"] == source_of(case)
+            for role in STAGES[case.stage]:
+                check_failed(case, ticked, role)
+            check_others(case, ticked)
+            check_requests(case, ticked, exchanges)
+
+
+def check_failed(case: Case, ticked: vendor_desk.Ticked, role: str) -> None:
+    """What is stored of the calls that met the fault."""
+    fault = FAULTS[case.fault]
+    rows = ticked.of(role)
+    told = [row["status"] for row in rows]
+    allowed = {*fault.status, *(("blocked",) if fault.blocks and case.stage == "research" else ())}
+    assert rows and set(told) <= allowed
+    assert len(rows) == (1 if case.stage == "fallback" else fault.tries)
+    reason = told[-1]
+    if case.stage == "fallback":
+        assert f"fallback_failed:{reason}" in ticked.flags
+    else:
+        assert ticked.failures[role] == reason
+    for row in rows:
+        if not fault.completed:
+            assert (row["stop_reason"], row["input_tokens"], row["output_tokens"]) == ("", 0, 0)
+            assert row["reply"] == ""
+            continue
+        check_usage(row, case.vendor)
+        assert row["stop_reason"] in fault.stops
+
+
+def check_usage(row: dict[str, Any], vendor: str) -> None:
+    """What a vendor reported is stored as it was, and priced, whatever became of the reply."""
+    counted = (row["input_tokens"], row["cached_tokens"], row["output_tokens"])
+    assert counted == (USAGE.input, USAGE.cached, USAGE.output)
+    assert row["provider"] == vendor
+    assert (row["cost_usd"] > 0) == (vendor != OPENAI), "a local server costs nothing"
+
+
+def check_others(case: Case, ticked: vendor_desk.Ticked) -> None:
+    """What is stored of the calls that did not meet the fault themselves."""
+    met = STAGES[case.stage]
+    blocked = FAULTS[case.fault].blocks
+    before = {"technical"} if case.stage in ("research", "gate") else set()
+    before |= set(STAGES["research"]) if case.stage == "gate" else set()
+    for row in ticked.calls:
+        if row["role"] in met:
+            continue
+        if case.stage == "fallback":
+            assert row["status"] == "refused"
+        elif blocked and row["role"] not in before:
+            assert row["status"] == "blocked"
+        else:
+            assert (row["status"], row["stop_reason"]) == ("ok", "end")
+            check_usage(row, case.vendor)
+
+
+def check_requests(case: Case, ticked: vendor_desk.Ticked, exchanges: list[Exchange]) -> None:
+    """One HTTP request for each attempt that was not blocked, in the vendor's own protocol."""
+    sent = [row["role"] for row in ticked.calls if row["status"] != "blocked"]
+    assert sorted(sent) == sorted(exchange.role for exchange in exchanges)
+    assert {exchange.vendor for exchange in exchanges} == {case.vendor}
+
+
+# --- a second attempt -----------------------------------------------------------------------------
+
+PASSING: Final = {
+    "429": (Status(429), 0.5),
+    "429_retry_after_1": (Status(429, retry_after="1"), 1.0),
+    "529": (Status(529), 0.5),
+    "529_retry_after_1": (Status(529, retry_after="1"), 1.0),
+    "reset": (Reset(), 0.2),
+    "truncated": (Truncated(), 0.5),
+    "malformed_text": (Reply(text="{"), 0.0),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_fault_that_passes_costs_one_more_request_after_its_pause(
+    vendor: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """By day every third fault, another third for each vendor."""
+    step = 1 if scale_of(request.config) >= 1.0 else len(VENDORS)
+    names = list(PASSING)[VENDORS.index(vendor) % step :: step]
+
+    def run(name: str) -> None:
+        entry, pause = PASSING[name]
+        folder = tmp_path / name
+        with (
+            VendorServer({"technical": [entry, HONEST]}) as server,
+            vendor_line.line(server, vendor, timeout_seconds=12.0) as line,
+        ):
+            ticked = vendor_desk.tick(folder, line.provider, line.settings)
+            first, second = server.asked("technical")
+        vendor_desk.check_stored(ticked)
+        assert ticked.row["source_type"] == "AGENT_BUDGET", name
+        assert [row["status"] for row in ticked.of("technical")][1:] == ["ok"], name
+        assert second.at - first.at >= pause - 0.02, name
+        assert len(ticked.calls) == 5
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(run, names))
+
+
+# --- fail fast ------------------------------------------------------------------------------------
+
+REFUSALS: Final = {"401": Status(401), "403": Status(403), "quota": QUOTA}
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_refused_key_stops_every_further_call_of_this_hour(
+    vendor: str, kind: str, tmp_path: Path
+) -> None:
+    entry = REFUSALS[kind]
+    entry = entry[vendor] if isinstance(entry, dict) else entry
+    with (
+        VendorServer({"technical": entry}) as server,
+        vendor_line.line(server, vendor, timeout_seconds=12.0) as line,
+    ):
+        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings, bars=2)
+        assert len(server.exchanges) == 1
+        assert set(line.switchboard.blocked()) == {vendor}
+        told = line.switchboard.blocked()[vendor]
+        line.switchboard.unblock(vendor)
+        server.script = {}
+        again = vendor_desk.tick(tmp_path / "again", line.provider, line.settings)
+    assert ticked.row["source_type"] == "L1_ONLY"
+    assert {row["status"] for row in ticked.calls} == {"blocked"}
+    assert told and "it did not work" not in told, "our words, never the vendor's"
+    assert again.row["source_type"] == "AGENT_BUDGET"
+
+
+def test_a_key_that_google_does_not_know_is_a_400_and_stops_further_calls(tmp_path: Path) -> None:
+    with (
+        VendorServer({"*": Status(400, "bad_key")}) as server,
+        vendor_line.line(server, GOOGLE, timeout_seconds=12.0) as line,
+    ):
+        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings, bars=2)
+        assert len(server.exchanges) == 1
+    assert ticked.row["source_type"] == "L1_ONLY"
+
+
+@pytest.mark.parametrize("spare", VENDORS)
+def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: Path) -> None:
+    first = VENDORS[(VENDORS.index(spare) + 1) % len(VENDORS)]
+
+    def answer(exchange: Exchange) -> Any:
+        return Status(403) if exchange.vendor == first else HONEST
+
+    with (
+        VendorServer({"*": answer}) as server,
+        vendor_line.line(server, first, fallback_model=spare, timeout_seconds=12.0) as line,
+    ):
+        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
+        asked = [exchange.vendor for exchange in server.exchanges]
+    vendor_desk.check_stored(ticked)
+    assert ticked.row["source_type"] == "AGENT_BUDGET"
+    assert asked == [first, *[spare] * 4]
+    assert {row["provider"] for row in ticked.calls if row["status"] == "ok"} == {spare}
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path, tries: Tries) -> None:
+    script = {"technical": Late(2.0), "research": Late(0.3)}
+
+    def run(folder: Path, vendor: str) -> vendor_desk.Ticked:
+        with (
+            VendorServer(script) as server,
+            vendor_line.line(server, vendor, timeout_seconds=4.0) as line,
+        ):
+            return vendor_desk.tick(folder / vendor, line.provider, line.settings)
+
+    for attempt in tries():
+        with ThreadPoolExecutor(len(VENDORS)) as pool:
+            played = list(pool.map(partial(run, attempt.folder(tmp_path)), VENDORS))
+        for ticked in played:
+            vendor_desk.check_stored(ticked)
+        with attempt:
+            for vendor, ticked in zip(VENDORS, played, strict=True):
+                (late,) = ticked.of("technical")
+                assert late["status"] == "late"
+                check_usage(late, vendor)
+                assert ticked.row["source_type"] == "AGENT_PARTIAL"
+                assert ticked.failures == {"technical": "timeout"}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_vendor_that_never_answers_is_hung_up_in_time(
+    vendor: str, tmp_path: Path, request: pytest.FixtureRequest, tries: Tries
+) -> None:
+    """At night with the default deadline of 15 s."""
+    seconds = 15.0 if scale_of(request.config) >= 1.0 else 2.0
+    before = agent_stages.abandoned()
+    for attempt in tries():
+        with (
+            VendorServer({"*": Hang()}) as server,
+            vendor_line.line(server, vendor, timeout_seconds=seconds) as line,
+        ):
+            ticked = vendor_desk.tick(attempt.folder(tmp_path), line.provider, line.settings)
+            until = time.monotonic() + 2.0
+            while not all(one.hung_up for one in server.exchanges) and time.monotonic() < until:
+                time.sleep(0.02)
+            asked = len(server.exchanges)
+            hung_up = all(one.hung_up for one in server.exchanges)
+        vendor_desk.check_stored(ticked)
+        assert ticked.row["source_type"] == "L1_ONLY"
+        assert {row["status"] for row in ticked.calls} == {"timeout"}
+        assert agent_stages.abandoned() <= before
+        with attempt:
+            assert (asked, hung_up) == (4, True)
+            assert seconds - 0.1 <= ticked.elapsed <= seconds + OVER

@@ -1,0 +1,445 @@
+"""A key goes to its vendor and nowhere else: no log, no output, no row, no page, no other host.
+
+The canaries of tests.doubles.vendor_line are looked for in everything that a tick leaves behind,
+also when the vendor's error quotes the key, and in everything that other servers were sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from agents.contracts import ModelUnavailable
+from tests import ROOT
+from tests.conftest import scale_of
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import (
+    ANTHROPIC,
+    GOOGLE,
+    HONEST,
+    OPENAI,
+    VENDORS,
+    Exchange,
+    Hang,
+    Raw,
+    Redirect,
+    Reply,
+    Reset,
+    Status,
+    Trap,
+    Truncated,
+    VendorServer,
+)
+from tests.doubles.visitors import open_app
+from tests.worlds import desks, vendor_desk
+from torra.config import DeskSettings
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.errors import ConfigError
+from torra.providers.vendors import transport
+from torra.providers.vendors.addresses import Address, address
+from torra.providers.vendors.switchboard import Switchboard
+from torra.providers.vendors.wire import Wire
+
+PROXIES: Final = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+)
+
+
+def leaks(text: str | bytes) -> list[str]:
+    """Return the canaries in a text."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+    return [canary for canary in vendor_line.CANARIES if canary.encode() in data]
+
+
+@pytest.fixture
+def told() -> Iterator[io.StringIO]:
+    """Everything that any logger says, at every level, with the tracebacks."""
+    heard = io.StringIO()
+    listener = logging.StreamHandler(heard)
+    listener.setLevel(0)
+    listener.setFormatter(Everything())
+    loggers = [logging.getLogger(), *logging_tree()]
+    before = [(logger, logger.level, logger.disabled) for logger in loggers]
+    root = loggers[0]
+    root.addHandler(listener)
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
+        logger.disabled = False
+    yield heard
+    root.removeHandler(listener)
+    for logger, level, disabled in before:
+        logger.level, logger.disabled = level, disabled
+    logging.getLogger().manager._clear_cache()  # type: ignore[attr-defined]
+
+
+class Everything(logging.Formatter):
+    """Writes all that a record holds: its text and each of its arguments."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.name} {super().format(record)} {record.__dict__!r}"
+
+
+def logging_tree() -> list[logging.Logger]:
+    known = logging.getLogger().manager.loggerDict.values()
+    return [logger for logger in known if isinstance(logger, logging.Logger)]
+
+
+def aloud() -> None:
+    """Turn every logger up again: building a client turned some down."""
+    for logger in logging_tree():
+        logger.setLevel(logging.DEBUG)
+
+
+def echoing(exchange: Exchange) -> Any:
+    """Answer honestly, and quote the key in the reasoning."""
+    keys = " ".join(value for name, value in exchange.headers.items() if "key" in name)
+    said = f"your key is {exchange.headers.get('authorization', '')} {keys}"
+    return Reply(changes={"reasoning": said, "flags": [said]})
+
+
+ECHOES: Final[dict[str, Any]] = {
+    "honest": HONEST,
+    "401": Status(401, echo=True),
+    "403": Status(403, echo=True),
+    "400": Status(400, echo=True),
+    "429": Status(429, echo=True, retry_after="600"),
+    "500": Status(500, echo=True, retry_after="600"),
+    "reset": Reset(),
+    "truncated": Truncated(),
+    "hang": Hang(),
+    "html": Raw(b"<html>no</html>", "text/html"),
+    "reply": echoing,
+}
+
+
+@pytest.mark.parametrize("kind", ECHOES)
+def test_a_key_is_in_no_log_no_output_no_row_and_no_page(
+    kind: str,
+    tmp_path: Path,
+    told: io.StringIO,
+    capfd: pytest.CaptureFixture[str],
+    scaled: Callable[..., int],
+) -> None:
+    """By day one vendor after the other, at night all three with each fault."""
+    start = list(ECHOES).index(kind)
+    for vendor in (VENDORS * 2)[start % 3 :][: scaled(len(VENDORS))]:
+        folder = tmp_path / vendor
+        with (
+            VendorServer({"*": ECHOES[kind]}) as server,
+            vendor_line.line(server, vendor, timeout_seconds=1.5) as line,
+        ):
+            aloud()
+            ticked = vendor_desk.tick(folder, line.provider, line.settings)
+            sent = json.dumps([exchange.headers for exchange in server.exchanges])
+            blocked = line.switchboard.blocked()
+            assert not leaks(repr(vars(line.switchboard)["_blocks"]) + repr(blocked))
+            assert not leaks(repr(line.switchboard.address(vendor)))
+        assert leaks(sent) == [vendor_line.CUSTOM[vendor]], "the key did go out"
+        vendor_desk.check_stored(ticked)
+        assert not leaks(repr(ticked)), vendor
+        assert ticked.calls
+        for file in folder.iterdir():
+            assert not leaks(file.read_bytes()), (vendor, file.name)
+        for path, page in pages(folder):
+            assert not leaks(page), (vendor, path)
+    output = capfd.readouterr()
+    assert not leaks(output.out + output.err)
+    assert "httpcore2" in told.getvalue() or "torra" in told.getvalue(), "somebody was heard"
+    assert not leaks(told.getvalue())
+
+
+def pages(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield every page and document of the desk whose database stands in a folder."""
+    desk = desks.open_desk(folder, (desks.EUR,))
+    try:
+        view = DatabaseView(desk.database, DeskSettings(instances=(desks.EUR,)), desk)
+        client = open_app(view).test_client()
+        bar_time = desk.database.latest_tick("EURUSD", "H1")["bar_time"]
+        stream = "symbol/EURUSD/H1"
+        tick = f"{stream}/{bar_time}"
+        for path in (
+            "",
+            stream,
+            tick,
+            "help",
+            "healthz",
+            "api/v1/desk",
+            f"api/v1/{stream}",
+            f"api/v1/{tick}",
+        ):
+            answer = client.get(f"/{path}")
+            assert answer.status_code == 200, path
+            yield path, answer.get_data()
+    finally:
+        desk.database.close()
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_an_exception_quotes_no_key(vendor: str) -> None:
+    request = vendor_line.a_request("technical", "some-model")
+    entries = [entry for name, entry in ECHOES.items() if name not in ("honest", "reply", "hang")]
+    with VendorServer() as server, vendor_line.line(server, vendor) as line:
+        for entry in entries:
+            server.play({"*": entry})
+            line.switchboard.unblock(vendor)
+            with pytest.raises(ModelUnavailable) as failed:
+                line.ask(request)
+            assert server.exchanges
+            chain: BaseException | None = failed.value
+            assert not leaks("".join(traceback.format_exception(failed.value)))
+            while chain is not None:
+                assert not leaks(repr(chain) + str(chain) + repr(vars(chain)))
+                chain = chain.__cause__ or chain.__context__
+
+
+def test_the_sdks_own_debug_switches_print_no_key(request: pytest.FixtureRequest) -> None:
+    """ANTHROPIC_LOG and OPENAI_LOG turn the SDKs' own logging on, at import."""
+    if scale_of(request.config) < 1.0:
+        pytest.skip("imports every SDK in a fresh process: at night")
+    code = (
+        "import sys, logging; sys.path.insert(0, sys.argv[1])\n"
+        "logging.basicConfig(level=0)\n"
+        "from tests.doubles import vendor_line\n"
+        "from tests.doubles.vendor_server import Status, VendorServer\n"
+        "request = vendor_line.a_request('technical', 'some-model')\n"
+        "for vendor in sys.argv[2:]:\n"
+        "    for script in ({}, {'*': Status(401, echo=True)}):\n"
+        "        with VendorServer(script) as server, vendor_line.line(server, vendor) as line:\n"
+        "            done = line.provider.submit(request).exception(timeout=30)\n"
+        "            print(vendor, len(server.exchanges), type(done).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT), *VENDORS],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+        env={
+            **os.environ,
+            "ANTHROPIC_LOG": "debug",
+            "OPENAI_LOG": "debug",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ModelUnavailable") + done.stdout.count("Fault") == len(VENDORS)
+    assert not leaks(done.stdout + done.stderr)
+
+
+# --- other hosts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
+    vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Trap() as proxy, VendorServer() as server:
+        for name in PROXIES:
+            monkeypatch.setenv(name, proxy.url)
+        where = {**os.environ, **vendor_line.environment(server)}
+        with vendor_line.Line(where, vendor_line.agents(vendor)) as line:
+            ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
+        assert ticked.row["source_type"] == "AGENT_BUDGET"
+        assert len(server.exchanges) == 4
+        assert proxy.seen == []
+
+
+def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Trap() as proxy, VendorServer() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        with httpx2.Client() as client:
+            assert client.get(server.url).status_code == 502
+        assert len(proxy.seen) == 1
+        assert server.exchanges == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://other.test/v1/messages",
+        "http://vendor.test/v1/messages",
+        "https://vendor.test:8443/v1/messages",
+        "https://vendor.test/v2/messages",
+        "https://vendor.test/v1x",
+    ],
+    ids=["host", "scheme", "port", "path", "beginning"],
+)
+def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
+    """Whatever made it: a redirect, a setting or a fault of an SDK."""
+    server = Address(ANTHROPIC, "https://vendor.test/v1", "k" * 40, official=False, local=False)
+    wire = Wire(server, until=60.0)
+
+    async def made(url: str) -> httpx2.Request:
+        return transport._ours(httpx2.Request("POST", url), wire, b"{}")
+
+    with pytest.raises(transport.ReplyUnreadable, match="another place"):
+        asyncio.run(made(place))
+    assert wire.failure == "misdirected"
+    sent = asyncio.run(made("https://vendor.test/v1/messages"))
+    assert any(server.key in value for value in sent.headers.values())
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
+    with Trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
+        for code in (301, 302, 303, 307, 308):
+            server.play({"*": Redirect(other.url, code)})
+            with pytest.raises(ModelUnavailable) as failed:
+                line.ask(vendor_line.a_request("technical", "some-model"))
+            assert (failed.value.reason, failed.value.again) == ("error", None)
+            assert len(server.exchanges) == 1
+        assert other.seen == []
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_variables_of_the_sdks_change_nothing(
+    vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other addresses, other headers, another cloud: only Torra's own variables count."""
+    with VendorServer() as server:
+        with vendor_line.line(server, vendor) as line:
+            line.ask(vendor_line.a_request("technical", "some-model"))
+        (plain,) = server.exchanges
+        with Trap() as other:
+            for name, value in strange(other.url).items():
+                monkeypatch.setenv(name, value)
+            where = {**os.environ, **vendor_line.environment(server)}
+            with vendor_line.Line(where, vendor_line.agents(vendor)) as line:
+                line.ask(vendor_line.a_request("technical", "some-model"))
+            assert other.seen == []
+        _, changed = server.exchanges
+    assert changed.path == plain.path
+    assert changed.headers == plain.headers
+    assert changed.body == plain.body
+
+
+def strange(elsewhere: str) -> Mapping[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": elsewhere,
+        "OPENAI_BASE_URL": f"{elsewhere}/v1",
+        "GOOGLE_GEMINI_BASE_URL": elsewhere,
+        "GOOGLE_VERTEX_BASE_URL": elsewhere,
+        "ANTHROPIC_CUSTOM_HEADERS": "x-extra: 1\nauthorization: Bearer extra",
+        "OPENAI_CUSTOM_HEADERS": "x-extra: 1\nauthorization: Bearer extra",
+        "ANTHROPIC_AUTH_TOKEN": "extra",
+        "ANTHROPIC_BETAS": "extra",
+        "OPENAI_ORG_ID": "extra",
+        "OPENAI_PROJECT_ID": "extra",
+        "OPENAI_ADMIN_KEY": "extra",
+        "OPENAI_WEBHOOK_SECRET": "extra",
+        "GEMINI_API_KEY": "extra",
+        "GOOGLE_GENAI_USE_VERTEXAI": "true",
+        "GOOGLE_GENAI_USE_ENTERPRISE": "true",
+        "GOOGLE_CLOUD_PROJECT": "extra",
+        "GOOGLE_CLOUD_LOCATION": "extra",
+    }
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_host_that_is_not_the_vendors_never_sees_the_vendors_key(vendor: str) -> None:
+    request = vendor_line.a_request("technical", "some-model")
+    with VendorServer() as server:
+        for custom in (False, True):
+            where = vendor_line.environment(server, custom=custom)
+            with vendor_line.Line(where, vendor_line.agents(vendor)) as line:
+                line.ask(request)
+        dummy, own = (json.dumps(exchange.headers) for exchange in server.exchanges)
+    assert leaks(dummy) == []
+    assert leaks(own) == [vendor_line.CUSTOM[vendor]]
+
+
+LOOKALIKES: Final = (
+    "https://api.anthropic.com.example.test",
+    "https://generativelanguage.googleapis.com.example.test",
+    "https://api.openai.com.example.test/v1",
+    "https://example.test/api.openai.com/v1",
+    "https://api.openai.com:8443/v1",
+    "https://api.anthropic.com:444",
+    "https://xapi.anthropic.com",
+    "http://127.0.0.1:11434/v1",
+    "http://[::1]:11434/v1",
+)
+
+
+@pytest.mark.parametrize("url", LOOKALIKES)
+def test_a_host_that_looks_like_a_vendor_gets_no_real_key(url: str) -> None:
+    for vendor in VENDORS:
+        name = f"TORRA_{vendor_line.SHORT[vendor]}_BASE_URL"
+        where = {vendor_line.KEY_NAME[vendor]: vendor_line.REAL[vendor], name: url}
+        found = address(vendor, where)
+        assert not found.official
+        assert not leaks(json.dumps(found.headers()))
+
+
+REFUSED: Final = (
+    "http://api.openai.com/v1",
+    "http://192.168.1.5:11434/v1",
+    "http://127.0.0.1.example.test/v1",
+    "http://localhost.example.test/v1",
+    "https://api.openai.com@example.test/v1",
+    "https://user:realcanary@api.openai.com/v1",
+    "https://api.openai.com/v1?key=1",
+    "https://api.openai.com/v1#x",
+    "ftp://127.0.0.1/v1",
+    "127.0.0.1:8080",
+    "https://",
+    "https://api.openai.com/v1\nx: y",
+    "https://api.openai.com:port/v1",
+    "https://\u0430pi.openai.com/v1",
+)
+
+
+@pytest.mark.parametrize("url", REFUSED)
+def test_an_address_that_could_lose_a_key_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        address(OPENAI, {"OPENAI_API_KEY": "k", "TORRA_OPENAI_BASE_URL": url})
+    assert "TORRA_OPENAI_BASE_URL" in str(failed.value)
+    assert "realcanary" not in str(failed.value)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "s\u00f6me", "x" * 5000])
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_key_that_no_header_can_hold_is_refused_without_quoting_it(vendor: str, key: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        address(vendor, {vendor_line.KEY_NAME[vendor]: key})
+    assert key not in str(failed.value)
+    assert vendor_line.KEY_NAME[vendor] in str(failed.value)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_without_a_key_nothing_is_sent_and_the_variable_is_named(
+    vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match=vendor_line.KEY_NAME[vendor]):
+        address(vendor, {})
+    monkeypatch.setenv(vendor_line.KEY_NAME[vendor], vendor_line.REAL[vendor])
+    with pytest.raises(ConfigError):
+        address(vendor, {})
+    switchboard = Switchboard({}, prices=vendor_line.prices())
+    assert not leaks(repr(switchboard) + repr(vars(switchboard)))
+    switchboard.close()
+
+
+def test_google_takes_either_name_of_its_key() -> None:
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        assert address(GOOGLE, {name: "k"}).headers() == {"x-goog-api-key": "k"}
+    assert address(ANTHROPIC, {"ANTHROPIC_API_KEY": "k"}).headers()["authorization"] == "Bearer k"

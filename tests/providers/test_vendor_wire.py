@@ -1,0 +1,465 @@
+"""What goes over the wire to each vendor, and what is read back: golden bodies, through real SDKs.
+
+The server refuses what the vendors refuse (tests.doubles.vendor_rules): an unknown field, a
+sampling parameter, a schema with an optional property, a thinking switch that a model does not
+have.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
+
+import httpx2
+import pytest
+
+from agent_config import MODELS
+from agents.contracts import Completion, ModelUnavailable, Request
+from scoring_rubric import SHARED_PREFIX
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import (
+    ANTHROPIC,
+    GOOGLE,
+    HONEST,
+    OPENAI,
+    USAGE,
+    VENDORS,
+    Exchange,
+    Hang,
+    Late,
+    Raw,
+    Redirect,
+    Reply,
+    Reset,
+    Status,
+    Truncated,
+    VendorServer,
+    texts,
+)
+from tests.tries import Tries
+from torra.providers.vendors.capabilities import capability
+
+ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
+PICTURE: Final = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
+PICTURE_TEXT: Final = base64.b64encode(PICTURE).decode()
+
+SENT_HEADERS: Final = {
+    "host", "accept", "accept-encoding", "connection", "content-type", "content-length",
+    "user-agent", "authorization", "anthropic-version", "x-goog-api-key", "x-goog-api-client",
+}  # fmt: skip
+"""Every header that may leave the process."""
+
+
+class Booth(NamedTuple):
+    """A server and a warm line to it."""
+
+    server: VendorServer
+    line: vendor_line.Line
+
+    def asked(self, request: Request, entry: Any = HONEST) -> tuple[Completion, Exchange]:
+        """Put one request and return its answer and the only HTTP request that it made."""
+        self.server.play({"*": entry})
+        completion = self.line.ask(request)
+        (exchange,) = self.server.exchanges
+        assert exchange.refused == ""
+        return completion, exchange
+
+
+Booths = Callable[..., Booth]
+
+
+@pytest.fixture(scope="module")
+def booth() -> Iterator[Booths]:
+    """Open a line to a vendor, once: to the server, or as if to the vendor's own address."""
+    with ExitStack() as opened:
+
+        @functools.cache
+        def find(vendor: str, *, official: bool = False) -> Booth:
+            server = opened.enter_context(VendorServer())
+            make = vendor_line.official if official else vendor_line.line
+            return Booth(server, opened.enter_context(make(server, vendor)))
+
+        yield find
+
+
+def a_request(vendor: str, role: str = "technical", **changes: Any) -> Request:
+    return vendor_line.a_request(role, MODELS[vendor]["quick"], **changes)
+
+
+# --- the bodies -----------------------------------------------------------------------------------
+
+
+def golden_anthropic(request: Request, model: str, picture: bool) -> dict[str, Any]:
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PICTURE_TEXT},
+    }
+    text = {"type": "text", "text": request.user}
+    thinking = {"claude-haiku-5-5": "disabled", "claude-sonnet-5-5": "between_tools"}[model]
+    return {
+        "model": model,
+        "max_tokens": request.max_output_tokens,
+        "thinking": {"type": thinking},
+        "output_config": {
+            "effort": "low",
+            "format": {"type": "json_schema", "schema": request.schema},
+        },
+        "system": [
+            {
+                "type": "text",
+                "text": SHARED_PREFIX,
+                "cache_control": {"type": "ephemeral"},
+            },
+            {"type": "text", "text": request.system.removeprefix(SHARED_PREFIX)},
+        ],
+        "messages": [{"role": "user", "content": [image, text] if picture else [text]}],
+    }
+
+
+def golden_google(request: Request, model: str, picture: bool) -> dict[str, Any]:
+    data = base64.urlsafe_b64encode(PICTURE).decode()  # as the SDK writes bytes
+    image = {"inlineData": {"data": data, "mime_type": "image/png"}}
+    text = {"text": request.user}
+    level = {"gemini-3.5-flash-lite": "MINIMAL", "gemini-3.8-flash": "LOW"}[model]
+    return {
+        "contents": [{"parts": [image, text] if picture else [text], "role": "user"}],
+        "systemInstruction": {"parts": [{"text": request.system}], "role": "user"},
+        "generationConfig": {
+            "maxOutputTokens": request.max_output_tokens,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": request.schema,
+            "thinkingConfig": {"thinking_level": level},
+        },
+    }
+
+
+def golden_openai(request: Request, model: str, picture: bool) -> dict[str, Any]:
+    image = {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{PICTURE_TEXT}", "detail": "low"},
+    }
+    text = {"type": "text", "text": request.user}
+    return {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": request.system},
+            {"role": "user", "content": [image, text] if picture else request.user},
+        ],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": True, "schema": request.schema},
+        },
+        "max_tokens": request.max_output_tokens,
+    }
+
+
+def golden_official(request: Request, model: str, picture: bool) -> dict[str, Any]:
+    body = golden_openai(request, model, picture)
+    return body | {
+        "max_completion_tokens": body.pop("max_tokens"),
+        "reasoning_effort": "none",
+    }
+
+
+GOLDEN: Final = {ANTHROPIC: golden_anthropic, GOOGLE: golden_google, OPENAI: golden_openai}
+
+
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=dict))
+
+
+@pytest.mark.parametrize("tier", ["quick", "deep"])
+@pytest.mark.parametrize("picture", [False, True], ids=["text", "picture"])
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_body_is_as_documented(vendor: str, picture: bool, tier: str, booth: Booths) -> None:
+    model = MODELS[vendor][tier]
+    request = vendor_line.a_request(
+        "technical", model, picture=PICTURE if picture else None, max_output_tokens=700
+    )
+    _, exchange = booth(vendor).asked(request)
+    seen = picture and capability(vendor, model).picture
+    assert exchange.model == model
+    assert exchange.body == as_json(GOLDEN[vendor](request, model, seen))
+
+
+@pytest.mark.parametrize("tier", ["quick", "deep"])
+@pytest.mark.parametrize("picture", [False, True], ids=["text", "picture"])
+def test_openai_itself_gets_its_own_fields(picture: bool, tier: str, booth: Booths) -> None:
+    model = MODELS[OPENAI][tier]
+    request = vendor_line.a_request("technical", model, picture=PICTURE if picture else None)
+    _, exchange = booth(OPENAI, official=True).asked(request)
+    seen = picture and capability(OPENAI, model).picture
+    assert exchange.body == as_json(golden_official(request, model, seen))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_each_role_is_asked_for_its_own_reply(vendor: str, role: str, booth: Booths) -> None:
+    request = a_request(vendor, role)
+    completion, exchange = booth(vendor).asked(request)
+    assert exchange.role == role
+    assert exchange.schema == as_json(request.schema)
+    assert set(json.loads(completion.text)) == set(request.schema["required"])
+    for text in (request.system, request.user):
+        assert json.dumps(text)[1:-1] in json.dumps(exchange.body) or vendor == ANTHROPIC
+    assert "".join(texts(exchange.body.get("system", []))) in (request.system, "")
+
+
+# --- the headers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_headers_are_ours_and_the_key_stands_in_one_place(vendor: str, booth: Booths) -> None:
+    _, exchange = booth(vendor).asked(a_request(vendor))
+    key = vendor_line.CUSTOM[vendor]
+    assert set(exchange.headers) <= SENT_HEADERS
+    name, value = {
+        ANTHROPIC: ("authorization", f"Bearer {key}"),
+        GOOGLE: ("x-goog-api-key", key),
+        OPENAI: ("authorization", f"Bearer {key}"),
+    }[vendor]
+    assert exchange.headers[name] == value
+    assert [at for at, said in exchange.headers.items() if key in said] == [name]
+    assert key not in exchange.path + json.dumps(exchange.body)
+    assert "?" not in exchange.path
+    versions = [said for at, said in exchange.headers.items() if at == "anthropic-version"]
+    assert versions == (["2026-10-21"] if vendor == ANTHROPIC else [])
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_vendor_itself_gets_its_key_over_its_own_address(vendor: str, booth: Booths) -> None:
+    completion, exchange = booth(vendor, official=True).asked(a_request(vendor))
+    key = vendor_line.REAL[vendor]
+    header = "x-goog-api-key" if vendor == GOOGLE else "authorization"
+    assert exchange.headers[header].removeprefix("Bearer ") == key
+    assert completion.cost_usd > 0
+
+
+# --- what is read back ----------------------------------------------------------------------------
+
+COST: Final = {
+    ANTHROPIC: (700 * 0.10 + 100 * 0.125 + 200 * 0.01 + 120 * 0.50) / 1e6,
+    GOOGLE: (800 * 0.30 + 200 * 0.03 + 120 * 2.50) / 1e6,
+    OPENAI: (700 * 0.10 + 100 * 0.125 + 200 * 0.01 + 120 * 0.50) / 1e6,
+}
+"""USD of one honest reply of the quick models: fresh, written and cached input, and output."""
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_tokens_stop_reason_and_cost_are_read(vendor: str, booth: Booths) -> None:
+    request = a_request(vendor)
+    found, _ = booth(vendor, official=True).asked(request)
+    assert (found.input_tokens, found.cached_tokens) == (USAGE.input, USAGE.cached)
+    assert found.output_tokens == USAGE.output
+    assert (found.stop_reason, found.model, found.provider) == ("end", request.model, vendor)
+    assert found.cost_usd == pytest.approx(COST[vendor], rel=1e-9)
+
+
+def test_a_model_on_this_machine_costs_nothing(booth: Booths) -> None:
+    found, _ = booth(OPENAI).asked(a_request(OPENAI))
+    assert (found.input_tokens, found.cost_usd) == (USAGE.input, 0.0)
+
+
+STOPS: Final = [
+    ("length", {"length"}),
+    ("refusal", {"refusal", "filter"}),
+    ("filter", {"refusal", "filter"}),
+    ("prompt", {"refusal", "filter"}),
+]
+
+
+@pytest.mark.parametrize(("stop", "told"), STOPS, ids=[stop for stop, _ in STOPS])
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_reply_of_no_use_still_brings_its_usage(
+    vendor: str, stop: str, told: set[str], booth: Booths
+) -> None:
+    found, _ = booth(vendor).asked(a_request(vendor), Reply(stop=stop))
+    assert found.stop_reason in told
+    assert (found.input_tokens, found.output_tokens) == (USAGE.input, USAGE.output)
+    assert (found.cost_usd > 0) == (vendor != OPENAI)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("text", ["", "no JSON", "{}", "\u2028\u00e9\U0001f4c8", "x" * 200_000])
+def test_text_comes_back_as_it_was(vendor: str, text: str, booth: Booths) -> None:
+    found, _ = booth(vendor).asked(a_request(vendor), Reply(text=text))
+    assert (found.text, found.stop_reason) == (text, "end")
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_reply_without_usage_is_not_free(vendor: str, booth: Booths) -> None:
+    found, _ = booth(vendor, official=True).asked(a_request(vendor), Reply(usage=None))
+    assert json.loads(found.text)
+    assert found.cost_usd >= COST[vendor]
+
+
+# --- one request ----------------------------------------------------------------------------------
+
+FAILING: Final = {
+    "408": Status(408),
+    "409": Status(409),
+    "429": Status(429, retry_after="0"),
+    "500": Status(500),
+    "503": Status(503),
+    "529": Status(529),
+    "reset": Reset(),
+    "truncated": Truncated(),
+    "nonsense": Raw(b"{"),
+    "redirect": Redirect("http://127.0.0.1:9"),
+}
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_an_sdk_never_asks_twice(vendor: str, booth: Booths) -> None:
+    server, line = booth(vendor)
+    for name, entry in FAILING.items():
+        server.play({"*": entry})
+        with pytest.raises(ModelUnavailable) as failed:
+            line.ask(a_request(vendor))
+        assert len(server.exchanges) == 1, name
+        assert failed.value.reason in ("error", "garbage"), name
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_limit_of_a_request_holds_and_its_pause_is_kept(
+    vendor: str, booth: Booths, tries: Tries
+) -> None:
+    server, line = booth(vendor)
+    for attempt in tries():
+        with attempt:
+            server.play({"*": [HONEST, Hang()]})
+            began = time.monotonic()
+            line.ask(a_request(vendor, delay_s=0.4, attempt=2))
+            assert server.exchanges[0].at - began >= 0.4
+            began = time.monotonic()
+            with pytest.raises(ModelUnavailable) as failed:
+                line.ask(a_request(vendor, limit_s=0.3))
+            assert 0.25 <= time.monotonic() - began <= 0.3 + 0.3
+            assert (failed.value.reason, failed.value.again) == ("timeout", None)
+            assert failed.value.billed
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_requests_go_out_at_once_and_connections_are_kept(vendor: str, tries: Tries) -> None:
+    for attempt in tries():
+        with (
+            attempt,
+            VendorServer({"*": Late(0.5)}) as server,
+            vendor_line.line(server, vendor) as line,
+        ):
+            for _ in range(2):
+                began = time.monotonic()
+                futures = [line.provider.submit(a_request(vendor)) for _ in range(8)]
+                assert time.monotonic() - began <= 0.4, "submit does not wait for an answer"
+                assert all(future.result(timeout=10).text for future in futures)
+                assert time.monotonic() - began <= 2.0
+            assert len(server.exchanges) == 16
+            assert server.connections == 8
+
+
+# --- a local server that knows less ---------------------------------------------------------------
+
+
+def knowing(*forms: str) -> Any:
+    """Return what a server says that takes only these response formats."""
+
+    def answer(exchange: Exchange) -> Any:
+        form = exchange.body.get("response_format", {}).get("type", "prompt")
+        return Reply(fenced=form == "prompt") if form in forms else Status(400)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("forms", "sent"),
+    [
+        (("json_schema",), ["json_schema"]),
+        (("json_object",), ["json_schema", "json_object"]),
+        (("prompt",), ["json_schema", "json_object", "prompt"]),
+    ],
+    ids="+".join,
+)
+def test_a_local_server_is_asked_in_the_form_that_it_knows(
+    forms: tuple[str, ...], sent: list[str]
+) -> None:
+    request = vendor_line.a_request("technical", "llama3:8b")
+    with (
+        VendorServer({"*": knowing(*forms)}) as server,
+        vendor_line.line(server, OPENAI) as line,
+    ):
+        replies = [line.ask(request) for _ in range(2)]
+        found = [
+            exchange.body.get("response_format", {}).get("type", "prompt")
+            for exchange in server.exchanges
+        ]
+        last = server.exchanges[-1]
+    assert found == [*sent, sent[-1]], "what worked is remembered"
+    assert {json.loads(reply.text)["symbol"] for reply in replies} == {"XAUUSD"}
+    told = '"abstain_reason"' in last.text and '"additionalProperties"' in last.text
+    assert told == (forms != ("json_schema",)), "a model that is not held to a schema is told it"
+
+
+def test_a_local_server_without_usage_is_fine(booth: Booths) -> None:
+    found, _ = booth(OPENAI).asked(a_request(OPENAI), Reply(usage=None))
+    assert (found.input_tokens, found.output_tokens, found.cost_usd) == (0, 0, 0.0)
+
+
+# --- the server itself ----------------------------------------------------------------------------
+
+HEADERS: Final = {
+    ANTHROPIC: {"authorization": "Bearer k", "anthropic-version": "2026-10-21"},
+    GOOGLE: {"x-goog-api-key": "k"},
+    OPENAI: {"authorization": "Bearer k", "host": "api.openai.com"},
+}
+BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
+    (ANTHROPIC, {"temperature": 0}, "temperature"),
+    (ANTHROPIC, {"thinking": {"type": "disabled"}, "model": "claude-sonnet-5-5"}, "thinking"),
+    (ANTHROPIC, {"thinking": {"type": "between_tools"}, "model": "claude-haiku-5-5"}, "thinking"),
+    (ANTHROPIC, {"max_tokens": None}, "max_tokens"),
+    (GOOGLE, {"generationConfig": {"temperature": 0.0}}, "temperature"),
+    (GOOGLE, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "MINIMAL"}}}, "MINIMAL"),
+    (OPENAI, {"top_p": 1}, "top_p"),
+    (OPENAI, {"max_tokens": 700}, "max_completion_tokens"),
+    (OPENAI, {"model": "gpt-6.1-sol", "reasoning_effort": "none"}, "none"),
+    *(
+        (OPENAI, {"response_format": {"json_schema": {"schema": schema}}}, "schema")
+        for schema in (
+            {"type": "object", "properties": {"a": {}}, "required": []},
+            {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+            {"type": "array", "items": {"type": "number", "minimum": 0}},
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("vendor", "change", "word"), BROKEN)
+def test_the_server_refuses_what_the_vendor_would(
+    vendor: str, change: dict[str, Any], word: str
+) -> None:
+    bodies = {
+        ANTHROPIC: {
+            "model": "claude-haiku-5-5",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "hello"}],
+        },
+        GOOGLE: {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]},
+        OPENAI: {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "hello"}]},
+    }
+    path = {
+        ANTHROPIC: "/v1/messages",
+        GOOGLE: "/v1/models/gemini-3.8-flash:generateContent",
+        OPENAI: "/v1/chat/completions",
+    }[vendor]
+    changed = {
+        name: value for name, value in (bodies[vendor] | change).items() if value is not None
+    }
+    with VendorServer() as server, httpx2.Client(trust_env=False) as client:
+        for body, code in ((bodies[vendor], 200), (changed, 400)):
+            answer = client.post(server.url + path, json=body, headers=HEADERS[vendor])
+            assert answer.status_code == code, answer.text
+    assert word in server.exchanges[-1].refused

@@ -1,0 +1,57 @@
+"""What stands above a replay: bars that its costs do not fit, desks that were not whole and why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pandas as pd
+import pytest
+
+from tests.worlds.observed import quiet_ticks
+from torra.clock import parse
+from torra.config import Profile, validate
+from torra.evaluation.observations import ArmSeen
+from torra.replay import arms
+from torra.replay.caveats import caveats, unheard
+from torra.replay.replaying import ReplayPlan, TradingCosts
+from torra.replay.shards.history import History
+
+BEGIN = parse("2026-01-05")
+
+
+def plan(spread: float, provider: str = "rules") -> ReplayPlan:
+    """Return a plan over bars of which each has a range of 1.5."""
+    index = pd.DatetimeIndex([BEGIN + n * timedelta(minutes=15) for n in range(8)])
+    bars = pd.DataFrame({"open": 10.0, "high": 11.0, "low": 9.5, "close": 10.0}, index=index)
+    history = History("BTCUSD", {"M15": bars}, {"M15": "bars.csv"})
+    profile = validate(Profile, {"agents": {"provider": provider}}, "a test")
+    return ReplayPlan(
+        "told", history, profile, arms.chosen(("l1",)), TradingCosts(spread, 0.0, 0.0)
+    )
+
+
+def warned(spread: float) -> list[str]:
+    return [line for line in caveats(plan(spread), ()) if "times the range" in line]
+
+
+def test_a_spread_beyond_the_bars_own_range_is_called_out() -> None:
+    (told,) = warned(15.0)
+    assert told == (
+        "The spread of 15 is 10 times the range of the median M15 bar (1.5): are these bars of "
+        "BTCUSD?"
+    )
+    assert not warned(1.5)
+
+
+@pytest.mark.parametrize(
+    ("provider", "why"),
+    [
+        pytest.param("rules", "no money, no time, or no answer", id="rules"),
+        pytest.param("recorded", "the journal holds no reply for these requests", id="recorded"),
+    ],
+)
+def test_why_a_desk_was_not_whole_goes_by_who_was_to_answer(provider: str, why: str) -> None:
+    arm = ArmSeen("budget", quiet_ticks(4, source_type="AGENT_SKIPPED"), ())
+    assert why in unheard(arm, provider)
+    (told,) = (line for line in caveats(plan(1.0, provider), (arm,)) if "not whole" in line)
+    assert f"its desk was not whole (4 AGENT_SKIPPED): {why}." in told

@@ -1,0 +1,503 @@
+"""A journalled tick runs again exactly; what its journal cannot answer is a counted miss."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import scoring_rubric
+from agent_config import AgentSettings
+from agents import registry
+from agents.contracts import AgentReport, ModelUnavailable, Role
+from agents.registry import AGENTS, Agent
+from instance_database import Database
+from tests.doubles import scripted
+from tests.worlds import desks, journals
+from torra.chart import renderer as chart_renderer
+from torra.config import ROOT, Profile, validate
+from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_then, replay
+from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store.journal import StoredDebate
+from torra.tick import debate as tick_debate
+from torra.tick.ladder import Rung
+
+PROCESSES = 3
+FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
+    """The file of a desk that lived through much."""
+    folder = tmp_path_factory.mktemp("lived")
+    journals.live(folder, scaled(1000, 40)).close()
+    return folder / "torra.db"
+
+
+@pytest.fixture
+def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    shutil.copy(lived, folder / "torra.db")
+    database = desks.open_database(folder)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[Database]:
+    """A desk whose models always answered well."""
+    database = journals.live(tmp_path / "plain", 8, scripted.Scripted(), plain=True)
+    yield database
+    database.close()
+
+
+def again(
+    source: Database, folder: Path, limit: int | None = None, **how: object
+) -> list[Comparison]:
+    into = desks.open_database(folder)
+    found = list(replay(source, into, desks.BTC, limit=limit, **how))  # type: ignore[arg-type]
+    into.close()
+    return found
+
+
+def misses(found: list[Comparison]) -> Counter[str]:
+    return sum((Counter(item.misses) for item in found), Counter())
+
+
+def change(database: Database, sql: str, *values: object) -> int:
+    with database.transaction():
+        return database.connection().execute(sql, values).rowcount
+
+
+def rows(database: Database, sql: str) -> list[tuple]:
+    return [tuple(row.values()) for row in database.connection().query(sql)]
+
+
+# --- the same again -------------------------------------------------------------------------------
+
+
+def test_the_source_is_a_desk_that_lived_through_much(lived: Path) -> None:
+    """Without this the replays below would prove little."""
+    database = desks.open_database(lived.parent)
+    statuses = {row[0] for row in rows(database, "SELECT DISTINCT status FROM calls")}
+    assert statuses >= {"ok", "error", "garbage", "timeout"}
+    assert len(rows(database, "SELECT DISTINCT instance || timeframe FROM chains")) == 3
+    actions = {row[0] for row in rows(database, "SELECT DISTINCT action FROM journal")}
+    assert actions >= {"HOLD", "OPEN_BUY"} and actions & {"REVERSE", "CLOSE", "OPEN_SELL"}
+    assert rows(database, "SELECT 1 FROM signals WHERE state = 'CLOSED'")
+    assert rows(database, "SELECT 1 FROM bars WHERE revision > 0")
+    ages = (
+        "SELECT json_extract(f.value, '$.value') AS age FROM journal j, "
+        "json_each(j.record, '$.features') f WHERE json_extract(f.value, '$.id') = 'market.bar_age'"
+    )
+    assert len({age for (age,) in rows(database, ages)}) > 2
+    assert len(rows(database, "SELECT DISTINCT json_extract(record, '$.profile') FROM journal")) > 2
+    halted = "json_extract(record, '$.desk.trading_state') = 'HALTED'"
+    overtaken = "json_extract(record, '$.execution') = 'off'"
+    debated = "json_extract(record, '$.now') < json_extract(record, '$.desk.decided')"
+    for what in (halted, overtaken, debated):
+        assert rows(database, f"SELECT 1 FROM journal WHERE {what}"), what
+    database.close()
+
+
+def test_every_tick_is_the_same_in_every_process(lived: Path, tmp_path: Path) -> None:
+    def start(number: int) -> subprocess.Popen[bytes]:
+        into = tmp_path / f"into {number}"
+        into.mkdir()
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.worlds.journals", str(lived), str(into)],
+            cwd=ROOT, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": str(number * 1009)},
+        )  # fmt: skip
+
+    told = [process.communicate()[0] for process in [start(n) for n in range(PROCESSES)]]
+    assert len(set(told)) == 1, "the processes differ"
+    found = [json.loads(line) for line in told[0].splitlines()]
+    database = desks.open_database(lived.parent)
+    journalled = {key for (key,) in rows(database, "SELECT torra_key FROM journal")}
+    made = rows(database, "SELECT count(*) FROM calls")[0][0]
+    paid = rows(database, "SELECT sum(cost_usd) FROM journal")[0][0]
+    database.close()
+    assert {item["key"] for item in found} == journalled
+    wrong = [item for item in found if item["state"] != "same" or item["misses"]]
+    assert not wrong, wrong[0]
+    assert sum(item["answered"] for item in found) == made
+    assert sum(item["cost_usd"] for item in found) == pytest.approx(paid)
+
+
+def test_a_replay_may_start_in_the_middle(source: Database, tmp_path: Path) -> None:
+    """With the chains, positions, latches and the paper cursor of that moment."""
+    keys = source.journalled("BTCUSD")
+    records = [source.journal_row(key)[0] for key in keys]
+    held = [len(keys) - at for at, told in enumerate(records) if told["reason"] == "POSITION_HELD"]
+    opened = [len(keys) - at - 1 for at, told in enumerate(records) if told["signals"]]
+    starts = sorted({*held[:: len(held) // 2 or 1], *opened[:3], *opened[-1:]} - {0})
+    assert len(starts) >= 4
+    for limit in starts:
+        event = records[-limit]["before"]["signal_event"]
+        for row in source.state_before("BTCUSD", keys[-limit], event, 1)["signals"]:
+            assert (row["price"] is not None) == (row["state"] in {"FILLED", "CLOSED"})
+            assert (row["profit"] is not None) == (row["state"] == "CLOSED")
+        into = desks.open_database(tmp_path / str(limit))
+        for found in itertools.islice(replay(source, into, desks.BTC, limit=limit), 3):
+            assert (found.state, found.misses) == ("same", {}), found
+        into.close()
+
+
+def test_a_replay_leaves_its_source_alone(source: Database, tmp_path: Path) -> None:
+    before = list(source.connection().conn.iterdump())
+    again(source, tmp_path / "into", limit=4)
+    assert list(source.connection().conn.iterdump()) == before
+
+
+def test_a_database_that_knows_the_instance_is_refused(source: Database, tmp_path: Path) -> None:
+    again(source, tmp_path / "into", limit=1)
+    with pytest.raises(ValueError, match="holds ticks of BTCUSD"):
+        again(source, tmp_path / "into", limit=1)
+
+
+def test_an_overtaken_tick_ran_with_execution_off_and_does_again(
+    source: Database, tmp_path: Path
+) -> None:
+    key = source.journalled("BTCUSD")[-1]
+    record, at = source.journal_row(key)
+    profile = profile_then(source, "BTCUSD", record, at)
+    assert profile.digest() == record["profile"]
+    silent = profile.model_copy(update={"execution": "off"})
+    told = {**record, "execution": "off", "profile": silent.digest()}
+    assert profile_then(source, "BTCUSD", told, at) == silent
+    first = source.profiles_of("BTCUSD")[-1]
+    unknown = {**record, "profile": "of another version"}
+    found = profile_then(source, "BTCUSD", unknown, first["applied_at"])
+    assert found.digest() in {row["digest"] for row in source.profiles_of("BTCUSD")}
+
+
+def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Database) -> None:
+    key = plain.journalled("BTCUSD")[-1]
+    told = json.dumps({"stages": [], "calls": [], "flags": ["not_asked"]})
+    change(plain, "UPDATE sentiment SET agent_deliberation = ? WHERE torra_key = ?", told, key)
+    record, _ = plain.journal_row(key)
+    told = json.dumps({**record, "source_type": "L1_ONLY"})
+    change(plain, "UPDATE journal SET record = ? WHERE torra_key = ?", told, key)
+    (found,) = again(plain, tmp_path / "into", limit=1)
+    assert (found.answered, found.misses) == (0, {})
+    assert found.record is not None and found.record["source_type"] == "L1_ONLY"
+
+
+# --- a miss is a miss -----------------------------------------------------------------------------
+
+
+def test_a_changed_prompt_is_a_miss_wherever_it_is_shown(
+    plain: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What everybody is told has changed: no answer counts, L1 stands alone."""
+    monkeypatch.setattr(scoring_rubric, "SHARED_PREFIX", scoring_rubric.SHARED_PREFIX + "Hello.\n")
+    found = again(plain, tmp_path / "into")
+    assert found and all(item.answered == 0 for item in found)
+    for item in found:
+        assert item.state == "different"
+        assert item.misses == {"other request": 3, "no row": 1}, "analyst, both sides, the scorer"
+        assert item.record is not None and item.record["source_type"] == "L1_ONLY"
+        assert item.record["agents"] == item.record["l1"]
+
+
+def test_a_role_whose_prompt_changed_misses_and_so_does_who_reads_it(
+    plain: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rubric = scoring_rubric.RUBRICS["bull_researcher"]
+    changed = {**scoring_rubric.RUBRICS, "bull_researcher": replace(rubric, task="Say nothing.")}
+    monkeypatch.setattr(scoring_rubric, "RUBRICS", changed)
+    (found,) = again(plain, tmp_path / "into", limit=1)
+    assert found.misses == {"other request": 2}, "the bull, and the gate that does not hear it"
+    assert found.answered == 2
+
+
+def test_an_answer_of_another_tick_is_never_used(source: Database, tmp_path: Path) -> None:
+    """All that other ticks were answered is changed: this one does not notice."""
+    key = source.journalled("BTCUSD")[-1]
+    reply = json.dumps(scripted.report(value=0.3, symbol="BTCUSD"))
+    sql = "UPDATE calls SET reply = ?, status = 'ok', stop_reason = 'end' WHERE torra_key <> ?"
+    assert change(source, sql, reply, key)
+    (found,) = again(source, tmp_path / "into", limit=1)
+    assert (found.state, found.misses) == ("same", {})
+
+
+def test_a_row_that_holds_another_request_is_a_miss(plain: Database, tmp_path: Path) -> None:
+    *_, former, last = [key for key in plain.journalled("BTCUSD") if "|M15|" in key]
+    sql = (
+        "UPDATE calls SET (request_hash, reply) = (SELECT request_hash, reply FROM calls o "
+        "WHERE o.torra_key = ? AND o.role = calls.role) WHERE torra_key = ?"
+    )
+    assert change(plain, sql, former, last) == 4
+    found = {item.key: item for item in again(plain, tmp_path / "into", limit=2)}
+    assert found[last].answered == 0
+    assert found[last].misses["other request"] == 3
+
+
+def test_an_answer_that_was_changed_shows(plain: Database, tmp_path: Path) -> None:
+    """The other side: a reply is what the scores are made of."""
+    key = plain.journalled("BTCUSD")[-1]
+    reply = json.dumps(scripted.report(value=-0.25, symbol="BTCUSD"))
+    sql = "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = 'technical'"
+    assert change(plain, sql, reply, key) == 1
+    (found,) = again(plain, tmp_path / "into", limit=1)
+    assert found.state == "different" and {"agents", "scores"} <= set(found.differences)
+
+
+def test_pruned_ticks_are_misses_and_later_ones_are_not(source: Database, tmp_path: Path) -> None:
+    keys = source.journalled("BTCUSD")
+    old = keys[:-8]
+    for key in old:
+        change(source, "UPDATE calls SET at = '2020-01-01T00:00:00Z' WHERE torra_key = ?", key)
+    gone = source.prune(datetime(2021, 1, 1, tzinfo=UTC), limit=10_000)
+    assert gone
+    rest = len(keys) - len(old)
+    kept = again(source, tmp_path / "kept", limit=rest)
+    assert {item.state for item in kept} == {"same"} and not misses(kept)
+    whole = again(source, tmp_path / "whole", limit=rest + 3)
+    before, after = whole[:3], whole[3:]
+    assert not any(item.answered for item in before)
+    assert misses(before) == {"no row": misses(before).total()} and misses(before).total() >= 3
+    assert not misses(after)["no row"] or misses(after)["other request"]
+
+
+# --- what cannot run again ------------------------------------------------------------------------
+
+
+def test_bars_that_are_not_those_of_the_tick_are_told(source: Database, tmp_path: Path) -> None:
+    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
+    sql = (
+        "UPDATE bars SET close = close * 1.00001 WHERE instance = ? AND timeframe = ? "
+        "AND bar_time = ?"
+    )
+    assert change(source, sql, "BTCUSD", record["timeframe"], record["bars"]["from"])
+    (found,) = again(source, tmp_path / "into", limit=1)
+    assert (found.state, found.record) == ("no_bars", None)
+
+
+def test_a_record_of_an_older_version_is_told(source: Database, tmp_path: Path) -> None:
+    key = source.journalled("BTCUSD")[-2]
+    sql = "UPDATE journal SET record = json_remove(record, '$.before') WHERE torra_key = ?"
+    assert change(source, sql, key) == 1
+    found = again(source, tmp_path / "into", limit=2)
+    assert found[0].state == "no_record" and len(found) == 2
+
+
+def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
+    """Whatever is changed or put in between afterwards has a higher revision than any seen."""
+    database = desks.open_database(tmp_path)
+    bars = desks.sample().bars("BTCUSD", "M15", desks.START, 30)
+    quarter = timedelta(minutes=15)
+
+    def stored(frame, first=0, last=29):
+        database.store_bars("X", "M15", frame)
+        ends = [bars.index[at].to_pydatetime() for at in (first, last)]
+        revision = database.bar_revision("X", "M15", *ends)
+        return (*ends, revision), frame
+
+    holed = bars.drop(bars.index[11])
+    seen = [stored(holed)]
+    seen.append(stored(bars))
+    for number, at in enumerate((4, 20, 4, 4, 29)):
+        changed = seen[-1][1].copy()
+        changed.iloc[at, 3] += 0.25 * (number + 1)
+        seen.append(stored(changed))
+    for place, frame in seen:
+        found = database.bars_then("X", "M15", *place)
+        assert found.to_numpy().tolist() == frame.to_numpy().tolist()
+        assert list(found.index) == list(frame.index)
+    revisions = [place[2] for place, _ in seen]
+    assert revisions == sorted(set(revisions)), "every state has a number of its own"
+    assert len(database.load_bars("X", "M15", as_of=bars.index[-1] + quarter)) == 30
+    database.close()
+
+
+def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
+    source: Database, tmp_path: Path
+) -> None:
+    keys = source.journalled("BTCUSD")
+    filled = {row["opened_at"] for row in source.signals(instance="BTCUSD")}
+    at, record = next(
+        (at, record)
+        for at, record in enumerate(source.journal_row(key)[0] for key in keys)
+        if filled & {bar[0] for bar in record["before"]["path"]}
+    )
+    last = record["before"]["path"][-1][0]
+    moved = {**record["before"], "path": [], "paper_cursor": last}
+    changed = json.dumps({**record, "before": moved})
+    change(source, "UPDATE journal SET record = ? WHERE torra_key = ?", changed, keys[at])
+    into = desks.open_database(tmp_path / "into")
+    rest = replay(source, into, desks.BTC, limit=len(keys) - at + 1)
+    assert [found.state for found in itertools.islice(rest, 3)] == ["same"] * 3
+    into.close()
+
+
+def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: Path) -> None:
+    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
+    past = JournalDatabase.at(tmp_path / "torra.db")
+    clock = desks.Simulated(FUTURE)
+    past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
+    told = {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}
+    past.enter(told, clock, source)
+    assert past.trading_state() == "REDUCING"
+    assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
+    assert clock.now() < FUTURE
+    past.close()
+
+
+def test_a_tick_runs_on_the_rung_on_which_it_ran() -> None:
+    def then(*flags: str) -> Rung:
+        told = StoredDebate(calls={}, asked=frozenset(), words={}, flags=flags)
+        return ThenPayer(told).rung(settings, AGENTS)
+
+    settings = AgentSettings(mode="full", debate_rounds=2)
+    rung = then("pivotal_sample", "ladder:budget", "late:technical")
+    assert (rung.asked, rung.settings) == (True, AgentSettings(mode="budget", debate_rounds=2))
+    rung = then("late:technical")
+    assert (rung.asked, rung.settings) == (True, settings)
+
+
+NEWS = Role(
+    id="news", title="news analyst", kind="analyst", tier="quick",
+    focus={"momentum": "primary"}, needs=("news.",), evidence=("news.",),
+)  # fmt: skip
+"""An analyst that abstains before it asks anybody."""
+
+
+@dataclass(frozen=True)
+class Strict:
+    """Pays for a stage or refuses it, for the reason given (torra.tick.debate.Payer)."""
+
+    refuses: tuple[str, ...]
+    reason: str
+    mode: str = ""
+
+    def rung(self, told: AgentSettings, _agents: object = None) -> Rung:
+        lower = told.model_copy(update={"mode": self.mode}) if self.mode else told
+        return Rung(lower, self.mode, asked=True)
+
+    def purse(self, _key: object, _told: object, submit: Any, **_: object) -> Any:
+        def reserve(stage: str, _bounds: object) -> bool:
+            if stage in self.refuses and self.reason != "budget":
+                raise ModelUnavailable(self.reason)
+            return stage not in self.refuses
+
+        return SimpleNamespace(reserve=reserve, submit=submit, settled=lambda told: told)
+
+
+def abstaining(monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """Seat an analyst that abstains beside the others."""
+    seat = Agent(NEWS, lambda *_: AgentReport.abstain("news", "no news evidence"))
+    agents = {**AGENTS, "news": seat}
+    monkeypatch.setattr(tick_debate, "AGENTS", agents)
+    monkeypatch.setattr(registry, "AGENTS", agents)
+    desk = ["technical", "news", "bull_researcher", "bear_researcher"]
+    return validate(Profile, {"agents": {"active_agents": desk}}, "a test")
+
+
+@pytest.mark.parametrize("reason", ["budget", "deadline"])
+@pytest.mark.parametrize(
+    "refused",
+    [(), ("analysts",), ("research",), ("gate",), ("analysts", "research"),
+     ("analysts", "research", "fallback")],
+)  # fmt: skip
+def test_a_refused_stage_is_refused_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: tuple[str, ...], reason: str
+) -> None:
+    """Else whoever abstains without asking anybody is heard in it."""
+    strict = Strict(refused, reason)
+    found, then, now = once_and_again(tmp_path, monkeypatch, abstaining(monkeypatch), strict)
+    assert (found.state, found.misses) == ("same", {}), found.differences
+    assert set(then["failures"].values()) == ({reason} if refused else set())
+    for name in ("failures", "reports", "adjustments", "source_type"):
+        assert now[name] == then[name], name
+
+
+def test_a_tick_on_a_lower_rung_is_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = validate(Profile, {"agents": {"mode": "full"}}, "a test")
+    strict = Strict((), "budget", mode="budget")
+    found, then, now = once_and_again(tmp_path, monkeypatch, profile, strict)
+    assert (found.state, found.misses) == ("same", {}), found.differences
+    assert "ladder:budget" in then["flags"] and now["flags"] == then["flags"]
+
+
+def once_and_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, strict: Strict
+) -> tuple[Comparison, dict[str, Any], dict[str, Any]]:
+    """Run one tick that `strict` pays for, and run it again; return both deliberations too."""
+    (folder / "live").mkdir()
+    desk = desks.open_desk(
+        folder / "live", (desks.EUR,), profile=profile, provider=scripted.Scripted()
+    )
+    desks.take_lease(desk)
+    desk.database.apply_profile("EURUSD", profile.model_dump_json(), profile.digest())
+    edges = desk._edges
+    monkeypatch.setattr(
+        desk, "_edges", lambda *told, **more: replace(edges(*told, **more), account=strict)
+    )
+    desks.step(desk)
+    into = desks.open_database(folder)
+    (found,) = replay(desk.database, into, desks.EUR)
+    then, now = (each.latest_tick("EURUSD", "H1") for each in (desk.database, into))
+    desk.database.close()
+    into.close()
+    return found, then["deliberation"], now["deliberation"]
+
+
+def test_a_stage_was_refused_when_all_say_so_and_nobody_was_asked() -> None:
+    def refused(asked: tuple[str, int, int] | None, **words: str) -> str:
+        told = StoredDebate(
+            calls={},
+            asked=frozenset([asked] if asked else []),
+            words={(role, 2): word for role, word in words.items()},
+        )
+        return told.refused(("bull", "bear"), 2)
+
+    assert refused(None, bull="budget", bear="budget") == "budget"
+    assert refused(None, bull="deadline", bear="deadline") == "deadline"
+    assert refused(("bull", 1, 1), bull="budget", bear="budget") == "budget", "another round"
+    assert refused(("bull", 2, 1), bull="budget", bear="budget") == ""
+    assert refused(None, bull="budget", bear="deadline") == ""
+    assert refused(None, bull="budget", bear="abstained") == ""
+    assert refused(None, bull="timeout", bear="timeout") == ""
+    assert refused(None, bull="budget") == "", "a role that is not told of"
+
+
+def test_a_replay_shows_the_picture_of_then(tmp_path: Path, monkeypatch) -> None:
+    """Drawn anew it would be another one, and the request would not be found."""
+    drawn = itertools.count()
+    monkeypatch.setattr(
+        chart_renderer, "render", lambda *_, **__: b"\x89PNG\r\n\x1a\n%d" % next(drawn)
+    )
+    voice = scripted.Scripted()
+    folder = tmp_path / "seen"
+    folder.mkdir()
+    profile = validate(Profile, {"agents": {"picture": "rendered"}}, "a test")
+    desk = desks.open_desk(folder, profile=profile, provider=voice)
+    desks.take_lease(desk)
+    desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
+    for _ in range(3):
+        desks.step(desk)
+    into = tmp_path / "into"
+    into.mkdir()
+    found = again(desk.database, into)
+    pictures = {request.picture for request in voice.requests if request.picture}
+    desk.database.close()
+    assert len(pictures) == len(found) >= 3
+    assert [item.state for item in found] == ["same"] * len(found)
+    assert not misses(found)

@@ -1,0 +1,139 @@
+"""A placebo trades at the size of its source, and is held against nobody else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agent_config import DebateSettings
+from agent_framework import Deliberation
+from agents.contracts import VECTORS, DebateContext, Feature
+from agents.debate.synthesis import Answer
+from agents.registry import AGENTS
+from tests.worlds.observed import deliberated, plain_tick, quiet_ticks, random_report
+from torra.clock import iso
+from torra.config import Profile
+from torra.evaluation.observations import ArmSeen, TickSeen
+from torra.replay import arms, scorecard
+from torra.replay.arms import PLACEBOS, Placebo, Words
+
+PROFILE = Profile()
+
+
+def source(count: int = 96 * 5) -> ArmSeen:
+    """Return an arm whose agents hold back by all kinds of degrees, under rules that never do."""
+    rng = np.random.default_rng(3)
+    ticks = [
+        replace(
+            tick,
+            adjustments=tuple(rng.uniform(-0.3, 0.3, 4).round(8).tolist()),
+            multiplier=round(float(rng.uniform(0.3, 1.0)), 8),
+            conviction=round(float(rng.uniform(0.5, 1.0)), 8),
+        )
+        for tick in quiet_ticks(count)
+    ]
+    return ArmSeen("full", tuple(ticks), ())
+
+
+def context_of(tick: TickSeen, **features: float) -> DebateContext:
+    return DebateContext(
+        symbol=tick.symbol,
+        timeframe=tick.timeframe,
+        bar_time=iso(tick.bar_time),
+        as_of=iso(tick.close_time),
+        scores=dict(zip(VECTORS, tick.l1, strict=True)),
+        notes={},
+        features={name: Feature(name, value) for name, value in features.items()},
+        memory={},
+        nonce="n",
+        asset=PROFILE.symbol("XAUUSD").asset,
+    )
+
+
+def spoken(words: arms.Spoken, seen: ArmSeen, **features: float) -> list[Deliberation]:
+    debate = arms.speaking(words)
+    return [debate(context_of(tick, **features), DebateSettings()) for tick in seen.ticks]
+
+
+def size(said: Deliberation, side: str = "BUY") -> float:
+    return said.ruling.multiplier * said.conviction_for(side)
+
+
+@pytest.mark.parametrize("kind", PLACEBOS)
+def test_the_mean_size_of_a_placebo_is_that_of_its_source(kind: Placebo) -> None:
+    seen = source()
+    words = arms.placebo(kind, seen, 1, PROFILE.gate)
+    said = spoken(words, seen)
+    mine = np.mean([tick.multiplier * tick.conviction for tick in seen.ticks])
+    for side in ("BUY", "SELL"):
+        assert np.mean([size(one, side) for one in said]) == pytest.approx(mine, abs=1e-8)
+    assert mine < 0.6
+
+
+def test_sizes_move_with_their_words_and_no_score_is_scaled_again() -> None:
+    seen = source()
+    told = {
+        tuple(map(abs, tick.adjustments)): tick.multiplier * tick.conviction for tick in seen.ticks
+    }
+    for kind in PLACEBOS:
+        for one in spoken(arms.placebo(kind, seen, 1, PROFILE.gate), seen):
+            moves = tuple(abs(one.adjustments[vector]) for vector in VECTORS)
+            assert size(one) == pytest.approx(told[moves], abs=1e-8)
+
+
+def test_the_rules_of_the_tick_lower_the_size_and_nothing_raises_it() -> None:
+    seen = source(5)
+    words = arms.placebo("flipped", seen, 1, PROFILE.gate)
+    quiet = spoken(words, seen)
+    streak = spoken(words, seen, **{"memory.losing_streak": 9.0})
+    factor = PROFILE.gate.losing_streak_multiplier
+    assert [size(one) for one in streak] == pytest.approx([factor * size(one) for one in quiet])
+    plain = {place: Words(one.adjustments) for place, one in words.items()}
+    assert {size(one) for one in spoken(plain, seen)} == {1.0}
+
+
+def test_what_the_rules_took_from_the_source_is_not_taken_again() -> None:
+    """Of a desk that disagrees in a losing streak, the disagreement goes along, the streak not."""
+    rng, gate, found = np.random.default_rng(1), PROFILE.gate, []
+    for tick in quiet_ticks(30):
+        names = ("technical", "sentiment", "momentum")
+        reports = {name: random_report(rng, name) for name in names}
+        answers = {n: r and Answer(AGENTS[n].role, r) for n, r in reports.items()}
+        calm = deliberated(tick, answers, PROFILE)
+        streak = deliberated(tick, answers, PROFILE, **{"memory.losing_streak": 9.0})
+        found.append((calm, streak))
+    calm, streak = (arms.agents_part(ticks, gate) for ticks in zip(*found, strict=True))
+    assert streak == pytest.approx(calm, abs=1e-7)
+    assert calm == pytest.approx([one.multiplier for one, _ in found])
+    assert min(calm) < 0.7
+    nothing = plain_tick(found[0][0].bar_time, rule_multiplier=0.0, multiplier=0.0)
+    assert arms.agents_part([nothing], gate) == [1.0]
+
+
+def test_words_go_to_a_worker_whole() -> None:
+    words = arms.placebo("random", source(9), 1, PROFILE.gate)
+    words = {**words, ("H1", "x"): Words((0.1, 0.2, 0.3, 0.4), True, (0.4, 0.3, 0.2, 0.1))}
+    assert arms.words_of(json.loads(json.dumps(arms.rows_of(words)))) == words
+
+
+@pytest.mark.parametrize(
+    ("names", "owner"),
+    [
+        (("l1", "legacy", "analysts", "full", "outage"), "full"),
+        (("l1", "legacy", "pivotal"), "legacy"),
+        (("l1", "pivotal"), ""),
+    ],
+    ids=["full", "legacy", "gone"],
+)
+def test_only_the_arm_whose_words_they_are_is_held_against_placebos(
+    names: tuple[str, ...], owner: str
+) -> None:
+    market = scorecard.ScoredMarket({}, PROFILE)
+    placebos = ["placebo_shuffled", "placebo_random"]
+    seen = [ArmSeen(name, (), ()) for name in (*names, *placebos)]
+    compared = scorecard.compare(seen, market)
+    assert dict(compared.placebos) == {owner: placebos}
+    assert compared.is_placebo == set(placebos)

@@ -1,0 +1,341 @@
+"""Arms over a history: interrupted, spread over workers, or run in one go, they end the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.contracts import ADJUSTMENT_BOUND
+from instance_database import TickKey
+from tests.worlds import l1_markets
+from torra.bridges.paper import PaperPosition
+from torra.clock import duration, iso
+from torra.config import ROOT, Profile, validate
+from torra.errors import ConfigError
+from torra.evaluation.observations import ArmSeen, arm_of, as_json, same_but_time
+from torra.replay import arms, runner, voices
+from torra.replay.arms import ARMS
+from torra.replay.l1.sweep import Ground
+from torra.replay.l1.trades import left_open
+from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
+from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import parcels, shards
+from torra.replay.shards.checkpoints import Checkpoint
+from torra.replay.shards.history import History, cut, load
+from torra_trader import run_tick
+
+END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
+BEGIN = END - timedelta(hours=9)
+MIDNIGHT = END - timedelta(days=1)
+ALL = ("l1", "budget", "placebo")
+GATE = Profile().gate
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return sample()
+
+
+def sample() -> History:
+    files = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
+    return cut(load(Path("nowhere"), "BTCUSD", files), None, END)
+
+
+def plan_of(history: History, names: tuple[str, ...] = ALL, **changes: object) -> ReplayPlan:
+    level = changes.pop("level", 0.3)
+    profile = validate(Profile, {"thresholds": {"buy": level, "sell": level}, **changes}, "a test")
+    return ReplayPlan(
+        "trial",
+        history,
+        profile,
+        arms.chosen(names),
+        TradingCosts(15.0, 0.0, 0.0),
+        BEGIN,
+        END,
+        seed=7,
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(history: History) -> list[ArmSeen]:
+    return run(plan_of(history), voices.rules_voice)
+
+
+def same(one: ArmSeen, other: ArmSeen) -> bool:
+    equal = dataclasses.replace(one, ticks=()) == dataclasses.replace(other, ticks=())
+    pairs = zip(one.ticks, other.ticks, strict=True)
+    return equal and all(same_but_time(*pair) for pair in pairs)
+
+
+def test_a_plan_trades_at_its_own_costs(history: History) -> None:
+    plan = dataclasses.replace(plan_of(history), costs=TradingCosts(3.0, 0.0, 0.5))
+    spec = plan.profile.symbol("BTCUSD")
+    assert (spec.spread, spec.slippage) == (3.0, 0.5)
+
+
+@pytest.mark.parametrize("spread", [-1.0, float("nan"), float("inf")])
+def test_what_are_no_costs(spread: float) -> None:
+    with pytest.raises(ValueError, match=r"spread .*finite and not negative"):
+        TradingCosts(spread, 0.0, 0.0)
+
+
+def test_every_arm_runs_on_the_same_ticks(whole: list[ArmSeen]) -> None:
+    keys = [[tick.key for tick in arm.ticks] for arm in whole]
+    assert all(found == keys[0] for found in keys)
+    assert len(keys[0]) == 9 * 4 + 9
+    assert [arm.name for arm in whole] == [
+        "l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random",
+    ]  # fmt: skip
+
+
+def test_the_control_is_l1_and_the_others_keep_their_bound(whole: list[ArmSeen]) -> None:
+    control, *others = whole
+    assert all(tick.scores == tick.l1 and not any(tick.adjustments) for tick in control.ticks)
+    assert all(tick.source_type == "L1_ONLY" for tick in control.ticks)
+    for arm in others:
+        moves = [a for tick in arm.ticks for a in tick.adjustments]
+        assert any(moves)
+        assert max(map(abs, moves)) <= ADJUSTMENT_BOUND
+        assert [tick.l1 for tick in arm.ticks] == [tick.l1 for tick in control.ticks]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopping_at(number: int) -> Callable[[str, int], None]:
+    done = [0]
+
+    def on_event(name: str, more: int) -> None:
+        del name
+        done[0] += more
+        if done[0] >= number:
+            raise Stopped
+
+    return on_event
+
+
+@pytest.mark.parametrize("at", [1, 30, 100])
+def test_an_interrupted_replay_ends_like_one_that_was_not(
+    at: int, history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    plan = plan_of(history)
+    with pytest.raises(Stopped):
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(at))
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+    assert all(same(one, other) for one, other in zip(again, whole, strict=True))
+    from_disk = run(plan, voices.rules_voice, folder=tmp_path)
+    assert all(same(one, other) for one, other in zip(from_disk, whole, strict=True))
+
+
+def test_a_chunk_that_was_half_written_does_not_count(
+    history: History, whole: list[ArmSeen], tmp_path: Path
+) -> None:
+    plan = plan_of(history)
+    with pytest.raises(Stopped):
+        run(plan, voices.rules_voice, folder=tmp_path, chunk=20, on_ticks=stopping_at(30))
+    lines = tmp_path / "l1.ticks.gz"
+    lines.write_bytes(lines.read_bytes() + b"\x1f\x8bhalf a chunk")
+    again = run(plan, voices.rules_voice, folder=tmp_path, chunk=20)
+    assert same(again[0], whole[0])
+
+
+CHILD = """
+from pathlib import Path
+from tests.replay import test_replay_runner as here
+from torra.replay import voices
+from torra.replay.replaying import run
+
+history = here.sample()
+run(here.plan_of(history), voices.rules_voice, folder=Path({folder!r}), chunk=5,
+    on_ticks=lambda name, number: print(name, number, flush=True))
+"""
+
+
+def test_a_killed_replay_ends_like_one_that_was_not(
+    history: History, whole: list[ArmSeen], tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    """Each life of the process is killed a few ticks further on, in the middle of its work."""
+    script = CHILD.format(folder=str(tmp_path))
+    for life in range(scaled(40)):
+        with subprocess.Popen(
+            [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout is not None
+            for _ in range(7 + life % 11):
+                child.stdout.readline()
+            child.kill()
+    again = run(plan_of(history), voices.rules_voice, folder=tmp_path, chunk=20)
+    assert all(same(one, other) for one, other in zip(again, whole, strict=True))
+
+
+def test_a_folder_of_another_replay_is_refused(history: History, tmp_path: Path) -> None:
+    plan = plan_of(history, ("l1",))
+    run(plan, voices.rules_voice, folder=tmp_path)
+    other = plan_of(history, ("l1",), on_opposite="reverse")
+    with pytest.raises(ConfigError, match="another --name"):
+        Checkpoint(tmp_path, "l1", other.identity(ARMS["l1"]))
+
+
+def test_jobs_on_an_executor_give_the_same_arms(history: History, whole: list[ArmSeen]) -> None:
+    with shards.inline() as executor:
+        found = run_on(plan_of(history), executor)
+    assert all(same(one, other) for one, other in zip(found, whole, strict=True))
+
+
+def test_an_arm_goes_through_a_parcel_unchanged(whole: list[ArmSeen]) -> None:
+    for arm in whole:
+        assert parcels.arm_from(parcels.packed_arm(arm)) == arm
+        assert arm_of(as_json(arm)) == arm
+
+
+def test_placebos_use_the_words_of_the_reference(whole: list[ArmSeen]) -> None:
+    budget = whole[1]
+    said = {(tick.timeframe, iso(tick.bar_time)): tick.adjustments for tick in budget.ticks}
+    flipped = arms.placebo("flipped", budget, 1, GATE)
+    assert all(
+        words.adjustments == tuple(0.0 - a for a in said[place]) for place, words in flipped.items()
+    )
+    shuffled = arms.placebo("shuffled", budget, 1, GATE)
+    assert Counter(words.adjustments for words in shuffled.values()) == Counter(said.values())
+    random = arms.placebo("random", budget, 1, GATE)
+    sizes = Counter(tuple(map(abs, words.adjustments)) for words in random.values())
+    assert sizes == Counter(tuple(map(abs, moves)) for moves in said.values())
+    assert (
+        arms.placebo("random", budget, 1, GATE) == random != arms.placebo("random", budget, 2, GATE)
+    )
+
+
+def test_a_placebo_trades_at_the_size_of_its_source(whole: list[ArmSeen]) -> None:
+    """With the other sign on the same tick gate and conviction leave what they left the source."""
+    budget, flipped = whole[1], whole[3]
+    sizes = [[t.multiplier * t.conviction for t in arm.ticks] for arm in (budget, flipped)]
+    assert sizes[1] == pytest.approx(sizes[0], abs=1e-8)
+    assert sum(sizes[0]) < 0.9 * len(sizes[0])
+
+
+def test_the_end_of_the_bars_closes_what_is_open(history: History) -> None:
+    plan = plan_of(history, ("l1",), on_opposite="hold", level=0.05)
+    course = Course.of(plan.history, begin=BEGIN, end=END)
+    cutting = dataclasses.replace(course, keys=course.keys[:40])
+    seen = run_arm(cutting, ARMS["l1"], plan.profile, voices.rules_voice(ARMS["l1"]))
+    assert seen.trades
+    assert seen.trades[-1].reason == "END"
+    assert seen.trades[-1].closed < course.keys[39].bar_time + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("side", "levels", "told"),
+    [
+        ("LONG", (98.0, 104.0), (103.0, 1.5, 1500.0)),
+        ("SHORT", (104.0, 92.0), (103.5, -0.875, -1750.0)),
+        ("LONG", (100.0, 100.0), (103.0, 0.0, 1500.0)),
+    ],
+    ids=["long", "short-at-the-ask", "no-risk"],
+)
+def test_what_a_position_that_is_left_open_comes_to(
+    side: Any, levels: tuple[float, float], told: tuple[float, float, float]
+) -> None:
+    spec = l1_markets.profile(0.1, spec_spread=0.5).symbol(l1_markets.SYMBOL)
+    held = PaperPosition("one", side, 5.0, 100.0, *levels, opened_at=BEGIN)
+    event = left_open(held, 103.0, END, spec)
+    assert (event.price, event.r_multiple, event.profit) == pytest.approx(told)
+    assert event.time == END
+
+
+def halting(halts: dict[int, str], seen: list[tuple[datetime, str]]) -> Callable[..., Any]:
+    """The very run_tick, after which the desk is halted at some ticks; `seen` is how it stood."""
+
+    def tick(*told: Any, edges: Any, **rest: Any) -> Any:
+        seen.append((told[2] + duration(told[1]), edges.database.trading_state()))
+        outcome = run_tick(*told, edges=edges, **rest)
+        if len(seen) in halts:
+            edges.database.halt(halts[len(seen)])
+        return outcome
+
+    return tick
+
+
+def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last tick before midnight halts: the first of the new day runs on an active desk."""
+    course = Course.of(history, begin=END - timedelta(hours=25), end=END)
+    late = course.keys[: next(n for n, key in enumerate(course.keys) if closes(key) >= MIDNIGHT)]
+    known: list[tuple[datetime, str]] = []
+    monkeypatch.setattr(runner, "run_tick", halting({len(late): "late", 30: "later"}, known))
+    seen = run_arm(
+        dataclasses.replace(course, keys=course.keys[:30]), ARMS["l1"], Profile(), Voice()
+    )
+    assert seen.halts == 2, "one before midnight, one in the very last tick"
+    assert {state for _, state in known} == {"ACTIVE"}
+
+
+def test_a_halted_desk_rests_until_midnight(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = Course.of(history, begin=MIDNIGHT - timedelta(hours=3), end=MIDNIGHT)
+    known: list[tuple[datetime, str]] = []
+    monkeypatch.setattr(runner, "run_tick", halting({2: "early"}, known))
+    assert run_arm(course, ARMS["l1"], Profile(), Voice()).halts == 1
+    assert [state for _, state in known[:-2]] == ["ACTIVE"] * 2 + ["HALTED"] * (len(known) - 4)
+    assert known[-2:] == [(MIDNIGHT, "ACTIVE")] * 2, "both timeframes close at midnight"
+
+
+def test_the_pass_on_l1_counts_a_halt_in_the_last_tick_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = l1_markets.profile(0.1, risk_max_signals_per_hour=1, on_opposite="reverse")
+    bars = l1_markets.history(l1_markets.walk(11, 345, holes=0.0), single=True)
+    course, at = Course.of(bars), list[int]()
+    note = runner._note_a_halt
+
+    def noted(run: Any, day: str) -> None:
+        before = run.halts
+        note(run, day)
+        at.extend([run.at] * (run.halts - before))
+
+    monkeypatch.setattr(runner, "_note_a_halt", noted)
+    run_arm(course, ARMS["l1"], profile, Voice())
+    keys = course.keys[: at[0] + 1]
+    cut_off = run_arm(dataclasses.replace(course, keys=keys), ARMS["l1"], profile, Voice())
+    found = Ground(course.instance, cut(bars, None, closes(keys[-1])).frames).run(profile)
+    assert (found.trades, found.halts) == (cut_off.trades, cut_off.halts)
+    assert found.halts == 1
+
+
+def closes(key: TickKey) -> datetime:
+    return key.bar_time + duration(key.timeframe)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(("l2",), "known are"), (("placebo",), "add one of")],
+    ids=["unknown", "placebo-alone"],
+)
+def test_arms_that_cannot_be(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        arms.chosen(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "costs"),
+    [("", (15.0, 0.0, 0.0)), ("1", (1.0, 0.0, 0.0)), (",7,2", (15.0, 7.0, 2.0))],
+    ids=["empty", "one", "gap"],
+)
+def test_costs_that_are_not_given_are_the_profiles(
+    text: str, costs: tuple[float, float, float]
+) -> None:
+    assert dataclasses.astuple(TradingCosts.read(text, Profile().symbol("BTCUSD"))) == costs
+
+
+@pytest.mark.parametrize("text", ["a", "1,2,3,4", "-1", "inf", "nan"])
+def test_costs_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--costs"):
+        TradingCosts.read(text, Profile().symbol("BTCUSD"))

@@ -1,0 +1,557 @@
+"""What the brain stores of a tick and what it remembers: whole, causal, and quick to read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import instance_database
+from agents.contracts import VECTORS, CallRecord
+from instance_database import Database
+from tests.worlds.legacy_database import build
+from tests.worlds.stores import (
+    NOON,
+    PROFILE,
+    Hand,
+    closing,
+    count,
+    flat,
+    key_of,
+    open_database,
+    opening,
+    save,
+)
+from torra.clock import TIMEFRAMES, duration, iso, parse
+from torra.config import Profile
+
+STEP = timedelta(minutes=15)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = open_database(tmp_path)
+    yield database
+    database.close()
+
+
+def frame(closes: list[float], start: datetime = NOON) -> pd.DataFrame:
+    index = pd.date_range(start, periods=len(closes), freq="15min", name="time")
+    prices = np.array(closes, dtype=float)
+    return pd.DataFrame(
+        {"open": prices, "high": prices + 1, "low": prices - 1, "close": prices, "volume": 5.0},
+        index=index,
+    )
+
+
+def memory(database: Database, as_of: datetime, timeframe: str = "M15") -> dict[str, Any]:
+    return database.memory_context(
+        "BTCUSD", timeframe, as_of=as_of, profile=PROFILE, symbol="BTCUSD"
+    )
+
+
+# --- saving ---------------------------------------------------------------------------------------
+
+
+def test_a_tick_is_stored_with_its_twin(database: Database) -> None:
+    saved = save(database, NOON, 0.6, l1=0.4, ungated=0.7, deliberation={"said": "Zürich"})
+    assert (saved.composite, saved.l1_composite) == (0.6, 0.42)
+    assert (saved.low_composite, saved.high_composite) == (0.6, 0.69)
+    assert (saved.verdict, saved.l1_verdict) == ("BUY", "HOLD")
+    (row,) = database.connection().table("sentiment").rows
+    assert row["torra_key"] == key_of(NOON).text
+    assert (row["timestamp"], row["timeframe"]) == (iso(NOON), "M15")
+    assert [row[vector] for vector in VECTORS] == [0.6] * 4
+    assert (row["composite"], row["verdict"]) == (0.6, "BUY")
+    assert json.loads(row["agent_deliberation"]) == {"said": "Zürich"}
+    (twin,) = database.connection().table("chains").rows
+    assert (twin["torra_key"], twin["sentiment_id"]) == (row["torra_key"], row["id"])
+    assert json.loads(twin["l1"]) == dict.fromkeys(VECTORS, 0.4)
+    for name in ("l1_composite", "low_consensus", "high_consensus", "l1_verdict", "consensus"):
+        assert twin[name] == getattr(saved, name), name
+
+
+def test_the_old_name_still_works(database: Database) -> None:
+    saved = instance_database.save_sentiment(
+        database, dict.fromkeys(VECTORS, 0.2), key=key_of(NOON), close_time=NOON, ath=0.2,
+        l1=flat(0.2), ungated=flat(0.2), source_type="LEGACY", profile=PROFILE,
+        deliberation=None, timeframes=("M15",),
+    )  # fmt: skip
+    assert saved.consensus == 0.2
+    assert database.tick(key_of(NOON))["deliberation"] is None  # type: ignore[index]
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, 1.01, -1.5, "0.4", True, None])
+@pytest.mark.parametrize("place", ["scores", "l1", "ungated", "ath"])
+def test_a_broken_score_is_refused_before_anything_is_written(
+    database: Database, place: str, broken: object
+) -> None:
+    told: dict[str, Any] = {name: flat(0.2) for name in ("scores", "l1", "ungated")}
+    told["ath"] = 0.2
+    if place == "ath":
+        told["ath"] = broken
+    else:
+        told[place]["momentum"]["score"] = broken
+    with pytest.raises(ValueError, match=r"the score of (momentum|ath) is"):
+        database.save_sentiment(
+            **told, key=key_of(NOON), close_time=NOON, source_type="L1_ONLY", profile=PROFILE,
+            deliberation=None, timeframes=("M15", "H1"),
+        )  # fmt: skip
+    assert count(database, "sentiment") == count(database, "chains") == 0
+
+
+def test_a_missing_vector_is_named(database: Database) -> None:
+    scores = flat(0.1)
+    del scores["structure"]
+    with pytest.raises(ValueError, match="structure is missing"):
+        instance_database.save_sentiment(
+            database, scores, key=key_of(NOON), close_time=NOON, ath=0.0, l1=flat(0.1),
+            ungated=flat(0.1), source_type="LEGACY", profile=PROFILE, deliberation=None,
+            timeframes=("M15",),
+        )  # fmt: skip
+
+
+def test_a_tick_cannot_be_stored_twice(database: Database) -> None:
+    save(database, NOON)
+    with pytest.raises(Exception, match="UNIQUE"):
+        save(database, NOON)
+    assert count(database, "sentiment") == count(database, "chains") == 1
+
+
+ticks = st.lists(
+    st.tuples(
+        st.sampled_from(["M15", "H1", "H4"]),
+        st.integers(0, 40),
+        *[st.floats(-1, 1).map(lambda value: round(value, 8))] * 3,
+    ),
+    max_size=25,
+    unique_by=lambda tick: tick[:2],
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ticks=ticks)
+def test_every_chain_is_the_mean_of_its_latest_fresh_composites(tmp_path_factory, ticks) -> None:
+    """Against a plain search through everything that was stored, in any order of arrival."""
+    database = open_database(tmp_path_factory.mktemp("brain"))
+    profile = Profile(timeframe_weights={"M15": 0.4, "H1": 0.6, "H4": 1.5})
+    frames = ("M15", "H1", "H4")
+    stored: list[tuple[str, datetime, dict[str, float]]] = []
+    for timeframe, number, l1, gated, free in ticks:
+        close = NOON + number * duration(timeframe)
+        saved = save(
+            database, close, gated, timeframe=timeframe, l1=l1, ungated=free, profile=profile,
+            ath=0.0, timeframes=frames,
+        )  # fmt: skip
+        own = {"l1": l1, "low": min(gated, free), "high": max(gated, free), "final": gated}
+        stored.append((timeframe, close, {name: 0.9 * value for name, value in own.items()}))
+        for chain in own:
+            total = weights = 0.0
+            for name in frames:
+                seen = [row for row in stored if row[0] == name and row[1] <= close]
+                latest = max(seen, key=lambda row: row[1], default=None)
+                if name == timeframe:
+                    latest = stored[-1]
+                if latest and close - latest[1] <= 2 * duration(name):
+                    total += profile.timeframe_weights[name] * latest[2][chain]
+                    weights += profile.timeframe_weights[name]
+            found = saved.consensus if chain == "final" else getattr(saved, f"{chain}_consensus")
+            assert found == pytest.approx(total / weights, abs=2e-8)
+    database.close()
+
+
+def test_the_record_of_the_consensus_names_what_was_stale(database: Database) -> None:
+    save(database, NOON, 0.8, timeframe="H1")
+    fresh = save(database, NOON + 2 * HOUR, -0.2)
+    stale = save(database, NOON + 2 * HOUR + STEP, -0.2)
+    assert fresh.consensus == pytest.approx(0.4)
+    assert stale.consensus == -0.2
+    assert fresh.composites["H1"] == {
+        "composite": 0.8, "close_time": iso(NOON), "weight": 0.6, "fresh": True,
+    }  # fmt: skip
+    assert stale.composites["H1"]["fresh"] is False
+    assert stale.composites["M15"]["fresh"] is True
+
+
+def test_instances_do_not_mix(database: Database) -> None:
+    save(database, NOON, 0.9, timeframe="H1", instance="EURUSD")
+    assert save(database, NOON, 0.1).consensus == 0.1
+
+
+def test_journal_sentiment_and_chains_go_together(database: Database) -> None:
+    for number, record in enumerate([{}, {"bad": math.nan}, {}, {"bad": math.inf}]):
+        close = NOON + number * STEP
+        with suppress(ValueError), database.transaction():
+            save(database, close)
+            database.write_journal(key_of(close), record)
+    keys = [
+        {row["torra_key"] for row in database.connection().table(table).rows}
+        for table in ("sentiment", "chains", "journal")
+    ]
+    assert keys[0] == keys[1] == keys[2] == {key_of(NOON).text, key_of(NOON + 2 * STEP).text}
+
+
+# --- remembering ----------------------------------------------------------------------------------
+
+
+def test_the_memory_of_a_stream(database: Database) -> None:
+    for number, score in enumerate([0.0, 0.1, 0.2, 0.3, 0.6]):
+        save(database, NOON + number * STEP, score)
+    told = memory(database, NOON + 5 * STEP)
+    assert told["current_markov_state"] == "STRONG_BULLISH"
+    assert told["recent_transitions"] == ["BULLISH→STRONG_BULLISH", "NEUTRAL→BULLISH"]
+    assert told["sentiment_trend"] == [0.0, 0.1, 0.2, 0.3, 0.6]
+    assert told["trend_direction"] == "rising"
+    assert told["recent_signals"] == ["HOLD"] * 4 + ["BUY"]
+    assert (told["session"], told["day_of_week"]) == ("LONDON_NY_OVERLAP", "Friday")
+    assert (told["position"], told["open_positions"], told["open_elsewhere"]) == ("FLAT", [], 0)
+    assert sum(told["next_probabilities"].values()) == pytest.approx(1.0)
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_tick_does_not_remember_itself(database: Database) -> None:
+    save(database, NOON - STEP, 0.1)
+    before = memory(database, NOON)
+    save(database, NOON, 0.9)
+    database.enqueue_signal(opening())
+    assert memory(database, NOON) == before
+
+
+def test_nothing_later_is_remembered(database: Database) -> None:
+    """Whatever happens from `as_of` on, anywhere on the desk, leaves the memory as it was."""
+    fill(database, "T1", NOON - HOUR, opened=NOON - HOUR)
+    database.store_bars("BTCUSD", "M15", frame([100.0, 104.0], NOON - 2 * STEP))
+    save(database, NOON - STEP, 0.1)
+    before = memory(database, NOON)
+    assert before["open_positions"] == [{"direction": "LONG", "pnl": 2.0, "age_ticks": 4}]
+    database.store_bars("BTCUSD", "M15", frame([999.0] * 4, NOON))
+    close(database, "T1", NOON, -50.0)
+    for number in range(5):
+        save(database, NOON + number * STEP, -0.9)
+    fill(database, "T2", NOON + STEP, opened=NOON + STEP, side="SELL", stop=110.0, target=80.0)
+    fill(database, "T3", NOON, opened=NOON, instance="EURUSD")
+    assert memory(database, NOON) == before
+    after = memory(database, NOON + 3 * STEP)
+    assert (after["position"], after["losing_streak"], after["open_elsewhere"]) == ("SHORT", 1, 1)
+
+
+def test_positions_and_streaks_are_counted_per_instance(database: Database) -> None:
+    for number, profit in enumerate([5.0, -1.0, -2.0]):
+        sid = f"T{number}"
+        fill(database, sid, NOON + number * STEP, opened=NOON + number * STEP)
+        close(database, sid, NOON + (number + 1) * STEP, profit)
+    fill(database, "E1", NOON, opened=NOON, instance="EURUSD")
+    close(database, "E1", NOON + STEP, -9.0)
+    assert memory(database, NOON + 4 * STEP)["losing_streak"] == 2
+    assert memory(database, NOON + 3 * STEP)["losing_streak"] == 1, "known when its bar has closed"
+    fill(database, "T9", NOON + 4 * STEP, opened=NOON + 4 * STEP)
+    close(database, "T9", NOON + 5 * STEP, 0.0)
+    assert memory(database, NOON + 6 * STEP)["losing_streak"] == 0
+
+
+def test_an_opening_counts_as_a_position(database: Database) -> None:
+    database.enqueue_signal(opening("E1", instance="EURUSD"))
+    assert memory(database, NOON)["open_elsewhere"] == 0, "decided at the same close"
+    assert memory(database, NOON + STEP)["open_elsewhere"] == 1
+    database.enqueue_signal(opening())
+    told = memory(database, NOON + STEP)
+    assert told["position"] == "LONG"
+    assert told["open_positions"] == [{"direction": "LONG", "pnl": 0.0, "age_ticks": 1}]
+
+
+def test_a_short_is_valued_at_the_ask(database: Database) -> None:
+    fill(database, "T1", NOON - HOUR, opened=NOON - HOUR, side="SELL", stop=110.0, target=80.0)
+    database.store_bars("BTCUSD", "M15", frame([70.0], NOON - STEP))
+    spread = PROFILE.symbol("BTCUSD").spread
+    (position,) = memory(database, NOON)["open_positions"]
+    assert position["pnl"] == pytest.approx((100.0 - 70.0 - spread) * 0.5)
+
+
+def fill(database: Database, sid: str, decided: datetime, *, opened: datetime, **more) -> None:
+    row = opening(sid, decided_at=decided, bar_time=decided - STEP, **more)
+    database.enqueue_signal(row)
+    database.move_signal(sid, "PUBLISHED")
+    database.move_signal(sid, "FILLED", fields={"price": row["entry"], "opened_at": opened})
+
+
+def close(database: Database, sid: str, time: datetime, profit: float) -> None:
+    database.close_position(
+        sid, price=100.0, time=time, profit=profit, r_multiple=profit / 5, reason="STOPPED"
+    )
+
+
+# --- going back -----------------------------------------------------------------------------------
+
+
+def test_a_rewound_copy_knows_what_was_known_then(database: Database, tmp_path: Path) -> None:
+    def live(one: Database, first: int, last: int) -> None:
+        for number in range(first, last):
+            moment = NOON + number * STEP
+            for timeframe in ("H1", "M15") if number % 4 == 0 else ("M15",):
+                key = key_of(moment, timeframe)
+                one.store_bars("BTCUSD", "M15", frame([100.0 + number], moment - STEP))
+                assert one.claim_tick(key, 1)
+                with one.transaction():
+                    save(one, moment, number / 20, timeframe=timeframe)
+                    one.write_journal(key, {"action": "HOLD"})
+                    one.finish_tick(key, 1)
+            if number == 3:
+                fill(one, "T1", moment, opened=moment + STEP)
+            if number == 6:
+                close(one, "T1", moment + STEP, 4.0)
+                one.enqueue_signal(opening("T2", decided_at=moment, bar_time=moment - STEP))
+
+    live(database, 0, 12)
+    moment = NOON + 8 * STEP
+    copy = Database.open(Database.copy(database.path, tmp_path / "c.db"), now=Hand())
+    copy.rewind("BTCUSD", NOON + 4 * STEP, "M15")
+    newest = {name: copy.ticks("BTCUSD", name, 1)[0]["close_time"] for name in ("M15", "H1")}
+    assert newest == {"M15": iso(NOON + 3 * STEP), "H1": iso(NOON + 4 * STEP)}
+    assert copy.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
+    assert copy.highest("BTCUSD", "M15", as_of=moment) == 105.0
+    assert [row["sid"] for row in copy.signals()] == ["T1"]
+    assert copy.position("BTCUSD").state == "PUBLISHED"  # type: ignore[union-attr]
+    copy.rewind("BTCUSD", NOON + 4 * STEP)
+    assert copy.ticks("BTCUSD", "H1", 1)[0]["close_time"] == iso(NOON)
+    assert count(copy, "sentiment") == count(copy, "chains") == count(copy, "journal") == 5
+    live(copy, 4, 5)
+    then = memory(copy, NOON + 4 * STEP)
+    assert then == memory(database, NOON + 4 * STEP)
+    copy.close()
+
+
+# --- bars -----------------------------------------------------------------------------------------
+
+
+def test_bars_come_back_as_they_went_in(database: Database) -> None:
+    bars = frame([100.1, 100.25, 99.123456789])
+    assert database.store_bars("BTCUSD", "M15", bars) == 3
+    assert database.store_bars("BTCUSD", "M15", bars) == 0
+    loaded = database.load_bars("BTCUSD", "M15", as_of=NOON + 3 * STEP)
+    pd.testing.assert_frame_equal(
+        loaded, bars, check_freq=False, check_index_type=False, check_names=True
+    )
+    assert str(loaded.index.tz) == "UTC"
+    early = database.load_bars("BTCUSD", "M15", as_of=NOON + 3 * STEP - timedelta(seconds=1))
+    assert len(early) == 2, "a bar is known when it has closed"
+    last = database.load_bars("BTCUSD", "M15", as_of=NOON + HOUR, limit=1)
+    assert list(last.index) == [bars.index[-1]]
+    none = database.load_bars("EURUSD", "M15", as_of=NOON)
+    assert (len(none), list(none.columns)) == (0, list(bars.columns))
+    assert str(none.index.tz) == "UTC"
+    assert database.newest_bar("EURUSD", "M15") is None
+
+
+def test_a_changed_bar_is_a_new_revision(database: Database) -> None:
+    database.store_bars("BTCUSD", "M15", frame([100.0, 120.0, 110.0]))
+    changed = frame([100.0, 105.0, 110.0, 111.0])
+    assert database.store_bars("BTCUSD", "M15", changed) == 1
+    loaded = database.load_bars("BTCUSD", "M15", as_of=NOON + HOUR)
+    assert loaded["close"].tolist() == [100.0, 105.0, 110.0, 111.0]
+    assert database.bar_count("BTCUSD", "M15") == 4
+    assert count(database, "bars") == 5
+    assert database.bar_revision("BTCUSD", "M15", NOON, NOON + HOUR) == 1
+    assert database.bar_revision("BTCUSD", "M15", NOON, NOON) == 0
+    assert database.highest("BTCUSD", "M15", as_of=NOON + HOUR) == 112.0
+
+
+def test_a_broken_bar_is_refused(database: Database) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        database.store_bars("BTCUSD", "M15", frame([100.0, math.nan]))
+    assert count(database, "bars") == 0
+
+
+batches = st.lists(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 50)), min_size=1, max_size=8), max_size=8
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches=batches)
+def test_the_highest_price_is_that_of_a_plain_search(tmp_path_factory, batches) -> None:
+    """Bars arrive late, twice and changed; the newest revision of each counts."""
+    database = open_database(tmp_path_factory.mktemp("bars"))
+    known: dict[int, float] = {}
+    for batch in batches:
+        latest = dict(batch)
+        known |= latest
+        rows = sorted(latest)
+        parts = [frame([float(latest[row])], NOON + row * STEP) for row in rows]
+        database.store_bars("BTCUSD", "M15", pd.concat(parts))
+        for last in range(-1, 32, 3):
+            found = database.highest("BTCUSD", "M15", as_of=NOON + (last + 1) * STEP)
+            seen = [price + 1.0 for row, price in known.items() if row <= last]
+            assert found == max(seen, default=None)
+    database.close()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def call(role: str, attempt: int = 1, cost: float = 0.01) -> CallRecord:
+    return CallRecord(
+        role, "analysts", 1, attempt, "ok", "rules", "rules", "system", "user", "reply", 10, 5,
+        cost, 1.5, "abc",
+    )  # fmt: skip
+
+
+def test_a_tick_reads_back_whole(database: Database) -> None:
+    with database.transaction():
+        save(database, NOON, 0.3, l1=0.2, deliberation={"reports": [{"agent_id": "technical"}]})
+        record = {"instance": "BTCUSD", "as_of": iso(NOON), "action": "HOLD", "calls": 2}
+        database.write_journal(key_of(NOON), record | {"reason": "THRESHOLD", "elapsed_ms": 12.5})
+        database.write_calls(key_of(NOON), (call("technical"), call("bull_researcher")))
+    told = database.tick(key_of(NOON))
+    assert told is not None
+    assert told["deliberation"] == {"reports": [{"agent_id": "technical"}]}
+    assert [item["role_id"] for item in told["calls"]] == ["technical", "bull_researcher"]
+    assert told["calls"][0]["system"] == "system"
+    assert (told["instance"], told["as_of"], told["elapsed_ms"]) == ("BTCUSD", iso(NOON), 12.5)
+    assert database.latest_tick("BTCUSD", "M15") == told
+    (row,) = database.ticks("BTCUSD", "M15")
+    assert (row["action"], row["reason"], row["l1"]["momentum"]) == ("HOLD", "THRESHOLD", 0.2)
+    assert (row["momentum"], row["ath"], row["source_type"]) == (0.3, 0.3, "AGENT_BUDGET")
+    assert database.tick(key_of(NOON + STEP)) is None
+    assert database.latest_tick("BTCUSD", "H1") is None
+
+
+def test_ticks_are_listed_newest_first(database: Database) -> None:
+    for number in range(5):
+        save(database, NOON + number * STEP, number / 10)
+    rows = database.ticks("BTCUSD", "M15", 3)
+    assert [row["close_time"] for row in rows] == [iso(NOON + n * STEP) for n in (4, 3, 2)]
+    assert rows[0]["action"] is None
+
+
+def test_costs_add_up_over_real_time(tmp_path: Path) -> None:
+    now = Hand()
+    database = open_database(tmp_path, now)
+    for number in range(4):
+        calls = (call("technical"), call("technical", 2, 0.02))
+        database.write_calls(key_of(NOON - number * HOUR), calls)
+        now.pass_by(1200)
+    assert database.cost_since(NOON) == pytest.approx(0.12)
+    assert database.cost_since(NOON + timedelta(seconds=1200)) == pytest.approx(0.09)
+    assert database.cost_since(now()) == 0.0
+    with pytest.raises(Exception, match="UNIQUE"):
+        database.write_calls(key_of(NOON), (call("technical"),))
+    database.close()
+
+
+def test_a_profile_is_kept_with_its_history(database: Database) -> None:
+    assert database.apply_profile("BTCUSD", "{}", "aaa") is True
+    assert database.apply_profile("BTCUSD", "{}", "aaa") is False
+    assert database.apply_profile("BTCUSD", '{"x": 1}', "bbb") is True
+    assert database.apply_profile("BTCUSD", "{}", "aaa") is True
+    assert database.applied_profile("BTCUSD")["digest"] == "aaa"  # type: ignore[index]
+    assert count(database, "trading_config") == 3
+
+
+def test_the_trading_state_is_kept_with_its_history(database: Database) -> None:
+    assert database.trading_state() == "ACTIVE"
+    database.set_trading_state("HALTED", "a person")
+    assert database.trading_state() == "HALTED"
+    with pytest.raises(ValueError, match="no trading state"):
+        database.set_trading_state("PAUSED", "")
+    assert [row["state"] for row in database.trading_states()] == ["HALTED"]
+
+
+def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
+    """Every statement of a tick and of the pages finds its rows by an index."""
+    build(tmp_path / "torra.db", 500)
+    database = open_database(tmp_path)
+    fill(database, "T1", NOON - HOUR, opened=NOON - HOUR)
+    database.enqueue_signal(closing("C1", "T1"))
+    seen: set[str] = set()
+    database.connection().conn.set_trace_callback(seen.add)
+    run_a_tick(database)
+    for state in (None, ("PENDING", "WAITING")):
+        for instance in (None, "BTCUSD"):
+            database.signals(state, instance)
+    database.latest_tick("BTCUSD", "M15")
+    database.ticks("BTCUSD", "M15", 50)
+    database.tick_states("BTCUSD", "M15", 50)
+    database.closed_trades("BTCUSD", 10)
+    database.closed_trades(None, 10)
+    database.signal_events("T1")
+    database.desk_time()
+    database.cost_since(NOON)
+    database.verdict_changes("BTCUSD")
+    database.verdict_changes("BTCUSD", "M15")
+    database.newest_bar("BTCUSD", "M15")
+    database.bar_count("BTCUSD", "M15")
+    database.connection().conn.set_trace_callback(None)
+    reads = [sql for sql in seen if re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)]
+    assert len(reads) > 25
+    for sql in reads:
+        if "sqlite_master" in sql:
+            continue
+        plan = database.connection().execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+        ordered = "ORDER BY seq DESC LIMIT" in sql or "ORDER BY id DESC LIMIT" in sql
+        for *_, detail in plan:
+            assert not re.match(r"SCAN (?!CONSTANT)", detail) or ordered, f"{detail}: {sql}"
+    database.close()
+
+
+def run_a_tick(database: Database) -> None:
+    key = key_of(NOON)
+    epoch = database.acquire_lease("a", 6.0) or 0
+    database.due("BTCUSD", "M15", upto=NOON, epoch=epoch, start=NOON - STEP)
+    database.claim_tick(key, epoch)
+    database.store_bars("BTCUSD", "M15", frame([100.0, 101.0], NOON - 2 * STEP))
+    database.load_bars("BTCUSD", "M15", as_of=NOON, limit=750)
+    database.highest("BTCUSD", "M15", as_of=NOON)
+    database.set_paper_cursor("BTCUSD", NOON)
+    database.paper_cursor("BTCUSD")
+    database.paper_orders("BTCUSD")
+    database.paper_position("BTCUSD")
+    memory(database, NOON)
+    with database.transaction(1.0):
+        save(database, NOON)
+        database.position("BTCUSD")
+        database.positions()
+        database.exposure("BTCUSD", "M15", as_of=NOON)
+        database.trading_state()
+        for held in (True, False):
+            database.set_latch("BTCUSD", "BUY", held)
+        database.write_journal(key, {"action": "HOLD"})
+        database.write_calls(key, (call("technical"),))
+        database.finish_tick(key, epoch)
+    database.move_signal("C1", "PUBLISHED")
+    database.renew_lease("a", epoch, 6.0, NOON)
+
+
+def test_every_timeframe_has_a_key(database: Database) -> None:
+    for timeframe in TIMEFRAMES:
+        save(
+            database, NOON, timeframe=timeframe, profile=Profile(timeframe_weights={timeframe: 1.0})
+        )
+        told = database.latest_tick("BTCUSD", timeframe)
+        assert told is not None
+        assert parse(told["bar_time"]) + duration(timeframe) == NOON
+
+
+def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Database) -> None:
+    assert database.verdict_changes("BTCUSD") == (0, 0)
+    for number, (final, l1) in enumerate([(0.6, 0.1), (0.6, 0.6), (-0.6, 0.1), (0.1, 0.1)]):
+        save(database, NOON + number * STEP, final, l1=l1, ath=0.0, timeframes=("M15",))
+    save(database, NOON, 0.9, l1=0.0, timeframe="H1", timeframes=("H1",))
+    save(database, NOON, 0.9, l1=0.0, instance="OTHER", timeframes=("M15",))
+    rows = database.ticks("BTCUSD", "M15")
+    changed = sum(row["verdict"] != row["l1_verdict"] for row in rows)
+    assert changed == 2
+    assert database.verdict_changes("BTCUSD", "M15") == (changed, 4)
+    assert database.verdict_changes("BTCUSD", "H1") == (1, 1)
+    assert database.verdict_changes("BTCUSD") == (changed + 1, 5)

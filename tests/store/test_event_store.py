@@ -1,0 +1,183 @@
+"""Streams as they are stored: numbers without a gap, one end, one owner, and no look at a table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instance_database import Database
+from tests.worlds import stores
+from torra.store import streams as event_store
+from torra.store.envelopes import DESK_STREAM, StreamEvent
+
+KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
+START, WORD = StreamEvent("tick_start", "{}"), StreamEvent("agent_start", "{}")
+END, LOST = (
+    StreamEvent("decision", "{}", terminal=True),
+    StreamEvent("error", '{"code":1}', terminal=True),
+)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def hand() -> stores.Hand:
+    return stores.Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, hand: stores.Hand) -> Iterator[Database]:
+    database = stores.open_database(tmp_path, hand)
+    yield database
+    database.close()
+
+
+def told(database: Database, stream_id: str, after: int = 0) -> list[tuple[int, str]]:
+    rows = database.events_after(stream_id, after, 10_000)
+    return [(row["seq"], row["event"]) for row in rows]
+
+
+def test_numbers_start_at_one_and_go_on(database: Database) -> None:
+    database.open_stream("t", "tick", KEY, "we")
+    assert database.append_events("t", "we", [START, WORD]) == 2
+    assert database.append_events("t", "we", []) == 2
+    assert database.append_events("t", "we", [WORD, END]) == 4
+    assert told(database, "t") == [
+        (1, "tick_start"), (2, "agent_start"), (3, "agent_start"), (4, "decision"),
+    ]  # fmt: skip
+    row = database.stream("t")
+    assert row is not None
+    assert (row["seq"], row["first"], row["ended"], row["kind"]) == (4, 1, 1, "tick")
+    assert row["torra_key"] == KEY and row["at"] == "2026-02-13T12:00:00.000Z"
+    assert told(database, "t", 2) == [(3, "agent_start"), (4, "decision")]
+    assert told(database, "t", 4) == []
+    assert database.events_after("t", 0, 1)[0]["seq"] == 1
+
+
+def test_nothing_follows_the_end(database: Database) -> None:
+    database.open_stream("t", "tick", KEY, "we")
+    assert database.append_events("t", "we", [START, END, WORD, LOST]) == 2
+    assert database.append_events("t", "we", [WORD]) == 0
+    assert database.append_events("t", "we", [LOST]) == 0
+    assert told(database, "t") == [(1, "tick_start"), (2, "decision")]
+
+
+def test_a_stranger_writes_nothing(database: Database) -> None:
+    database.open_stream("t", "tick", KEY, "we")
+    assert database.append_events("t", "others", [START]) == 0
+    assert database.append_events("nowhere", "we", [START]) == 0
+    assert told(database, "t") == told(database, "nowhere") == []
+
+
+def test_what_others_left_open_is_ended_once(database: Database) -> None:
+    owners = {"a": "an", "b": "before", "m": "me", "z": "zoe"}
+    for name, owner in owners.items():
+        database.open_stream(name, "tick", KEY, owner)
+        database.append_events(name, owner, [START])
+    database.open_stream(DESK_STREAM, "desk", "", "an")
+    database.open_stream("done", "tick", KEY, "an")
+    database.append_events("done", "an", [START, END])
+    assert sorted(database.orphans("me")) == ["a", "b", "z"]
+    assert database.end_orphans("me", LOST, 2) == 2
+    assert database.end_orphans("me", LOST) == 1
+    assert database.end_orphans("me", LOST) == 0
+    for name in ("a", "b", "z"):
+        assert told(database, name) == [(1, "tick_start"), (2, "error")]
+        assert database.append_events(name, owners[name], [WORD]) == 0, "its desk woke up again"
+    assert told(database, "m") == [(1, "tick_start")]
+    assert told(database, "done")[-1] == (2, "decision")
+    assert told(database, DESK_STREAM) == []
+
+
+def test_the_desks_stream_changes_hands_and_stays_short(database: Database, monkeypatch) -> None:
+    monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
+    for owner, number in (("one", 2), ("two", 4), ("one", 1)):
+        database.open_stream(DESK_STREAM, "desk", "", owner)
+        database.append_events(DESK_STREAM, owner, [StreamEvent("changed", "{}")] * number)
+    assert [seq for seq, _ in told(database, DESK_STREAM)] == [5, 6, 7]
+    row = database.stream(DESK_STREAM)
+    assert row is not None and (row["first"], row["seq"], row["ended"]) == (5, 7, 0)
+    assert database.append_events(DESK_STREAM, "two", [WORD]) == 0
+
+
+def test_a_tick_has_a_stream_for_each_attempt(database: Database, hand: stores.Hand) -> None:
+    for name in ("b", "c", "a"):
+        database.open_stream(name, "tick", KEY, "we")
+        hand.pass_by(0.25)
+    database.open_stream("other", "tick", KEY.replace("BTC", "EUR"), "we")
+    database.open_stream(DESK_STREAM, "desk", "", "we")
+    assert [row["stream_id"] for row in database.streams(KEY)] == ["a", "c", "b"]
+    newest = [row["stream_id"] for row in database.streams(limit=2)]
+    assert newest == ["other", "a"]
+    assert database.stream("nowhere") is None and database.streams("nowhere") == []
+
+
+@settings(max_examples=12)
+@given(sizes=st.lists(st.integers(1, 7), min_size=1, max_size=9), limit=st.integers(1, 9))
+def test_batches_end_where_one_sweep_does(tmp_path_factory: Any, sizes, limit) -> None:
+    hand = stores.Hand(stores.NOON)
+    database = stores.open_database(tmp_path_factory.mktemp("streams"), hand)
+    database.open_stream(DESK_STREAM, "desk", "", "we")
+    for number, size in enumerate(sizes):
+        database.open_stream(f"t{number}", "tick", KEY, "we")
+        database.append_events(f"t{number}", "we", [WORD] * size)
+        hand.pass_by(DAY.total_seconds())
+    old = len(sizes) // 2
+    border = stores.NOON + old * DAY
+    for gone in iter(lambda: database.prune_streams(border, limit=limit), 0):
+        assert gone <= limit
+    left = {row["stream_id"] for row in database.streams(limit=100)}
+    assert left == {f"t{number}" for number in range(old, len(sizes))}
+    assert stores.count(database, "stream_events") == sum(sizes[old:])
+    assert database.stream(DESK_STREAM) is not None
+    database.close()
+
+
+def test_the_pulse_beats_when_something_changes(database: Database) -> None:
+    beats = [database.pulse()]
+    for change in (
+        lambda: database.set_trading_state("HALTED", "a test"),
+        lambda: database.apply_profile("BTCUSD", "{}", "digest"),
+        lambda: database.enqueue_signal({**stores.opening(), "state": "PENDING"}),
+    ):
+        change()
+        beats.append(database.pulse())
+    moved = [
+        {name for name in before if before[name] != after[name]}
+        for before, after in itertools.pairwise(beats)
+    ]
+    assert moved == [{"state"}, {"profile"}, {"signals"}]
+    assert database.pulse() == beats[-1]
+
+
+def test_no_query_looks_through_a_table(database: Database, monkeypatch) -> None:
+    """Not even a small one: an index of open streams, too, is searched and not read through."""
+    asked: list[str] = []
+    connection = database.connection().conn
+    connection.set_trace_callback(asked.append)
+    database.open_stream("t", "tick", KEY, "we")
+    database.open_stream("left", "tick", KEY, "others")
+    database.open_stream(DESK_STREAM, "desk", "", "we")
+    for name in ("t", DESK_STREAM):
+        database.append_events(name, "we", [START, END])
+    database.stream("t")
+    database.streams(KEY)
+    database.streams()
+    database.events_after("t", 1)
+    database.end_orphans("we", LOST)
+    database.prune_streams(stores.NOON + DAY, limit=5)
+    database.pulse()
+    connection.set_trace_callback(None)
+    words = ("SELECT", "DELETE", "UPDATE")
+    statements = {text for text in asked if text.startswith(words)}
+    assert len(statements) > 12
+    for text in statements:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
+        scans = [step for step in plan if step.startswith("SCAN") and "CONSTANT" not in step]
+        assert scans == [], text

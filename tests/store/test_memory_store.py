@@ -1,0 +1,389 @@
+"""The null store is the database to a tick: same records, same trades; its state goes into JSON."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.worlds import desks, journals, stores
+from torra.clock import Simulated, duration
+from torra.config import Markov, Profile, validate
+from torra.desk.schedule import running_order
+from torra.errors import StoreUnavailable
+from torra.providers.rules.provider import RulesProvider
+from torra.store.connection import TickKey
+from torra.store.memory import CLAIMS, MemoryStore
+from torra.tick.bar_window import HistoryWindow
+from torra.verdict import sentiment_rules
+from torra_trader import Edges, Outcome, run_tick
+
+BTC = "BTCUSD"
+OFTEN = {"buy": 0.06, "sell": 0.06}
+APART = "elapsed_ms"
+"""The only field of a record that the two stores do not share: real time."""
+
+CASES: dict[str, tuple[dict[str, Any], bool]] = {
+    "budget desk, closing": ({"on_opposite": "close"}, True),
+    "L1 alone, reversing": ({"on_opposite": "reverse"}, False),
+    "the gate vetoes a wide spread": ({"gate": {"max_spread_atr": 0.1}}, False),
+    "nothing is sent": ({"execution": "off"}, False),
+    "the desk halts": ({"on_opposite": "reverse", "risk": {"max_signals_per_hour": 1}}, False),
+}
+
+
+class Lived(NamedTuple):
+    """What ticks came to, and the store that they were kept in."""
+
+    outcomes: list[Outcome]
+    store: Any
+
+
+@functools.cache
+def window() -> HistoryWindow:
+    _, end = desks.sample().period()
+    return HistoryWindow(
+        {name: desks.sample().bars(BTC, name, end, 1000) for name in ("M15", "H1")}
+    )
+
+
+def keys(count: int) -> list[TickKey]:
+    """Return ticks of both streams over the same hours, in their order."""
+    found = [
+        TickKey(BTC, name, time.to_pydatetime())
+        for name, times in window().times.items()
+        for time in times[-count if name == "M15" else -count // 4 :]
+    ]
+    return sorted(found, key=running_order)
+
+
+def profile_of(changes: Mapping[str, Any]) -> Profile:
+    return validate(Profile, {"thresholds": OFTEN, **changes}, "a test")
+
+
+def live(
+    store: Any,
+    profile: Profile,
+    ticks: list[TickKey],
+    *,
+    asked: bool = False,
+    between: Callable[[Any], Any] = lambda store: store,
+    **edges: Any,
+) -> Lived:
+    """Run ticks; `between` may exchange the store before each of them."""
+    voice, clock, outcomes = RulesProvider(), Simulated(desks.START), []
+    for key in ticks:
+        store = between(store)
+        clock.set(key.bar_time + duration(key.timeframe))
+        told = Edges(store, window(), voice.submit if asked else None, voice.name, clock, 1)
+        outcomes.append(
+            run_tick(
+                desks.BTC, key.timeframe, key.bar_time, clock.monotonic(),
+                profile=profile, edges=replace(told, **edges),
+            )
+        )  # fmt: skip
+    return Lived(outcomes, store)
+
+
+def kept(store: MemoryStore) -> MemoryStore:
+    """Take a store through a checkpoint."""
+    told = json.loads(json.dumps(store.as_json()))
+    again = MemoryStore.of(told, store._profiles)
+    assert again.as_json() == told
+    return again
+
+
+def records(lived: Lived) -> list[dict[str, Any]]:
+    told = [dict(outcome.record or {}) for outcome in lived.outcomes]
+    assert all(record.pop(APART) >= 0.0 for record in told)
+    return json.loads(json.dumps(told))
+
+
+def trades(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["closed_at"], row["seq"]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ticks_are_the_same_in_memory_as_in_a_database(
+    case: str, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    changes, asked = CASES[case]
+    profile, ticks = profile_of(changes), keys(scaled(400, 24 if asked else 48))
+    database = desks.open_database(tmp_path)
+    database.apply_profile(BTC, profile.model_dump_json(), profile.digest())
+    one = live(database, profile, ticks, asked=asked)
+    numbers = iter(range(len(ticks)))
+    other = live(
+        MemoryStore({BTC: profile}), profile, ticks, asked=asked,
+        between=lambda store: kept(store) if next(numbers) % 5 == 4 else store,
+    )  # fmt: skip
+    assert records(one) == records(other)
+    assert other.store.take_trades() == trades(database.closed_trades(BTC, 1000))
+    assert other.store.take_trades() == []
+    assert other.store.trading_state() == database.trading_state()
+    assert [row["sid"] for row in other.store.open_trades()] == [
+        row["sid"] for row in database.signals(("FILLED",), BTC) if row["kind"] == "open"
+    ]
+    told = Counter(record["action"] for record in records(one))
+    held = sum(bool(record["before"]["latches"]) for record in records(one))
+    if case == "the gate vetoes a wide spread":
+        assert 3 < held < len(ticks), "latches come and go"
+    elif case == "nothing is sent":
+        assert set(told) == {"HOLD"}
+    elif case == "the desk halts":
+        assert other.store.halts == len(database.trading_states()) == 1
+    else:
+        assert len(told) > 2, told
+    database.close()
+
+
+def test_without_a_record_a_tick_comes_to_the_same() -> None:
+    profile, ticks = profile_of({"on_opposite": "reverse"}), keys(48)
+    one = live(MemoryStore({BTC: profile}), profile, ticks)
+    other = live(MemoryStore({BTC: profile}), profile, ticks, recording=False)
+    assert all(outcome.record is None for outcome in other.outcomes)
+    for told, bare in zip(one.outcomes, other.outcomes, strict=True):
+        assert told.result is not None and bare.result is not None and told.record is not None
+        assert (bare.result.saved, bare.result.action) == (told.result.saved, told.result.action)
+        assert bare.result.signals == told.result.signals
+        assert bare.result.inputs.memory == told.record["memory"]
+        assert bare.result.inputs.bundle.features == told.result.inputs.bundle.features
+        scored = {name: part["score"] for name, part in bare.result.debated.gated.items()}
+        assert scored == {name: part["score"] for name, part in told.record["scores"].items()}
+    assert one.store.as_json() == other.store.as_json()
+
+
+def test_a_listener_has_the_record_though_nobody_keeps_it() -> None:
+    heard: list[tuple[str, dict[str, Any]]] = []
+    store = MemoryStore()
+    live(
+        store, profile_of({}), keys(8)[:2], recording=False,
+        on_event=lambda kind, told: heard.append((kind, told)),
+    )  # fmt: skip
+    assert [kind for kind, _ in heard] == ["tick_start", "tick"] * 2
+    assert heard[1][1]["bars"]["count"] == 750
+
+
+def test_a_tick_that_fails_leaves_the_store_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the deciding transaction goes; the claim is given back and the tick can run again."""
+    profile, ticks = profile_of({"on_opposite": "reverse"}), keys(48)
+    whole = live(MemoryStore({BTC: profile}), profile, ticks)
+    finish = MemoryStore.finish_tick
+    failing = iter(range(len(ticks) * 2))
+
+    def fail(self: MemoryStore, key: TickKey, epoch: int) -> None:
+        finish(self, key, epoch)
+        if next(failing) % 2 == 0:
+            raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(MemoryStore, "finish_tick", fail)
+    store = MemoryStore({BTC: profile})
+    for number, key in enumerate(ticks):
+        standing = store.as_json()
+        with pytest.raises(StoreUnavailable):
+            live(store, profile, [key])
+        after = store.as_json()
+        apart = {"claims", "cursors", "signals", "steps", "trades", "told", "live", "numbers"}
+        assert {n: after[n] for n in after if n not in apart} == {
+            n: standing[n] for n in standing if n not in apart
+        }
+        (again,) = live(store, profile, [key], epoch=2).outcomes
+        assert again.result is not None and whole.outcomes[number].result is not None
+        assert again.result.saved == whole.outcomes[number].result.saved, key
+    assert store.take_trades() == whole.store.take_trades()
+
+
+def test_an_inner_part_is_undone_alone() -> None:
+    store = MemoryStore()
+    with store.transaction():
+        store.enqueue_signal(stores.opening("T1"))
+        with pytest.raises(ValueError, match="has an opening"):
+            a_failing_part(store)
+    assert store.signals() == [store.signal("T1")]
+    assert store.signals()[0]["state"] == "PENDING"
+    assert [step["to_state"] for step in store.signal_events("T1")] == ["PENDING"]
+    assert store.standing(BTC) == {"paper_cursor": None, "latches": [], "signal_event": 1}
+    assert store.trading_state() == "ACTIVE" and store.raise_alarm("a", "b", "c")
+
+
+def a_failing_part(store: MemoryStore) -> None:
+    with store.transaction():
+        store.set_latch(BTC, "BUY")
+        store.set_paper_cursor(BTC, stores.NOON)
+        store.halt("a test")
+        store.raise_alarm("a", "b", "c")
+        store.move_signal("T1", "PUBLISHED")
+        store.enqueue_signal(stores.opening("T2"))
+
+
+SIGNAL_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("open", "close", "move", "close position")),
+        st.integers(0, 5),
+        st.sampled_from((*("PENDING", "PUBLISHED", "FILLED", "PARTIAL", "CLOSED"),
+                         *("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN", "NOT_SENT"))),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=SIGNAL_STEPS)
+def test_signals_go_the_same_way_in_memory(tmp_path_factory, steps) -> None:
+    """Every step, and every refusal of one, is the database's; so are the books at each moment."""
+    database = stores.open_database(tmp_path_factory.mktemp("signals"))
+    memory = MemoryStore()
+    moment = stores.NOON
+    for number, (what, name, state) in enumerate(steps):
+        moment += timedelta(minutes=5)
+        answers = [
+            attempt(store, what, name, state, number, moment) for store in (database, memory)
+        ]
+        assert answers[0] == answers[1], (what, name, state)
+        for ask in BOOKS:
+            assert ask(database, moment) == ask(memory, moment), (what, name, state)
+    database.close()
+
+
+def attempt(
+    store: Any, what: str, name: int, state: str, number: int, moment: datetime
+) -> str | bool:
+    sid, instance = f"T{name}", f"I{name % 2}"
+    born = {"instance": instance, "decided_at": moment, "bridge": "paper"}
+    try:
+        if what == "open":
+            return bool(store.enqueue_signal(stores.opening(sid, **born)))
+        if what == "close":
+            return bool(store.enqueue_signal(stores.closing(f"C{number}", sid, **born)))
+        if what == "move":
+            fills = {"price": 101.0, "opened_at": moment} if state in ("FILLED", "PARTIAL") else {}
+            return bool(store.move_signal(sid, state, detail="a step", fields=fills))
+        profit = float(name - 3)
+        return bool(
+            store.close_position(
+                sid, price=100.0 + profit, time=moment, profit=profit, r_multiple=profit / 10,
+                reason="TARGET",
+            )
+        )  # fmt: skip
+    except ValueError as error:
+        return str(error)
+
+
+BOOKS: tuple[Callable[[Any, datetime], Any], ...] = (
+    lambda store, _: store.signals(),
+    lambda store, _: store.signals(("PENDING", "PUBLISHED"), "I1"),
+    lambda store, _: sorted(store.positions(), key=lambda item: item.instance),
+    lambda store, _: [store.position("I0"), store.paper_position("I1")],
+    lambda store, _: store.paper_orders("I0"),
+    lambda store, now: store.closed_trades(as_of=now),
+    lambda store, now: store.closed_trades("I1", 2),
+    lambda store, now: store.exposure("I0", "M15", as_of=now),
+    lambda store, now: store.positions_at("I0", "M15", now - timedelta(minutes=5)),
+    lambda store, _: store.standing("I0"),
+)
+
+
+HISTORY = st.lists(
+    st.tuples(st.sampled_from((1, 1, 1, 2)), st.floats(-1, 1).map(lambda value: round(value, 2))),
+    max_size=60,
+)
+
+
+@given(history=HISTORY, limit=st.integers(1, 20))
+def test_moves_counted_as_they_come_are_those_of_the_newest_ticks(history, limit) -> None:
+    moves = sentiment_rules.MarkovMoves("M15", Markov(), limit)
+    close, seen = datetime(2024, 1, 1, tzinfo=UTC), []
+    for steps, value in history:
+        close += steps * duration("M15")
+        seen.append((close, value))
+        moves.add(close, value)
+        assert moves.view() == sentiment_rules.markov(seen[-limit:], "M15", Markov())
+
+
+def test_what_no_later_tick_can_ask_for_is_forgotten() -> None:
+    """A long life needs no more room, and its books stay those of the whole past."""
+    store, whole = MemoryStore(), MemoryStore()
+    whole._kept = 1 << 40  # so that it never forgets
+    moment = stores.NOON
+    sizes = set()
+    for number in range(900):
+        moment += timedelta(hours=3)
+        for each in (store, whole):
+            with each.transaction():
+                live_trade(each, number, moment)
+        sizes.add(len(store._signals))
+        if number % 100 == 99:
+            now = moment + timedelta(minutes=1)
+            assert store.exposure("I0", "M15", as_of=now) == whole.exposure("I0", "M15", as_of=now)
+            assert store.closed_trades("I0", as_of=now) == whole.closed_trades("I0", as_of=now)
+    assert store.take_trades() == whole.take_trades()
+    assert len(whole._signals) == 1800 and max(sizes) < 900
+    assert json.dumps(kept(store).as_json()) == json.dumps(store.as_json())
+
+
+def live_trade(store: MemoryStore, number: int, moment: datetime) -> None:
+    """One trade from its opening to its close; only the very first one loses."""
+    sid, profit = f"T{number}", -1.0 if number == 0 else 2.0
+    store.enqueue_signal(stores.opening(sid, instance="I0", decided_at=moment))
+    store.enqueue_signal(stores.closing(f"C{number}", sid, instance="I0", decided_at=moment))
+    for name in (sid, f"C{number}"):
+        store.move_signal(name, "PUBLISHED")
+        store.move_signal(name, "FILLED", fields={"price": 100.0, "opened_at": moment})
+    store.close_position(
+        sid, price=110.0, time=moment, profit=profit, r_multiple=profit, reason="CLOSED"
+    )
+
+
+def test_a_claim_is_taken_once() -> None:
+    store = MemoryStore()
+    ticks = [TickKey(BTC, "M15", stores.NOON + n * desks.QUARTER) for n in range(3 * CLAIMS)]
+    for key in ticks:
+        assert store.claim_tick(key, 1) and not store.claim_tick(key, 1)
+        store.finish_tick(key, 1)
+        assert not store.claim_tick(key, 2)
+    assert not store.claim_tick(ticks[0], 2), "too old to be known, so it counts as done"
+    assert len(store.tick_states(BTC, "M15", 10_000)) <= 2 * CLAIMS
+    late = ticks[-1]._replace(bar_time=ticks[-1].bar_time + desks.QUARTER)
+    assert store.skip_tick(late, "no_bar", "there is none", 1) and not store.claim_tick(late, 1)
+    assert store.tick_states(BTC, "M15", 1)[0]["reason"] == "no_bar"
+    given_back = late._replace(timeframe="H1")
+    assert store.claim_tick(given_back, 3)
+    store.release_claim(given_back, 3)
+    assert store.claim_tick(given_back, 1)
+    with pytest.raises(StoreUnavailable, match="claim lost"):
+        store.finish_tick(given_back, 3)
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="version"):
+        MemoryStore.of({**MemoryStore().as_json(), "version": 0})
+
+
+def test_a_changed_copy_of_a_profile_has_a_digest_of_its_own() -> None:
+    profile = journals.a_profile()
+    digest = profile.digest()
+    copies = [profile.model_copy(update={"execution": word}) for word in ("off", "approve")]
+    assert len({digest, profile.digest(), *(copy.digest() for copy in copies)}) == 3
+    assert profile.debate() is profile.debate()
+    changed = profile.model_copy(
+        update={"gate": profile.gate.model_copy(update={"min_valid_bars": 9})}
+    )
+    assert changed.debate().gate.min_valid_bars == 9
+
+
+def test_the_result_of_a_tick_is_frozen_and_whole() -> None:
+    (outcome,) = live(MemoryStore(), profile_of({}), keys(8)[:1]).outcomes
+    seen = outcome.result
+    assert seen is not None and outcome.state == "done"
+    assert {item.name for item in fields(Outcome)} >= {"result", "record", "state"}
+    assert seen.desk["trading_state"] == "ACTIVE" and seen.elapsed_ms >= 0.0
+    assert seen.debated.counted is seen.debated.deliberation

@@ -1,0 +1,79 @@
+"""Headlines and fundamentals are stored once, and known from the moment they were first seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.worlds import desks
+from torra.evidence.news_digest import READ_ITEMS, NewsItem
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ITEM = NewsItem(
+    "a1", "finnhub", "finnhub:forex", "Dollar slips", NOON - HOUR, NOON, -0.5, "macro",
+    "A summary", "https://news.example/1", ("FOREX:USD",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def database(tmp_path: Path):
+    found = desks.open_database(tmp_path)
+    yield found
+    found.close()
+
+
+def test_an_item_comes_back_as_it_was_stored(database: Database) -> None:
+    assert database.store_news([ITEM]) == 1
+    assert database.news(since=NOON - HOUR, as_of=NOON) == [ITEM]
+    assert database.news_items(["unknown", "a1"]) == [ITEM]
+
+
+def test_what_is_seen_again_keeps_its_first_moment(database: Database) -> None:
+    database.store_news([ITEM])
+    later = replace(ITEM, first_seen=NOON + HOUR, headline="Dollar slips again")
+    assert database.store_news([later, replace(ITEM, id="a2")]) == 1
+    assert database.news_items(["a1"]) == [ITEM]
+
+
+def test_nothing_first_seen_later_is_known(database: Database) -> None:
+    rows = [replace(ITEM, id=str(n), first_seen=NOON + n * HOUR) for n in range(4)]
+    database.store_news(rows)
+    assert database.news(since=NOON - HOUR, as_of=NOON + HOUR) == rows[:2]
+    assert database.news(since=NOON, as_of=NOON + HOUR) == rows[1:2]
+
+
+def test_of_many_headlines_those_seen_last_are_read(database: Database) -> None:
+    rows = [
+        replace(ITEM, id=f"{n:05d}", first_seen=NOON - n // 3 * timedelta(seconds=1))
+        for n in range(READ_ITEMS + 50)
+    ]
+    database.store_news(rows)
+    found = database.news(since=NOON - 9 * HOUR, as_of=NOON)
+    newest = sorted(rows, key=lambda row: (row.first_seen, row.id))[-READ_ITEMS:]
+    assert found == newest
+
+
+def test_fundamentals_are_those_known_then(database: Database) -> None:
+    assert database.store_fundamentals("AAPL", {"pe": 30.0}, NOON)
+    assert not database.store_fundamentals("AAPL", {"pe": 30.0}, NOON + HOUR)
+    assert database.store_fundamentals("AAPL", {"pe": 31.0}, NOON + 2 * HOUR)
+    assert database.fundamentals("AAPL", as_of=NOON - HOUR) == {}
+    assert database.fundamentals("AAPL", as_of=NOON + HOUR) == {"pe": 30.0}
+    assert database.fundamentals("AAPL", as_of=NOON + 3 * HOUR) == {"pe": 31.0}
+    assert database.fundamentals("MSFT", as_of=NOON + 3 * HOUR) == {}
+
+
+def test_old_headlines_are_pruned_by_the_moment_of_storing(tmp_path: Path) -> None:
+    now = [NOON]
+    database = Database.open(tmp_path / "torra.db", now=lambda: now[0])
+    database.store_news([ITEM])
+    now[0] += timedelta(days=100)
+    database.store_news([replace(ITEM, id="a2")])
+    assert database.prune_news(NOON + timedelta(days=10), limit=10) == 1
+    assert [item.id for item in database.news_items(["a1", "a2"])] == ["a2"]
+    database.close()

@@ -1,0 +1,430 @@
+"""What models saw and said goes when it is old, in small steps; everything else stays."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.contracts import CallRecord, Completion, Request
+from instance_database import Database
+from tests.doubles.visitors import open_app
+from tests.tries import Tries
+from tests.worlds import desks, stores
+from torra.clock import duration, iso
+from torra.config import (
+    LONGEST_NEWS_HOURS,
+    DeskSettings,
+    Instance,
+    NewsSettings,
+    Profile,
+    validate,
+)
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk import schedule, wiring
+from torra.errors import StoreUnavailable
+from torra.evidence.news_digest import NewsItem
+
+DAY = timedelta(days=1)
+STEP = duration("M15")
+KEPT = ("ticks", "sentiment", "chains", "journal", "ledger", "bars", "signals")
+ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
+
+
+@pytest.fixture
+def hand() -> stores.Hand:
+    return stores.Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, hand: stores.Hand) -> Iterator[Database]:
+    opened = stores.open_database(tmp_path, hand)
+    yield opened
+    opened.close()
+
+
+def call(role: str = "technical", **changes: Any) -> CallRecord:
+    given = CallRecord(
+        role, "analysts", 1, 1, "ok", "haiku", "anthropic", f"You are {role}.", "user", "reply",
+        10, 5, 0.01, 1.5, f"hash of {role}", stop_reason="end", cached_tokens=3,
+    )  # fmt: skip
+    return replace(given, **changes)
+
+
+def a_tick(database: Database, number: int, *calls: CallRecord) -> str:
+    """Store a tick with its calls as they are stored now; return its key."""
+    close = stores.NOON + number * STEP
+    key = stores.key_of(close)
+    with database.transaction():
+        stores.save(database, close, deliberation={"reports": [{"agent_id": "technical"}]})
+        database.write_journal(key, {"as_of": iso(close), "calls": len(calls)})
+        database.write_calls(key, calls or tuple(call(role) for role in ROLES))
+    return key.text
+
+
+def a_picture(database: Database, name: str) -> None:
+    database._add("pictures", {"hash": name, "data": b"png", "at": database._moment()})
+
+
+def texts(database: Database) -> set[str]:
+    return {row["torra_key"] for row in database.connection().query("SELECT * FROM calls")}
+
+
+def instructions(database: Database) -> set[str]:
+    return {row["text"] for row in database.connection().query("SELECT * FROM instructions")}
+
+
+def whole(database: Database) -> bool:
+    """Whether no row refers to one that is gone."""
+    return not list(database.connection().query("PRAGMA foreign_key_check"))
+
+
+# --- what goes and what stays ---------------------------------------------------------------------
+
+
+def test_only_what_is_older_goes(database: Database, hand: stores.Hand) -> None:
+    keys = []
+    for number in range(6):
+        keys.append(a_tick(database, number))
+        a_picture(database, f"p{number}")
+        hand.pass_by(DAY.total_seconds())
+    border = stores.NOON + 3 * DAY
+    before = {table: stores.count(database, table) for table in KEPT}
+    assert database.prune(border, limit=1000) == 3 * len(ROLES) + 3
+    assert texts(database) == set(keys[3:]), "what is as old as the border stays"
+    assert {row["hash"] for row in database.connection().query("SELECT * FROM pictures")} == {
+        "p3", "p4", "p5",
+    }  # fmt: skip
+    assert {table: stores.count(database, table) for table in KEPT} == before
+    assert database.prune(border, limit=1000) == 0
+    assert whole(database) and database.quick_check() == "ok"
+
+
+def test_a_pruned_tick_still_reads(database: Database, hand: stores.Hand) -> None:
+    key = stores.key_of(stores.NOON)
+    a_tick(database, 0)
+    told = database.tick(key)
+    database.prune(hand.moment + DAY, limit=10)
+    left = database.tick(key)
+    assert told is not None and left == {**told, "calls": []}
+    assert left["deliberation"] == {"reports": [{"agent_id": "technical"}]}
+
+
+def test_instructions_go_with_the_last_call_that_had_them(
+    database: Database, hand: stores.Hand
+) -> None:
+    a_tick(database, 0, call("technical"), call("risk_gate", system="Once."))
+    hand.pass_by(DAY.total_seconds())
+    a_tick(database, 1, call("technical"))
+    border = stores.NOON + DAY
+    database.prune(border, limit=1000)
+    assert instructions(database) == {"You are technical."}
+    database.prune(border + DAY, limit=1000)
+    assert instructions(database) == set() and whole(database)
+    a_tick(database, 2)
+    assert len(instructions(database)) == len(ROLES)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    ages=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    border=st.integers(0, 10),
+    limit=st.integers(1, 9),
+)
+def test_batches_end_where_one_sweep_does(tmp_path_factory: Any, ages, border, limit) -> None:
+    """Every batch is small, ticks stay whole, and in the end just the old ones are gone."""
+    hand = stores.Hand()
+    database = stores.open_database(tmp_path_factory.mktemp("pruned"), hand)
+    keys = {}
+    for number, age in enumerate(sorted(ages, reverse=True)):
+        hand.moment = stores.NOON - age * DAY
+        keys[a_tick(database, number, *(call(role) for role in ROLES[: 1 + number % 4]))] = age
+    gone, batch = 0, -1
+    while batch:
+        batch = database.prune(stores.NOON - border * DAY, limit=limit)
+        assert batch <= limit + len(ROLES) - 1
+        gone += batch
+        for key in texts(database):
+            record = database.journal_row(key)[0]
+            count = "SELECT count(*) AS n FROM calls WHERE torra_key = ?"
+            assert next(iter(database.connection().query(count, [key])))["n"] == record["calls"]
+    assert texts(database) == {key for key, age in keys.items() if age <= border}
+    assert whole(database)
+    database.close()
+
+
+# --- late answers ---------------------------------------------------------------------------------
+
+
+def test_a_late_answer_is_added_to_its_call(database: Database) -> None:
+    key = stores.key_of(stores.NOON)
+    silent = {"reply": "", "provider": "", "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    gave_up = call(status="timeout", stop_reason="", cached_tokens=0, **silent)
+    a_tick(database, 0, gave_up, call("risk_gate"))
+    before = database.tick(key)
+    answer = replace(
+        call(reply='{"late": true}', cost_usd=0.07), status="late", elapsed_ms=16_000.0
+    )
+    assert database.record_late(key, answer)
+    row = database.recorded_call(key.text, "technical", 1, 1)
+    assert row is not None
+    for name in ("status", "reply", "model", "provider", "cost_usd", "elapsed_ms", "stop_reason"):
+        assert row[name] == getattr(answer, name), name
+    assert (row["input_tokens"], row["output_tokens"], row["cached_tokens"]) == (10, 5, 3)
+    assert row["user"] == "user", "what was asked stays"
+    after = database.tick(key)
+    assert before is not None and after is not None
+    assert {**after, "calls": 0} == {**before, "calls": 0}, "the tick stays as it was"
+    assert not database.record_late(key, answer), "once"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"role_id": "risk_gate"}, {"round": 2}, {"attempt": 2}, {"request_hash": "other"}]
+)
+def test_a_late_answer_finds_its_own_call_only(database: Database, changes: Any) -> None:
+    a_tick(database, 0, call(status="timeout", reply=""), call("risk_gate"))
+    answer = replace(call(status="late", reply="mine"), **changes)
+    assert not database.record_late(stores.key_of(stores.NOON), answer)
+    assert not database.record_late(stores.key_of(stores.NOON + STEP), call(status="late"))
+    assert "mine" not in {
+        row["reply"] for row in database.connection().query("SELECT * FROM calls")
+    }
+
+
+# --- the desk's part ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[schedule.Desk]:
+    opened = desks.open_desk(tmp_path, (desks.EUR,))
+    yield opened
+    opened.close()
+
+
+def old_texts(database: Database, ticks: int) -> None:
+    """Store the calls of ticks that are long gone."""
+    at = "2020-01-01T00:00:00Z"
+    database._change("INSERT OR IGNORE INTO instructions VALUES ('i', 'You are old.')")
+    with database.transaction():
+        database.connection().conn.executemany(
+            "INSERT INTO calls (torra_key, role, round, attempt, stage, status, model, provider, "
+            "instructions, user, reply, input_tokens, output_tokens, cost_usd, elapsed_ms, "
+            "request_hash, detail, at) VALUES (?, ?, 1, 1, 'analysts', 'ok', 'm', 'v', 'i', ?, ?, "
+            "1, 1, 0.0, 1.0, 'h', '', ?)",
+            [
+                (f"OLD|M15|{number}", role, "u" * 6000, "r" * 1500, at)
+                for number in range(ticks)
+                for role in ROLES
+            ],
+        )
+
+
+def test_a_desk_prunes_while_it_holds_the_lease(desk: schedule.Desk) -> None:
+    old_texts(desk.database, 5)
+    assert desk.prune() == 0, "it stands by"
+    desks.take_lease(desk)
+    desk.wake("EURUSD")
+    today = len(texts(desk.database)) - 5
+    assert today == 1
+    assert desk.prune() == 5 * len(ROLES)
+    assert len(texts(desk.database)) == today
+    old_texts(desk.database, 1)
+    desk._closing = True
+    assert desk.prune() == 0
+    desk._closing = False
+
+
+def test_a_desk_keeps_texts_as_long_as_it_is_told(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desk._keep_calls = DAY
+    desks.take_lease(desk)
+    now = desk.clock.real_now()
+    old_texts(desk.database, 3)
+    for number, age in enumerate((timedelta(hours=23), timedelta(hours=25), 2 * DAY)):
+        at = iso((now - age).replace(microsecond=0))
+        sql = "UPDATE calls SET at = ? WHERE torra_key = ?"
+        desk.database._change(sql, at, f"OLD|M15|{number}")
+    desk.prune()
+    assert texts(desk.database) == {"OLD|M15|0"}
+    desk.close()
+
+
+def a_headline(database: Database, name: str, at: datetime) -> None:
+    item = NewsItem(
+        id=name, source="a", topic="file:x", headline=name, summary="", url="",
+        published=at, first_seen=at,
+    )  # fmt: skip
+    database.store_news([item])
+    database._change("UPDATE news SET at = ? WHERE id = ?", iso(at), name)
+
+
+@pytest.mark.parametrize(("days", "left"), [(1, {"young"}), (60, {"young", "old"})])
+def test_a_headline_that_may_still_count_stays(
+    desk: schedule.Desk, days: int, left: set[str]
+) -> None:
+    """However short the texts of calls are kept."""
+    desk._keep_calls = days * DAY
+    desks.take_lease(desk)
+    now = desk.clock.real_now().replace(microsecond=0)
+    longest = Profile.model_fields["news"].default.model_copy(
+        update={"max_age_hours": float(LONGEST_NEWS_HOURS)}
+    )
+    assert NewsSettings.model_validate(longest.model_dump()) == longest
+    assert timedelta(hours=LONGEST_NEWS_HOURS) < schedule.KEEP_NEWS
+    ages = {"young": timedelta(hours=LONGEST_NEWS_HOURS + 1), "old": 40 * DAY, "older": 70 * DAY}
+    for name, age in ages.items():
+        a_headline(desk.database, name, now - age)
+    assert desk.prune() == 3 - len(left)
+    assert {item.id for item in desk.database.news_items(list(ages))} == left
+
+
+def test_the_docs_say_how_long_headlines_are_kept() -> None:
+    told = DeskSettings.model_fields["keep_calls_days"].description or ""
+    assert f"headlines {schedule.KEEP_NEWS // DAY} at least" in told
+
+
+def test_the_setting_reaches_the_desk(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text('{"keep_calls_days": 7}')
+    desk, told = wiring.open_desk(tmp_path)
+    assert told.keep_calls_days == 7 and DeskSettings().keep_calls_days == 90
+    assert desk._keep_calls == timedelta(days=7)
+    desk.close()
+
+
+def test_pruning_ends_after_its_second(desk: schedule.Desk, monkeypatch: Any) -> None:
+    desks.take_lease(desk)
+    moments = iter([0.0, 0.1, 0.5, 0.99, 1.0, 1.1, 1.2])
+    monkeypatch.setattr(desk.clock, "monotonic", lambda: next(moments))
+    batches: list[int] = []
+
+    def prune(before: datetime, *, limit: int) -> int:
+        batches.append(limit)
+        return limit
+
+    monkeypatch.setattr(desk.database, "prune", prune)
+    assert desk.prune() == 3 * schedule.PRUNE_ROWS
+    assert batches == [schedule.PRUNE_ROWS] * 3
+
+
+def test_a_database_that_fails_is_logged(
+    desk: schedule.Desk, monkeypatch: Any, caplog: Any
+) -> None:
+    desks.take_lease(desk)
+
+    def prune(before: datetime, *, limit: int) -> int:
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(desk.database, "prune", prune)
+    with caplog.at_level(logging.ERROR):
+        assert desk.prune() == 0
+    assert "the disk is full" in caplog.text
+
+
+def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desk.open()
+    job = desk._timers.job("prune")
+    assert job.func == desk.prune and job.trigger.interval == schedule.PRUNE_EVERY
+    assert job.next_run_time - desk.clock.real_now() <= schedule.PRUNE_FIRST
+    desk.close()
+
+
+def test_a_tick_does_not_wait_for_it(
+    tmp_path: Path, scaled: Callable[..., int], tries: Tries
+) -> None:
+    """A tick that runs while thousands of old texts go ends as soon as one that runs alone."""
+    old = scaled(4_000, 2_000)
+    for attempt in tries():
+        took, longest, busy, source = tick_while_pruning(attempt.folder(tmp_path), old)
+        with attempt:
+            assert source == "AGENT_BUDGET", "the deadline held"
+            assert took < 2.0 and longest < 1.0
+            assert busy, "the pruning went on while the tick ran"
+
+
+def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]:
+    """Run a tick while all old texts go: its seconds, those of the longest step of the pruning,
+    whether that went on to its end, and the source of its scores.
+    """
+    profile = validate(Profile, {"agents": {"timeout_seconds": 2.0}}, "a test")
+    begun = threading.Event()
+
+    class Waits:
+        """Answers when the pruning is under way."""
+
+        name = "waits"
+
+        def submit(self, request: Request) -> Future[Completion]:
+            assert begun.wait(10)
+            return rules.submit(request)
+
+        def close(self) -> None: ...
+
+    rules = desks.open_provider(profile.agents)
+    desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
+    desks.take_lease(desk)
+    old_texts(desk.database, old)
+    longest, gone = 0.0, 0
+
+    def prune() -> None:
+        nonlocal longest, gone
+        border = desk.clock.real_now() - DAY
+        went = -1
+        while went:
+            start = time.monotonic()
+            went = desk.database.prune(border, limit=schedule.PRUNE_ROWS)
+            longest, gone = max(longest, time.monotonic() - start), gone + went
+            begun.set()
+
+    worker = threading.Thread(target=prune)
+    worker.start()
+    try:
+        assert begun.wait(10)
+        start = time.monotonic()
+        (outcome,) = desk.wake("EURUSD")
+        took = time.monotonic() - start
+        busy = worker.is_alive()
+    finally:
+        worker.join()
+    assert outcome.state == "done" and outcome.record is not None
+    assert gone == old * len(ROLES) and len(texts(desk.database)) == 1
+    desk.close()
+    return took, longest, busy, outcome.record["source_type"]
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
+    instance = Instance(symbol="EURUSD", timeframes=("H1",))
+    desk = desks.open_desk(tmp_path, (instance,))
+    desks.take_lease(desk)
+    (outcome,) = desk.wake("EURUSD")
+    view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
+    client = open_app(view).test_client()
+    address = f"/symbol/EURUSD/H1/{iso(outcome.key.bar_time)}"
+    notice, opened = "The prompts and replies of this tick", "<h3>Reply</h3>"
+    page = client.get(address).get_data(as_text=True)
+    assert notice not in page and page.count(opened) == 4
+    assert desk.database.prune(desk.clock.real_now() + DAY, limit=100) == 4
+    left = client.get(address)
+    text = left.get_data(as_text=True)
+    assert left.status_code == 200 and notice in text and opened not in text
+    assert text.count("● ok") == page.count("● ok"), "who was asked and how it ended stays"
+    for kept in (
+        "AGENT_BUDGET",
+        "Bull Researcher",
+        str(outcome.record and outcome.record["reason"]),
+    ):
+        assert (kept in text) == (kept in page)
+    desk.close()

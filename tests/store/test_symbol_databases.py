@@ -1,0 +1,236 @@
+"""A host's own sentiment file: fed after the commit, repaired at start, never in a tick's way."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.worlds import desks, legacy_database
+from torra.clock import System
+from torra.config import Instance
+from torra.errors import ConfigError
+from torra.store.host_files import SymbolDatabases, files_of
+from torra.store.sentiment import FED
+
+LEGACY_ROWS = 20
+
+
+def rows_of(path: Path, where: str = "torra_key IS NOT NULL") -> list[dict]:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        sql = f"SELECT * FROM sentiment WHERE {where} ORDER BY torra_key, id"
+        return [dict(row) for row in connection.execute(sql)]
+
+
+def fed(path: Path) -> list[tuple]:
+    return [tuple(row[name] for name in FED) for row in rows_of(path)]
+
+
+def wanted(desk, instance="BTCUSD") -> list[tuple]:
+    rows = desk.database.sentiment_page(instance, "", 10_000)
+    return [tuple(row[name] for name in FED) for row in rows]
+
+
+class Heard:
+    """Tells what a desk's event stream would: ticks that ended."""
+
+    def __init__(self, listeners: list) -> None:
+        self.listeners = listeners
+
+    def on_event(self, kind: str, told: dict) -> None:
+        if kind == "tick":
+            change = {"what": "tick"}
+            change |= {name: told[name] for name in ("instance", "timeframe", "bar_time")}
+            for listener in self.listeners:
+                listener(change)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    return legacy_database.build(tmp_path / "scorer.db", LEGACY_ROWS)
+
+
+@pytest.fixture
+def desk(tmp_path: Path):
+    heard: list = []
+    made = desks.open_desk(tmp_path / "desk", events=Heard(heard))
+    made.heard = heard
+    desks.take_lease(made)
+    yield made
+    made.close()
+
+
+def files(desk, host: Path) -> SymbolDatabases:
+    made = SymbolDatabases({"BTCUSD": host}, desk.database, System().real_now)
+    made.check()
+    return made
+
+
+def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk, host):
+    before = rows_of_legacy(host)
+    ours = files(desk, host)
+    desks.step(desk)  # before the files are fed: found by the comparison
+    ours.start()
+    desk.heard.append(ours.on_change)
+    for _ in range(6):
+        desks.step(desk)
+    ours.rest()
+    assert len(fed(host)) > 6
+    assert fed(host) == wanted(desk)
+    assert rows_of_legacy(host) == before
+    assert ours.behind() == {}
+    assert len(list((host.parent / "backups").iterdir())) == 1
+
+
+def rows_of_legacy(path: Path) -> list[tuple]:
+    with closing(sqlite3.connect(path)) as connection:
+        names = ", ".join([*legacy_database.COLUMNS, legacy_database.UNKNOWN])
+        sql = f"SELECT {names} FROM sentiment WHERE id < {2 * LEGACY_ROWS} ORDER BY id"
+        return connection.execute(sql).fetchall()
+
+
+def test_a_row_is_there_once_however_often_it_is_written(desk, host):
+    ours = files(desk, host)
+    for _ in range(3):
+        desks.step(desk)
+    assert ours.repair("BTCUSD") == len(wanted(desk))
+    assert ours.repair("BTCUSD") == 0
+    ours._feed(wanted(desk)[0][-1])
+    assert fed(host) == wanted(desk)
+
+
+def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host):
+    ours = files(desk, host)
+    for _ in range(5):
+        desks.step(desk)
+    ours.repair("BTCUSD")
+    with closing(sqlite3.connect(host)) as connection, connection:
+        connection.execute("DELETE FROM sentiment WHERE torra_key LIKE '%H1%'")
+    again = files(desk, host)
+    again.start()
+    again.rest()
+    assert fed(host) == wanted(desk)
+
+
+def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(desk, host, monkeypatch):
+    monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
+    ours = files(desk, host)
+    ours.start()
+    desk.heard.append(ours.on_change)
+    with closing(sqlite3.connect(host, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monotonic = System().monotonic
+        begun = monotonic()
+        desks.step(desk)
+        assert monotonic() - begun < 5
+        wait_for(lambda: "locked" in ours.behind().get("BTCUSD", ""))
+        other.execute("ROLLBACK")
+    desks.step(desk)
+    wait_for(lambda: not ours.behind())
+    ours.rest()
+    assert fed(host) == wanted(desk)
+
+
+def wait_for(true, seconds=10.0):
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if true():
+            return
+        pause.wait(0.02)
+    raise AssertionError("it did not come")
+
+
+def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
+    monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 3)
+    ours = files(desk, host)
+    desks.step(desk)
+    ours.start()
+    wait_for(lambda: not ours.behind())
+    desks.step(desk)  # nobody listens
+    desk.heard.append(ours.on_change)
+    for _ in range(3):
+        desks.step(desk)
+    wait_for(lambda: fed(host) == wanted(desk))
+    ours.rest()
+
+
+def test_rows_that_their_owner_took_out_stay_out(desk, host):
+    ours = files(desk, host)
+    for _ in range(6):
+        desks.step(desk)
+    ours.repair("BTCUSD")
+    keys = [row[-1] for row in fed(host) if "|M15|" in row[-1]]
+    with closing(sqlite3.connect(host)) as connection, connection:
+        gone = [(key,) for key in (*keys[:2], keys[-1])]
+        connection.executemany("DELETE FROM sentiment WHERE torra_key = ?", gone)
+    assert ours.repair("BTCUSD") == 1, "the newest one was lost, the oldest were taken out"
+    assert [row[-1] for row in fed(host) if "|M15|" in row[-1]] == keys[2:]
+
+
+def test_a_file_that_is_busy_at_the_start_is_made_ready_later(desk, host, monkeypatch):
+    monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(host, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        ours = files(desk, host)
+        other.execute("ROLLBACK")
+    desks.step(desk)
+    assert ours.repair("BTCUSD") == len(wanted(desk))
+
+
+def test_an_index_that_was_lost_is_made_anew(desk, host):
+    files(desk, host)
+    with closing(sqlite3.connect(host)) as connection, connection:
+        connection.execute("DROP INDEX sentiment_torra_key")
+    desks.step(desk)
+    assert files(desk, host).repair("BTCUSD") == len(wanted(desk))
+
+
+def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk, host):
+    with closing(sqlite3.connect(host)) as connection, connection:
+        connection.execute("CREATE UNIQUE INDEX mine ON sentiment (timestamp)")
+    with pytest.raises(ConfigError, match="same timestamp"):
+        files(desk, host)
+
+
+def test_the_file_keeps_its_journal_mode(desk, host):
+    ours = files(desk, host)
+    desks.step(desk)
+    ours.repair("BTCUSD")
+    with closing(sqlite3.connect(host)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "there is no such file"),
+        (
+            lambda path: path.write_text("no database at all, but long enough to be read"),
+            "database",
+        ),
+        (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "no"),
+        (lambda path: legacy_database.build(path, without="verdict"), "no column verdict"),
+        (lambda path: legacy_database.build(path, extra="TEXT NOT NULL"), "demands a value"),
+    ],
+    ids=["missing", "no-database", "no-table", "no-column", "a-demand"],
+)
+def test_a_file_that_is_no_scorers_is_refused_at_start(desk, tmp_path, make, said):
+    path = tmp_path / "wrong.db"
+    make(path)
+    with pytest.raises(ConfigError, match=said):
+        SymbolDatabases({"BTCUSD": path}, desk.database, System().real_now).check()
+
+
+def test_instances_find_their_file_by_name_or_symbol(tmp_path):
+    one, other = Instance(symbol="XAUUSD"), Instance(symbol="XAUUSD", name="gold2")
+    assert files_of([one], {"XAUUSD": "a.db"}, tmp_path) == {"XAUUSD": tmp_path / "a.db"}
+    both = files_of([one, other], {"gold2": "b.db"}, tmp_path)
+    assert both == {"gold2": tmp_path / "b.db"}
+    with pytest.raises(ConfigError, match="the same file"):
+        files_of([one, other], {"XAUUSD": "a.db"}, tmp_path)
+    with pytest.raises(ConfigError, match="does not watch"):
+        files_of([one], {"EURUSD": "a.db"}, tmp_path)

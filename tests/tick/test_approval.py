@@ -1,0 +1,389 @@
+"""A proposal becomes signals once, by a person, at the price of now, all checks asked anew."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.worlds.stores import NOON, key_of, open_database, opening
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.tick import approval
+from torra.verdict import risk_engine
+
+GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), feed="store")
+PROFILE = Profile(execution="approve")
+PRICE, ATR = 2000.0, 5.0
+LIFE = timedelta(seconds=180)
+EXPIRES = NOON + timedelta(minutes=15)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = open_database(tmp_path)
+    database.apply_profile(GOLD.id, PROFILE.model_dump_json(), PROFILE.digest())
+    yield database
+    database.close()
+
+
+def decide(database: Database, verdict: str = "BUY", profile: Profile = PROFILE) -> Any:
+    return risk_engine.review(
+        verdict=verdict,
+        position=database.position(GOLD.id),
+        price=PRICE,
+        atr=ATR,
+        spec=profile.symbol("XAUUSD"),
+        profile=profile,
+        trading_state="ACTIVE",
+        veto=False,
+        opening_stands=True,
+        multiplier=1.0,
+        **database.exposure(GOLD.id, "M15", as_of=NOON),
+    )
+
+
+def propose(
+    database: Database, verdict: str = "BUY", *, minutes: int = 0, profile: Profile = PROFILE
+) -> str:
+    moment = NOON + timedelta(minutes=minutes)
+    return approval.propose(
+        database,
+        decide(database, verdict, profile),
+        key=key_of(moment, "M15", GOLD.id),
+        symbol="XAUUSD",
+        verdict=verdict,
+        price=PRICE,
+        atr=ATR,
+        multiplier=1.0,
+        created=moment,
+        expires=moment + timedelta(minutes=15),
+    )
+
+
+def approve(database: Database, sid: str, **how: Any) -> approval.Decided:
+    values = {
+        "instance": GOLD,
+        "profile": PROFILE,
+        "now": NOON + timedelta(minutes=5),
+        "price": PRICE,
+        "halted": "",
+        "life": LIFE,
+        **how,
+    }
+    return approval.approve(database, sid, **values)
+
+
+def hold(database: Database) -> str:
+    """Hold a long position."""
+    sid = propose(database, minutes=-60)
+    approve(database, sid, now=NOON - timedelta(minutes=59))
+    database.move_signal(sid, "PUBLISHED")
+    fields = {"price": PRICE, "opened_at": NOON - timedelta(minutes=58)}
+    database.move_signal(sid, "FILLED", fields=fields)
+    return sid
+
+
+def test_a_proposal_is_no_signal(database: Database) -> None:
+    sid = propose(database)
+    assert database.signals() == []
+    (row,) = database.proposals()
+    assert (row["sid"], row["state"], row["action"]) == (sid, "WAITING", "OPEN_BUY")
+    assert propose(database) == sid, "the same tick again is the same proposal"
+    assert len(database.proposals()) == 1
+
+
+def test_approving_sends_under_the_ticks_own_id_with_fresh_levels_and_life(
+    database: Database,
+) -> None:
+    sid = propose(database)
+    now = NOON + timedelta(minutes=5)
+    decided = approve(database, sid, price=PRICE + 1)
+    assert (decided.state, decided.reason) == ("APPROVED", "")
+    (row,) = database.signals()
+    assert (row["sid"], row["state"], row["bar_time"]) == (sid, "PENDING", "2026-02-13T11:45:00Z")
+    assert (row["entry"], row["stop"], row["target"]) == (2001.0, 1991.0, 2021.0)
+    assert row["decided_at"] == "2026-02-13T12:05:00Z"
+    assert row["expires"] == "2026-02-13T12:08:00Z"
+    assert database.proposal(sid)["state"] == "APPROVED"  # type: ignore[index]
+    assert now + LIFE < EXPIRES
+
+
+def test_a_second_click_is_an_error_and_sends_nothing(database: Database) -> None:
+    sid = propose(database)
+    approve(database, sid)
+    with pytest.raises(ConfigError, match=f"{sid} is APPROVED since"):
+        approve(database, sid)
+    with pytest.raises(ConfigError, match="is APPROVED"):
+        approval.reject(database, sid)
+    assert len(database.signals()) == 1
+
+
+def test_clicks_at_the_same_moment_send_one_signal(tmp_path: Path, scaled: Any) -> None:
+    for round_ in range(scaled(500, least=4)):
+        database = open_database(tmp_path / str(round_))
+        sid = propose(database)
+        gate = threading.Barrier(3)
+        ends: list[str] = []
+
+        def click(act: Any, gate: Any = gate, ends: Any = ends) -> None:
+            gate.wait()
+            try:
+                ends.append(act().state)
+            except ConfigError:
+                ends.append("refused")
+
+        acts = [lambda d=database, s=sid: approve(d, s)] * 2
+        acts.append(lambda d=database, s=sid: approval.reject(d, s))
+        threads = [threading.Thread(target=click, args=(act,)) for act in acts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ends.count("refused") == 2, ends
+        state = database.proposal(sid)["state"]  # type: ignore[index]
+        assert len(database.signals()) == (state == "APPROVED")
+        database.close()
+
+
+def test_an_unknown_proposal_is_named(database: Database) -> None:
+    with pytest.raises(ConfigError, match="no proposal TNOBODY"):
+        approve(database, "TNOBODY")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state"), [(-1, "APPROVED"), (0, "EXPIRED"), (1, "EXPIRED"), (86400, "EXPIRED")]
+)
+def test_a_proposal_ends_at_the_close_of_the_next_bar(
+    seconds: int, state: str, database: Database
+) -> None:
+    sid = propose(database)
+    decided = approve(database, sid, now=EXPIRES + timedelta(seconds=seconds))
+    assert decided.state == state
+    assert len(database.signals()) == (state == "APPROVED")
+
+
+def test_what_nobody_decides_expires_by_itself(database: Database) -> None:
+    sid = propose(database)
+    assert database.expire_proposals(EXPIRES - timedelta(seconds=1), "late") == 0
+    assert database.expire_proposals(EXPIRES, "late") == 1
+    assert database.proposal(sid)["state"] == "EXPIRED"  # type: ignore[index]
+    assert database.expire_proposals(EXPIRES, "late") == 0
+
+
+@pytest.mark.parametrize(
+    ("drift", "state"), [(2.5, "APPROVED"), (-2.5, "APPROVED"), (2.51, "DENIED"), (-2.51, "DENIED")]
+)
+def test_a_price_that_has_drifted_ends_it(drift: float, state: str, database: Database) -> None:
+    sid = propose(database)
+    decided = approve(database, sid, price=PRICE + drift)
+    assert decided.state == state
+    if state == "DENIED":
+        assert decided.reason == "PRICE_COLLAR"
+        assert database.signals() == []
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("halted", "TRADING_HALTED"),
+        ("reducing", "TRADING_REDUCING"),
+        ("vetoed", "GATE_VETO"),
+        ("full", "MAX_POSITIONS"),
+    ],
+)
+def test_every_check_is_asked_again(how: str, reason: str, database: Database) -> None:
+    sid = propose(database)
+    more: dict[str, Any] = {}
+    if how == "halted":
+        more["halted"] = "a person"
+    elif how == "reducing":
+        database.reduce("a person")
+    elif how == "vetoed":
+        database.set_latch(GOLD.id, "BUY")
+    else:
+        tight = PROFILE.risk.model_copy(update={"max_positions": 0})
+        more["profile"] = PROFILE.model_copy(update={"risk": tight})
+    decided = approve(database, sid, **more)
+    assert (decided.state, decided.reason) == ("DENIED", reason)
+    assert database.signals() == []
+
+
+def test_a_yes_that_would_send_too_much_halts_the_desk(database: Database) -> None:
+    sid = propose(database)
+    database.enqueue_signal(opening("T9", instance=GOLD.id, decided_at=NOON))
+    database.move_signal("T9", "CANCELLED")
+    once = PROFILE.risk.model_copy(update={"max_signals_per_hour": 1})
+    decided = approve(database, sid, profile=PROFILE.model_copy(update={"risk": once}))
+    assert (decided.state, decided.reason) == ("DENIED", "MESSAGE_RATE")
+    assert database.trading_state() == "HALTED"
+    assert database.trading_states(1)[0]["reason"] == f"MESSAGE_RATE of {GOLD.id}, by approval"
+
+
+def test_a_position_that_came_meanwhile_denies_the_opening(database: Database) -> None:
+    first, second = propose(database), propose(database, minutes=10)
+    approve(database, first)
+    decided = approve(database, second, now=NOON + timedelta(minutes=11))
+    assert (decided.state, decided.reason) == ("DENIED", "POSITION_HELD")
+    assert [row["sid"] for row in database.signals()] == [first]
+
+
+def test_a_close_and_a_reversal_can_be_approved(database: Database) -> None:
+    held = hold(database)
+    profile = PROFILE.model_copy(update={"on_opposite": "reverse"})
+    sid = propose(database, "SELL", profile=profile)
+    assert database.proposal(sid)["action"] == "REVERSE"  # type: ignore[index]
+    decided = approve(database, sid, profile=profile)
+    assert decided.state == "APPROVED"
+    close, opening = decided.signals
+    assert (close["kind"], close["closes"], close["state"]) == ("close", held, "PENDING")
+    assert (opening["sid"], opening["after"], opening["state"]) == (sid, close["sid"], "WAITING")
+
+
+def test_a_close_whose_position_has_gone_is_denied(database: Database) -> None:
+    held = hold(database)
+    sid = propose(database, "SELL")
+    database.close_position(
+        held, price=1990.0, time=NOON, profit=-10.0, r_multiple=-1.0, reason="STOPPED"
+    )
+    decided = approve(database, sid)
+    assert (decided.state, decided.reason) == ("DENIED", "POSITION_CHANGED")
+    assert len(database.signals()) == 1
+
+
+def test_a_close_is_approved_for_its_own_position_only(database: Database) -> None:
+    first = hold(database)
+    sid = propose(database, "SELL")
+    database.close_position(
+        first, price=1990.0, time=NOON, profit=-10.0, r_multiple=-1.0, reason="STOPPED"
+    )
+    second = propose(database, minutes=1)
+    approve(database, second)
+    database.move_signal(second, "PUBLISHED")
+    database.move_signal(second, "FILLED", fields={"price": PRICE, "opened_at": NOON})
+    decided = approve(database, sid)
+    assert (decided.state, decided.reason) == ("DENIED", "POSITION_CHANGED")
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"free_margin": 1.0, "leverage": 1.0}, "MARGIN"),
+        ({"market_open": False}, "MARKET_CLOSED"),
+        ({"clock_ok": False}, "CLOCK_SKEW"),
+        ({"live_spread": 5.0}, "SPREAD"),
+    ],
+)
+def test_what_the_broker_says_counts(
+    figures: dict[str, Any], reason: str, database: Database
+) -> None:
+    decided = approve(database, propose(database), figures=figures)
+    assert decided.state == "DENIED"
+    assert decided.reason == reason
+
+
+def test_a_rejected_proposal_keeps_its_reason(database: Database) -> None:
+    sid = propose(database)
+    assert approval.reject(database, sid, "the news").state == "REJECTED"
+    row = database.proposal(sid)
+    assert row is not None
+    assert (row["state"], row["reason"]) == ("REJECTED", "the news")
+    assert database.signals() == []
+
+
+def preview(database: Database, sid: str, **how: Any) -> approval.Preview:
+    values = {
+        "instance": GOLD,
+        "profile": PROFILE,
+        "now": NOON + timedelta(minutes=5),
+        "price": PRICE,
+        "halted": "",
+        **how,
+    }
+    return approval.preview(database, sid, **values)
+
+
+def test_a_preview_is_what_the_yes_then_sends_and_changes_nothing(database: Database) -> None:
+    sid = propose(database)
+    before = (database.proposal(sid), database.signals(), database.trading_states())
+    seen = preview(database, sid, price=PRICE + 1)
+    assert (database.proposal(sid), database.signals(), database.trading_states()) == before
+    assert (seen.state, seen.reason, seen.passes) == ("APPROVED", "", True)
+    assert seen.drift == 1 / ATR
+    assert set(seen.checks.values()) == {"ok"}
+    approve(database, sid, price=PRICE + 1)
+    (row,) = database.signals()
+    assert seen.levels is not None
+    assert (seen.levels.entry, seen.levels.stop, seen.levels.target, seen.lots) == (
+        row["entry"], row["stop"], row["target"], row["lots"],
+    )  # fmt: skip
+
+
+def test_a_preview_and_the_yes_agree_whatever_stands_in_the_way(
+    tmp_path: Path, scaled: Any
+) -> None:
+    """Random desks: the same state and reason, and a check that fails wherever one objects."""
+    dice = random.Random(6)
+    ends: set[str] = set()
+    for number in range(scaled(2000, least=16)):
+        database = open_database(tmp_path / str(number))
+        sid = propose(database)
+        if dice.random() < 0.2:
+            database.set_latch(GOLD.id, "BUY")
+        if dice.random() < 0.2:
+            database.set_trading_state(dice.choice(("REDUCING", "HALTED")), "")
+        if dice.random() < 0.2:
+            database.enqueue_signal(opening("TOTHER", instance=GOLD.id, symbol="XAUUSD"))
+        how: dict[str, Any] = {
+            "price": PRICE + dice.choice((0.0, 0.0, 1.0, 2.5, 2.6, -9.0, float("nan"))),
+            "now": NOON + timedelta(minutes=dice.choice((1, 5, 15, 20))),
+            "halted": dice.choice(("", "", "", "the file HALT of desk is there")),
+            "figures": dice.choice(({}, {}, {"market_open": False}, {"live_spread": 50.0})),
+        }
+        seen, decided = preview(database, sid, **how), approve(database, sid, **how)
+        assert (seen.state, seen.reason) == (decided.state, decided.reason), how
+        failed = {name for name, outcome in seen.checks.items() if outcome == "failed"}
+        if decided.state == "APPROVED":
+            assert not failed
+        elif decided.state == "DENIED" and decided.reason in seen.checks:
+            assert decided.reason in failed
+        ends.add(decided.reason)
+        database.close()
+    assert len(ends) > 3, ends
+
+
+def test_without_numbers_checks_that_need_them_are_not_asked(database: Database) -> None:
+    seen = preview(database, propose(database), price=float("nan"))
+    assert (seen.reason, seen.levels) == ("BAD_NUMBER", None)
+    assert seen.checks["BAD_NUMBER"] == "failed"
+    assert seen.checks["MARGIN"] == "not asked"
+    assert seen.checks["TRADING_HALTED"] == "ok"
+
+
+def test_a_close_is_asked_for_the_halt_alone(database: Database) -> None:
+    profile = PROFILE.model_copy(update={"on_opposite": "close"})
+    held = hold(database)
+    sid = propose(database, "SELL", profile=profile)
+    seen = preview(database, sid, profile=profile)
+    assert (seen.state, seen.levels) == ("APPROVED", None)
+    row = database.signal(held)
+    assert row is not None
+    assert seen.lots == row["lots"]
+    assert {name for name, outcome in seen.checks.items() if outcome == "ok"} == {
+        "TRADING_HALTED", approval.POSITION_CHANGED,
+    }  # fmt: skip
+
+
+def test_a_typed_size_must_be_that_of_now(database: Database) -> None:
+    sid = propose(database)
+    lots = preview(database, sid).lots
+    with pytest.raises(ConfigError, match=f"the size is {lots:g} lots"):
+        approve(database, sid, typed=lots * 2)
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert approve(database, sid, typed=lots).state == "APPROVED"

@@ -1,0 +1,620 @@
+"""The ledger and the purse: booked before, settled after, kept when nobody knows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
+from agent_framework import deliberate
+from agents.contracts import Completion, ModelUnavailable, Request
+from agents.debate.deliberation import Deliberation
+from instance_database import Database
+from tests.doubles.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
+from tests.tries import Tries
+from tests.worlds.stores import NOON, Hand, key_of, open_database
+from torra.errors import StoreUnavailable
+from torra.providers.prices import PriceList
+from torra.store.ledger import Booking, Settlement
+from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
+
+KEY = key_of(NOON)
+PAID = settings(provider="anthropic")
+PRICES = PriceList(now=lambda: NOON)
+ASKED_OF = "technical"
+
+
+def paid_elsewhere(vendor: str) -> bool:
+    return False
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, hand: Hand) -> Database:
+    return open_database(tmp_path, hand)
+
+
+def booking(usd: float = 1.0, **more: Any) -> Booking:
+    row = Booking("analysts", "technical", 1, 1, "anthropic", "claude-haiku-5-5", usd)
+    return replace(row, **more)
+
+
+def rows(database: Database) -> list[dict[str, Any]]:
+    found = database._rows("SELECT * FROM ledger ORDER BY id")
+    return [{**row, "who": (row["role"], row["round"], row["attempt"])} for row in found]
+
+
+def states(database: Database) -> dict[tuple[str, int, int], str]:
+    return {row["who"]: row["state"] for row in rows(database)}
+
+
+def purse_of(
+    database: Database,
+    provider: Scripted,
+    hand: Hand,
+    agents: AgentSettings,
+    seconds: float = AMPLE,
+    late: LateRows | None = None,
+) -> Purse:
+    return Purse(
+        database,
+        PRICES,
+        agents,
+        "mine",
+        KEY,
+        provider.submit,
+        local=paid_elsewhere,
+        now=hand,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + seconds,
+        late=late,
+    )
+
+
+def run(
+    database: Database, provider: Scripted, hand: Hand, *, seconds: float = AMPLE, **agents: Any
+) -> Deliberation:
+    config = settings(**{"provider": "anthropic", **agents})
+    purse = purse_of(database, provider, hand, config.agents, seconds)
+    spoken = deliberate(
+        context(),
+        config,
+        purse.submit,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + seconds,
+        reserve=purse.reserve,
+    )
+    return purse.settled(spoken)
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def test_a_row_counts_until_an_hour_after_its_last_moment(database: Database, hand: Hand) -> None:
+    database.book("mine", KEY.text, [booking(0.4)], at=NOON, until=NOON + timedelta(seconds=75))
+    for seconds, counts in ((-9999, 0.4), (0, 0.4), (3600, 0.4), (3674.9, 0.4), (3676, 0.0)):
+        assert database.spent("mine", NOON + timedelta(seconds=seconds) - HOUR) == counts
+    assert database.spent("another", NOON - HOUR) == 0.0
+
+
+def test_rounding_to_seconds_never_frees_anything(database: Database) -> None:
+    until = NOON + timedelta(seconds=10.2)
+    database.book("mine", KEY.text, [booking()], at=NOON, until=until)
+    assert database.spent("mine", until - timedelta(microseconds=1)) == 1.0
+
+
+def test_settling_replaces_the_worst_case_once(database: Database, hand: Hand) -> None:
+    (row,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON + LINGER)
+    paid = Settlement(0.25, NOON + timedelta(seconds=3), 1000, 90, 400, ("google", "gemini-x"))
+    database.settle(row, paid)
+    database.settle(row, Settlement(0.75, NOON))
+    database.keep(row)
+    database.release(row)
+    (kept,) = rows(database)
+    assert (kept["state"], kept["usd"], kept["until"]) == ("settled", 0.25, "2026-02-13T12:00:03Z")
+    assert (kept["input_tokens"], kept["output_tokens"], kept["cached_tokens"]) == (1000, 90, 400)
+    assert (kept["provider"], kept["model"]) == ("google", "gemini-x")
+
+
+def test_a_row_that_was_taken_back_lends_its_number_to_no_other(database: Database) -> None:
+    (row,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON)
+    database.release(row)
+    (other,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON)
+    database.release(row)  # once more, because nobody heard that it worked
+    assert other != row and len(rows(database)) == 1
+
+
+def test_old_rows_are_forgotten(database: Database) -> None:
+    for day in (0, 40):
+        moment = NOON + timedelta(days=day)
+        database.book("mine", KEY.text, [booking()], at=moment, until=moment)
+    assert database.prune_ledger(NOON + timedelta(days=30)) == 1
+    assert len(rows(database)) == 1
+
+
+def test_blocked_vendors_are_told_until_their_time_is_over(database: Database, hand: Hand) -> None:
+    database.block_provider("anthropic", "401: the key was refused", NOON + HOUR)
+    database.block_provider("google", "quota", NOON + 2 * HOUR)
+    assert [row["provider"] for row in database.provider_blocks()] == ["anthropic", "google"]
+    hand.pass_by(3601)
+    assert [row["reason"] for row in database.provider_blocks()] == ["quota"]
+    database.clear_blocks()
+    assert database.provider_blocks() == []
+
+
+# --- the purse ------------------------------------------------------------------------------------
+
+
+def test_a_tick_books_its_calls_and_leaves_what_they_cost(database: Database, hand: Hand) -> None:
+    spoken = run(database, Scripted({"technical": ["garbage", honest]}), hand)
+    assert states(database) == {
+        ("technical", 1, 1): "settled",
+        ("technical", 1, 2): "settled",
+        ("bull_researcher", 1, 1): "settled",
+        ("bear_researcher", 1, 1): "settled",
+        ("risk_gate", 1, 1): "settled",
+    }
+    assert spoken.cost_usd == pytest.approx(0.005) and spoken.flags == run_flags(spoken)
+    assert sum(row["usd"] for row in rows(database)) == pytest.approx(0.005)
+    first = rows(database)[0]
+    assert (first["profile"], first["torra_key"], first["model"]) == (
+        "mine", KEY.text, "claude-haiku-5-5",
+    )  # fmt: skip
+    assert (first["input_tokens"], first["output_tokens"]) == (1000, 100)
+
+
+def run_flags(spoken: Deliberation) -> tuple[str, ...]:
+    return tuple(flag for flag in spoken.flags if not flag.startswith(("cost_", "ledger_")))
+
+
+def test_a_stage_above_the_ceiling_makes_no_call(database: Database, hand: Hand) -> None:
+    provider = Scripted()
+    spoken = run(database, provider, hand, max_api_cost_per_hour=0.0001)
+    assert provider.requests == [] and rows(database) == []
+    assert set(spoken.failures.values()) == {"budget"} and spoken.source_type == "L1_ONLY"
+
+
+def test_the_ceiling_is_what_all_ticks_of_the_profile_may_spend(
+    database: Database, hand: Hand
+) -> None:
+    agents = PAID.agents.model_copy(update={"max_api_cost_per_hour": 0.5})
+    database.book("mine", "an earlier tick", [booking(0.499)], at=NOON, until=NOON)
+    database.book("another", "another's", [booking(99.0)], at=NOON, until=NOON)
+    provider = Scripted()
+    run(database, provider, hand, max_api_cost_per_hour=agents.max_api_cost_per_hour)
+    assert provider.requests == []
+    hand.pass_by(3601)
+    run(database, provider, hand, max_api_cost_per_hour=agents.max_api_cost_per_hour)
+    assert len(provider.requests) == 4
+
+
+def test_a_call_without_an_answer_keeps_its_worst_case(database: Database, hand: Hand) -> None:
+    spoken = run(database, Scripted({"technical": NEVER}), hand, seconds=0.6)
+    (kept,) = [row for row in rows(database) if row["state"] == "kept"]
+    worst = PRICES.worst_case(
+        "anthropic",
+        "claude-haiku-5-5",
+        prompt_bytes=MAX_PROMPT_BYTES,
+        output_tokens=OUTPUT_TOKENS["quick"],
+    )
+    assert kept["role"] == "technical" and kept["usd"] == worst
+    (call,) = [call for call in spoken.calls if call.role_id == "technical"]
+    assert call.cost_usd == worst and spoken.cost_usd == pytest.approx(worst + 0.003)
+    assert kept["until"] > "2026-02-13T12:01:00Z"
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "usd"),
+    [
+        (ModelUnavailable("error", "429", again=None, billed=False), "settled", 0.0),
+        (ModelUnavailable("error", "reset", again=None), "kept", None),
+        (OSError("gone"), "kept", None),
+        (Raises(ModelUnavailable("blocked", billed=False)), "settled", 0.0),
+        (Raises(OSError("gone")), "kept", None),
+        (Completion("{}", "m", "anthropic", cost_usd=float("nan")), "kept", None),
+        (Completion("{}", "m", "anthropic"), "kept", None),
+        ("not a completion", "settled", 0.001),
+    ],
+)
+def test_what_a_failure_leaves_in_the_ledger(
+    database: Database, hand: Hand, error: Any, state: str, usd: float | None
+) -> None:
+    run(database, Scripted({"technical": error}), hand)
+    found = [row for row in rows(database) if row["role"] == "technical"]
+    assert {row["state"] for row in found} == {state}
+    worst = PRICES.worst_case(
+        "anthropic",
+        "claude-haiku-5-5",
+        prompt_bytes=MAX_PROMPT_BYTES,
+        output_tokens=OUTPUT_TOKENS["quick"],
+    )
+    assert all(row["usd"] == (worst if usd is None else usd) for row in found)
+
+
+def late_answer(
+    database: Database, hand: Hand, late: LateRows, seconds: float = 5.0
+) -> tuple[Future[Completion], Purse]:
+    """A purse that is closed while its one call is under way, and that call's future."""
+    provider = Scripted({"technical": NEVER})
+    held: Future[Completion] = Future()
+    provider._play = lambda entry, request: held  # type: ignore[method-assign]
+    purse = purse_of(database, provider, hand, PAID.agents, seconds, late)
+    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    assert purse.reserve("analysts", bounds)
+    purse.submit(a_request("technical"))
+    purse.settled(a_deliberation())
+    return held, purse
+
+
+def test_a_late_answer_is_settled_with_the_next_stage_of_its_profile(
+    database: Database, hand: Hand
+) -> None:
+    late = LateRows()
+    held, _ = late_answer(database, hand, late)
+    assert states(database)["technical", 1, 1] == "kept"
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+    assert states(database)["technical", 1, 1] == "kept", "nobody waits for a database here"
+    other = purse_of(database, Scripted(), hand, PAID.agents, late=late)
+    assert other.reserve("analysts", bounds_seen(database, hand))
+    (row,) = [row for row in rows(database) if row["state"] == "settled"]
+    assert (row["role"], row["usd"]) == ("technical", 0.0005)
+    assert not late.all()
+
+
+def test_a_late_answer_touches_no_database_on_the_thread_that_brings_it(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That thread is the event loop of every desk."""
+    held, _ = late_answer(database, hand, LateRows())
+    monkeypatch.setattr(Database, "transaction", lambda *_: pytest.fail("written"))
+    monkeypatch.setattr(Database, "connection", lambda *_: pytest.fail("read"))
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+
+
+def test_a_late_answer_waits_for_a_transaction_that_holds(database: Database, hand: Hand) -> None:
+    late = LateRows()
+    held, _ = late_answer(database, hand, late)
+    held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
+    poor = PAID.agents.model_copy(update={"max_api_cost_per_hour": 1e-9})
+    other = purse_of(database, Scripted(), hand, poor, late=late)
+    assert not other.reserve("analysts", bounds_seen(database, hand)), "refused, and yet written"
+    assert not late.all()
+
+
+def test_settling_waits_no_longer_than_the_tick_lasts(
+    tmp_path: Path, hand: Hand, tries: Tries
+) -> None:
+    for attempt in tries():
+        took = settled_behind_a_writer(open_database(attempt.folder(tmp_path), hand), hand)
+        with attempt:
+            assert took < 0.3
+
+
+def settled_behind_a_writer(database: Database, hand: Hand) -> float:
+    """Settle a tick whose time is over while somebody writes; return how long it took."""
+    provider = Scripted({"technical": honest})
+    purse = purse_of(database, provider, hand, PAID.agents, seconds=0.3)
+    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    assert purse.reserve("analysts", bounds)
+    purse.submit(a_request("technical"))
+    time.sleep(0.3)
+    begun, go = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with database.transaction():
+            begun.set()
+            go.wait(5)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert begun.wait(5)
+        began = time.monotonic()
+        told = purse.settled(a_deliberation())
+        took = time.monotonic() - began
+    finally:
+        go.set()
+        writer.join()
+    assert "ledger_unsettled" in told.flags
+    return took
+
+
+def bounds_seen(database: Database, hand: Hand, **agents: Any) -> list[Any]:
+    """The bounds that a real deliberation asks leave for."""
+    seen: list[Any] = []
+    config = settings(**{"provider": "anthropic", **agents})
+    deliberate(
+        context(),
+        config,
+        Scripted().submit,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + AMPLE,
+        reserve=lambda stage, bounds: bool(seen.extend(bounds)) or True,
+    )
+    return seen
+
+
+def a_request(role: str, **changes: Any) -> Request:
+    provider = Scripted()
+    deliberate(
+        context(),
+        PAID,
+        provider.submit,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + AMPLE,
+    )
+    return replace(provider.asked(role)[0], **changes)
+
+
+def a_deliberation() -> Deliberation:
+    return deliberate(
+        context(),
+        PAID,
+        Scripted().submit,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + AMPLE,
+        reserve=lambda *_: False,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attempt": 3},
+        {"round": 2},
+        {"model": "claude-opus-5-5"},
+        {"max_output_tokens": OUTPUT_TOKENS["quick"] + 1},
+        {"user": "x" * (MAX_PROMPT_BYTES + 1)},
+        {"picture": b"png"},
+    ],
+)
+def test_a_request_that_no_reservation_covers_is_refused(
+    database: Database, hand: Hand, changes: dict[str, Any]
+) -> None:
+    provider = Scripted()
+    purse = purse_of(database, provider, hand, PAID.agents)
+    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    with pytest.raises(ModelUnavailable, match="budget"):
+        purse.submit(a_request("technical"))
+    assert purse.reserve("analysts", bounds)
+    with pytest.raises(ModelUnavailable, match="budget") as caught:
+        purse.submit(a_request("technical", **changes))
+    assert caught.value.again is None and not caught.value.billed
+    assert provider.requests == []
+    provider.script["technical"] = [NEVER]
+    purse.submit(a_request("technical"))
+    with pytest.raises(ModelUnavailable, match="budget"):
+        purse.submit(a_request("technical"))
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("at", ["reserve", "commit"])
+def test_without_the_ledger_nobody_is_asked(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("disk I/O error")
+
+    monkeypatch.setattr(database, "transaction" if at == "commit" else "book", broken)
+    provider = Scripted()
+    spoken = run(database, provider, hand)
+    assert provider.requests == [] and "reserve_failed:analysts" in spoken.flags
+    monkeypatch.undo()
+    assert rows(database) == []
+
+
+def test_a_locked_database_costs_a_bounded_wait(database: Database, hand: Hand) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        with database.transaction():
+            inside.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=occupy)
+    thread.start()
+    inside.wait(5)
+    provider = Scripted()
+    started = time.monotonic()
+    try:
+        spoken = run(database, provider, hand, seconds=0.4)
+    finally:
+        leave.set()
+        thread.join()
+    assert time.monotonic() - started < 3.0
+    assert provider.requests == [] and spoken.source_type == "L1_ONLY"
+
+
+def test_settling_may_fail_and_the_worst_case_stands(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise StoreUnavailable("disk I/O error")
+
+    purse = purse_of(database, Scripted(), hand, PAID.agents)
+    bounds = bounds_seen(database, hand)
+    assert purse.reserve("analysts", bounds[:1])
+    purse.submit(a_request("technical"))
+    monkeypatch.setattr(database, "settle", broken)
+    spoken = purse.settled(a_deliberation())
+    assert "ledger_unsettled" in spoken.flags
+    assert set(states(database).values()) == {"reserved"}
+
+
+def test_what_costs_nothing_never_touches_the_database(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("transaction", "connection"):
+        monkeypatch.setattr(database, name, None)
+    for agents in ({"provider": "rules"}, {"provider": "openai_compatible"}):
+        config = settings(**agents)
+        purse = Purse(
+            database,
+            PRICES,
+            config.agents,
+            "mine",
+            KEY,
+            Scripted().submit,
+            local=lambda vendor: vendor == "openai_compatible",
+            now=hand,
+            monotonic=time.monotonic,
+            deadline=time.monotonic() + AMPLE,
+        )
+        spoken = deliberate(
+            context(),
+            config,
+            purse.submit,
+            monotonic=time.monotonic,
+            deadline=time.monotonic() + AMPLE,
+            reserve=purse.reserve,
+        )
+        assert purse.settled(spoken) is spoken and len(spoken.calls) == 4
+
+
+def test_a_tick_takes_one_transaction_a_stage_and_one_at_the_end(
+    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    turn = database._turn
+    monkeypatch.setattr(database, "_turn", lambda *a: begun.append("BEGIN") or turn(*a))
+    run(database, Scripted(), hand)
+    assert len(begun) == 4  # analysts, research, gate, the end
+
+
+def test_a_vendor_that_charges_more_is_booked_and_flagged(
+    database: Database, hand: Hand, caplog: pytest.LogCaptureFixture
+) -> None:
+    dear = Completion("{}", "m", "anthropic", 10**6, 10, 1.5)
+    spoken = run(database, Scripted({"risk_gate": dear}), hand)
+    (row,) = {row["usd"] for row in rows(database) if row["who"] == ("risk_gate", 1, 1)}
+    assert row == 1.5 and "cost_above_reservation:risk_gate" in spoken.flags
+    assert "above the" in caplog.text
+
+
+def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, hand: Hand) -> None:
+    other = Completion("{}", "gemini-3.8-flash", "google", 10, 10, 0.002)
+    run(database, Scripted({"risk_gate": other}), hand, fallback_model="google")
+    routes = {
+        (row["provider"], row["model"]) for row in rows(database) if row["role"] == "risk_gate"
+    }
+    assert routes == {("google", "gemini-3.8-flash")}
+
+
+def test_a_stage_reserves_the_dearer_of_both_vendors(database: Database, hand: Hand) -> None:
+    agents = settings(provider="google", fallback_model="anthropic:claude-opus-5-5").agents
+    purse = purse_of(database, Scripted(), hand, agents)
+    bounds = bounds_seen(database, hand, provider="google")
+    assert purse.reserve("analysts", bounds[:1])
+    worst = PRICES.worst_case(
+        "anthropic",
+        "claude-opus-5-5",
+        prompt_bytes=MAX_PROMPT_BYTES,
+        output_tokens=OUTPUT_TOKENS["quick"],
+    )
+    assert {row["usd"] for row in rows(database)} == {worst}
+    assert {row["provider"] for row in rows(database)} == {"google"}
+
+
+def test_each_tier_has_its_own_model_at_the_other_vendor(database: Database, hand: Hand) -> None:
+    agents = settings(provider="google", fallback_model="anthropic").agents
+    for bound in bounds_seen(database, hand, provider="google"):
+        asked = {
+            "prompt_bytes": bound.prompt_bytes,
+            "output_tokens": bound.output_tokens,
+        }
+        spare = {"quick": "claude-haiku-5-5", "deep": "claude-sonnet-5-5"}[bound.tier]
+        assert worst_case(PRICES, agents, paid_elsewhere, bound) == max(
+            PRICES.worst_case("google", bound.model, **asked),
+            PRICES.worst_case("anthropic", spare, **asked),
+        )
+
+
+def test_an_answer_whose_callback_has_not_run_yet_is_settled(
+    database: Database, hand: Hand
+) -> None:
+    """A future wakes whoever waits for it before it calls back."""
+
+    class Dawdling(Future[Completion]):
+        def add_done_callback(self, fn: Any) -> None:
+            pass
+
+    def submit(request: Request) -> Future[Completion]:
+        future = Dawdling()
+        future.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.002))
+        return future
+
+    provider = Scripted()
+    provider.submit = submit  # type: ignore[method-assign]
+    purse = purse_of(database, provider, hand, PAID.agents)
+    assert purse.reserve("analysts", bounds_seen(database, hand)[:1])
+    purse.submit(a_request("technical"))
+    purse.settled(a_deliberation())
+    assert [(row["state"], row["usd"]) for row in rows(database)] == [("settled", 0.002)]
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_no_deliberation_reserves_more_than_the_worst_case_of_a_tick(
+    database: Database, hand: Hand, rounds: int
+) -> None:
+    config = settings(provider="anthropic", debate_rounds=rounds)
+    bounds = bounds_seen(database, hand, debate_rounds=rounds)
+    purse = purse_of(database, Scripted(), hand, config.agents)
+    most = tick_worst_case(PRICES, config.agents, paid_elsewhere)
+    for bound in bounds:
+        assert purse.reserve(f"{bound.role_id}{bound.round}", [bound])
+    stored = rows(database)  # later stages give earlier rows back: count the prices, not the rows
+    assert stored
+    reserved = sum(
+        bound.requests
+        * PRICES.worst_case(
+            "anthropic",
+            bound.model,
+            prompt_bytes=bound.prompt_bytes,
+            output_tokens=bound.output_tokens,
+        )
+        for bound in bounds
+    )
+    assert reserved <= most + 1e-12
+    assert most - reserved < 0.06  # the fallback is dearer than the gate
+
+
+def test_ticks_that_reserve_at_once_share_one_ceiling(
+    database: Database, hand: Hand, tmp_path: Path
+) -> None:
+    """Each through a connection of its own, as two processes would."""
+    bounds = [bound for bound in bounds_seen(database, hand) if bound.role_id == "technical"]
+    one = 2 * PRICES.worst_case(
+        "anthropic",
+        "claude-haiku-5-5",
+        prompt_bytes=MAX_PROMPT_BYTES,
+        output_tokens=OUTPUT_TOKENS["quick"],
+    )
+    agents = PAID.agents.model_copy(update={"max_api_cost_per_hour": 3.5 * one})
+    start = threading.Barrier(8)
+    granted: list[bool] = []
+
+    def reserve() -> None:
+        own = open_database(tmp_path, hand)
+        purse = purse_of(own, Scripted(), hand, agents)
+        start.wait()
+        granted.append(purse.reserve("analysts", bounds))
+        own.close()
+
+    threads = [threading.Thread(target=reserve) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(granted) == [False] * 5 + [True] * 3

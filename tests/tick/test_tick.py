@@ -1,0 +1,401 @@
+"""A tick on real bars: whatever the agents do, one valid row is stored, whole and in time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torra_trader
+from agents.contracts import VECTORS, Completion, Request
+from tests.tries import Tries
+from tests.worlds import desks
+from torra.clock import Simulated, duration, iso
+from torra.config import Profile, validate
+from torra.providers.registry import open_provider
+from torra.providers.rules.provider import RulesProvider
+from torra.tick.bar_window import LiveWindow
+
+OPINIONS = ("technical", "bull_researcher", "bear_researcher")
+DESK = (*OPINIONS, "risk_gate")
+SUBSETS = [set(s) for n in range(5) for s in itertools.combinations(DESK, n)]
+
+
+class Faulty:
+    """The rules provider with some roles out of order, each in the way it is told."""
+
+    name = "faulty"
+
+    def __init__(self, broken: set[str], how: str) -> None:
+        self.broken, self.how = broken, how
+        self.rules = open_provider(Profile().agents)
+        self.held: list[Future[Completion]] = []
+
+    def submit(self, request: Request) -> Future[Completion]:
+        if request.role.id not in self.broken:
+            return self.rules.submit(request)
+        future: Future[Completion] = Future()
+        if self.how == "exception":
+            future.set_exception(RuntimeError("no"))
+        elif self.how == "garbage":
+            future.set_result(Completion("}{ not json", "faulty"))
+        else:
+            self.held.append(future)
+        return future
+
+    def close(self) -> None: ...
+
+
+def profile(**agents: Any) -> Profile:
+    return validate(Profile, {"agents": agents}, "a test")
+
+
+def ticked(folder: Path, provider: Any, settings: Profile | None = None) -> dict[str, Any]:
+    desk = desks.open_desk(folder, provider=provider, profile=settings)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    record = desk.database.latest_tick("BTCUSD", "M15")
+    rows = desk.database.connection().query("select * from sentiment order by id desc limit 1")
+    row = next(iter(rows))
+    desk.database.close()
+    assert record is not None
+    return {**record, "row": row}
+
+
+@pytest.fixture
+def one_tick(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    return partial(ticked, tmp_path)
+
+
+def check_stored(record: dict[str, Any]) -> None:
+    row = record["row"]
+    assert row["torra_key"] == f"BTCUSD|M15|{record['bar_time']}"
+    for vector in VECTORS:
+        blended = record["scores"][vector]["score"]
+        assert row[vector] == blended
+        assert math.isfinite(blended)
+        assert abs(blended - record["l1"][vector]) <= 0.06 + 1e-9
+    assert row["source_type"] == record["source_type"]
+    assert json.loads(row["agent_deliberation"])["source_type"] == record["source_type"]
+
+
+def expected(broken: set[str]) -> str:
+    if not broken:
+        return "AGENT_BUDGET"
+    return "LEGACY" if broken >= set(OPINIONS) else "AGENT_PARTIAL"
+
+
+@pytest.mark.parametrize("how", ["exception", "garbage"])
+@pytest.mark.parametrize("broken", SUBSETS, ids=lambda names: "+".join(sorted(names)) or "none")
+def test_every_failure_subset_stores_a_valid_row(
+    broken: set[str], how: str, one_tick: Callable[..., dict[str, Any]]
+) -> None:
+    record = one_tick(Faulty(broken, how))
+    check_stored(record)
+    assert record["source_type"] == expected(broken)
+
+
+def test_every_subset_that_never_answers_stores_a_valid_row(tmp_path: Path, tries: Tries) -> None:
+    """All sixteen with real time-outs, eight at once: they mostly wait."""
+
+    def run(folder: Path, number: int) -> dict[str, Any]:
+        own = folder / str(number)
+        own.mkdir()
+        return ticked(own, Faulty(SUBSETS[number], "timeout"), profile(timeout_seconds=3.0))
+
+    for attempt in tries():
+        with ThreadPoolExecutor(8) as pool:
+            records = list(pool.map(partial(run, attempt.folder(tmp_path)), range(len(SUBSETS))))
+        for record in records:
+            check_stored(record)
+        with attempt:
+            for broken, record in zip(SUBSETS, records, strict=True):
+                assert record["source_type"] == expected(broken), broken
+
+
+@pytest.mark.parametrize("how", ["exception", "garbage", "timeout"])
+def test_with_agents_and_fallback_down_the_scores_are_l1_bit_for_bit(
+    how: str, one_tick: Callable[..., dict[str, Any]]
+) -> None:
+    record = one_tick(Faulty({*DESK, "chart_scorer"}, how), profile(timeout_seconds=1.2))
+    check_stored(record)
+    assert record["source_type"] == "L1_ONLY"
+    for vector in VECTORS:
+        assert record["scores"][vector]["score"].hex() == record["l1"][vector].hex()
+    assert record["composite"] == record["l1_composite"]
+    assert record["consensus"] == record["l1_consensus"]
+
+
+def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, tries: Tries) -> None:
+    settings = profile(timeout_seconds=1.0)
+    for attempt in tries():
+        desk = desks.open_desk(
+            attempt.folder(tmp_path),
+            profile=settings,
+            provider=Faulty({*DESK, "chart_scorer"}, "timeout"),
+        )
+        desks.take_lease(desk)
+        desk.wake("BTCUSD")
+        began = time.monotonic()
+        desks.step(desk)
+        took = time.monotonic() - began
+        record = desk.database.latest_tick("BTCUSD", "M15")
+        assert record is not None and record["source_type"] == "L1_ONLY"
+        desk.database.close()
+        with attempt:
+            assert took <= 1.0 + 0.5
+
+
+def test_a_tick_runs_once(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    first = desk.wake("BTCUSD")
+    assert {outcome.state for outcome in first} == {"done"}
+    assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
+    assert desk.wake("BTCUSD") == []
+    desk.database.close()
+
+
+def direct(desk: Any) -> Callable[[], Any]:
+    """Return run_tick bound to the EURUSD bar that closed at the desk's time."""
+    setup = desk.setups["EURUSD"]
+    window = LiveWindow(setup.instance, setup.feed, desk.database)
+    provider = setup.provider
+    edges = torra_trader.Edges(
+        desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch
+    )
+
+    def run() -> Any:
+        return torra_trader.run_tick(
+            setup.instance,
+            "H1",
+            desk.clock.now() - duration("H1"),
+            desk.clock.monotonic(),
+            profile=setup.profile,
+            edges=edges,
+        )
+
+    return run
+
+
+def test_a_second_call_for_the_same_bar_finds_it_taken(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    run = direct(desk)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [future.result() for future in [pool.submit(run) for _ in range(4)]]
+    assert sorted(outcome.state for outcome in outcomes) == ["done", "taken", "taken", "taken"]
+    assert len(list(desk.database.connection().query("select * from sentiment"))) == 1
+    desk.database.close()
+
+
+def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: Any) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    run = direct(desk)
+    with monkeypatch.context() as broken:
+        broken.setattr(torra_trader.feature_bundle, "build", lambda **_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run()
+    assert run().state == "done"
+    desk.database.close()
+
+
+def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+    build = torra_trader.tick_record.build
+
+    def broken(**_: Any) -> dict[str, Any]:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    (outcome,) = desk.wake("EURUSD")
+    assert (outcome.state, outcome.reason) == ("late", "error")
+    assert not list(desk.database.connection().query("select * from sentiment"))
+    monkeypatch.setattr(torra_trader.tick_record, "build", build)
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.state == "done"
+    desk.database.close()
+
+
+def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    desk = desks.open_desk(tmp_path, (desks.EUR,))
+    desks.take_lease(desk)
+
+    def broken(**_: Any) -> dict[str, Any]:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    for _ in range(4):
+        desks.step(desk)
+    states = desk.database.tick_states("EURUSD", "H1", 10)
+    assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
+    assert any("a defect" in (row["detail"] or "") for row in states)
+    desk.database.close()
+
+
+def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
+    friday = datetime.fromisoformat("2021-11-12T21:00:00+00:00")
+    desk = desks.open_desk(
+        tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
+    )
+    desks.take_lease(desk)
+    for _ in range(8):
+        desks.step(desk)
+    states = {row["bar_time"]: row for row in desk.database.tick_states("EURUSD", "H1", 20)}
+    reasons = {row["reason"] for row in states.values() if row["state"] == "skipped"}
+    assert reasons == {"no_bar"}, states
+    desk.database.close()
+
+
+def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:
+    hole = desks.START + 2 * desks.QUARTER
+    feed = desks.Holed({hole})
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(7):
+        desks.step(desk)
+    states = {row["bar_time"]: row for row in desk.database.tick_states("BTCUSD", "M15", 20)}
+    row = states[iso(hole)]
+    assert (row["state"], row["reason"]) == ("skipped", "no_bar")
+    others = [row["state"] for time, row in states.items() if time != iso(hole)]
+    assert others == ["done"] * 7
+    desk.database.close()
+
+
+def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
+    late = desks.START + 2 * desks.QUARTER
+    feed = desks.Holed({late})
+    desk = desks.open_desk(tmp_path, feed=feed)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(3):
+        desks.step(desk)
+    feed.missing.clear()
+    desks.step(desk)
+    states = {row["bar_time"]: row["state"] for row in desk.database.tick_states("BTCUSD", "M15")}
+    assert states[iso(late)] == "done"
+    desk.database.close()
+
+
+def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path, tries: Tries) -> None:
+    for attempt in tries():
+        took = seconds_of_a_locked_tick(attempt.folder(tmp_path))
+        with attempt:
+            assert took < 1.0 + 0.5 + 0.5
+
+
+def seconds_of_a_locked_tick(folder: Path) -> float:
+    """Lock the database during a tick, see that it fails and that the next one does not."""
+    settings = profile(timeout_seconds=1.0)
+    desk = desks.open_desk(folder, (desks.EUR,), profile=settings)
+    desks.take_lease(desk)
+    hold, release = threading.Event(), threading.Event()
+    other = desks.open_database(folder)
+
+    def lock() -> None:
+        with other.transaction():
+            hold.set()
+            release.wait(20)
+        other.close()
+
+    held: list[threading.Thread] = []
+
+    class Locks(Faulty):
+        def submit(self, request: Request) -> Future[Completion]:
+            if not held:
+                held.append(threading.Thread(target=lock))
+                held[0].start()
+                hold.wait(5)
+            return super().submit(request)
+
+    setup = desk.setups["EURUSD"]
+    desk.roster.setups = {
+        "EURUSD": type(setup)(
+            setup.instance, setup.profile, setup.feed, Locks(set(), "none"), setup.lock
+        )
+    }
+    try:
+        began = time.monotonic()
+        (outcome,) = desk.wake("EURUSD")
+        took = time.monotonic() - began
+    finally:
+        release.set()
+    held[0].join()
+    assert outcome.reason == "error"
+    assert not list(desk.database.connection().query("select * from sentiment"))
+    (outcome,) = desk.wake("EURUSD")
+    assert outcome.state == "done"
+    desk.database.close()
+    return took
+
+
+def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
+    desk = desks.open_desk(tmp_path)
+    desks.take_lease(desk)
+    desk.wake("BTCUSD")
+    for _ in range(4):
+        desks.step(desk)
+    record = desk.database.latest_tick("BTCUSD", "M15")
+    assert record is not None
+    parts = record["composites"]
+    assert set(parts) == {"M15", "H1"} and all(part["fresh"] for part in parts.values())
+    total = sum(part["weight"] * part["composite"] for part in parts.values())
+    weight = sum(part["weight"] for part in parts.values())
+    assert record["consensus"] == pytest.approx(total / weight, abs=1e-8)
+    assert record["as_of"] == iso(desk.clock.now())
+    desk.database.close()
+
+
+class Distant(RulesProvider):
+    """The rules behind a line: their answers are not said to be there at once."""
+
+    def submit(self, request: Request) -> Future[Completion]:
+        return super().submit(request)
+
+
+def test_publishing_waits_for_whoever_writes_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fifty instances that are due together write one after the other; a signal cannot wait."""
+    desk = desks.open_desk(tmp_path, provider=Distant())
+    desks.take_lease(desk)
+    held, published, writers = threading.Event(), [], []
+
+    def hold() -> None:
+        with desk.database.transaction():
+            held.set()
+            time.sleep(0.6)
+
+    def told(*_: Any, **__: Any) -> list[Any]:
+        published.append(time.monotonic())
+        return []
+
+    def the_tick_is_stored(*_: Any) -> None:
+        writers.append(threading.Thread(target=hold, daemon=True))
+        writers[-1].start()
+        assert held.wait(5)
+
+    monkeypatch.setattr("torra.tick.debate.LateAnswers.watch", the_tick_is_stored)
+    monkeypatch.setattr("signal_bridge.publish_pending", told)
+    monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
+    desk.wake("BTCUSD")
+    for writer in writers:
+        writer.join()
+    desk.database.close()
+    assert writers
+    assert len(published) >= 5, "before the ticks, in each of the two, and after each"

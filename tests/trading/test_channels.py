@@ -1,0 +1,110 @@
+"""What a command reads of a channel beside a desk at work, and who may act after a take-over."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.worlds import desks
+from tests.worlds.channels import ENVIRONMENT, KEY, NOW, Stage
+from tests.worlds.stores import open_database
+from torra.bridges.protocol import QUOTE_SECONDS
+from torra.config import DeskSettings, Instance
+from torra.errors import ConfigError, DataUnavailable
+from torra.trading import by_hand, channels
+
+EUR = Instance(
+    symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15",), feed="store",
+    bridge="torra_files",
+)  # fmt: skip
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """A channel whose advisor has just written down its state."""
+    stage = Stage(tmp_path)
+    stage.wake()
+    return stage
+
+
+def settings_of(stage: Stage, *instances: Instance) -> DeskSettings:
+    return DeskSettings(instances=instances or (EUR,), channels={"main": stage.channel})
+
+
+def test_the_quote_of_now_is_the_brokers_while_it_is_fresh(stage: Stage) -> None:
+    settings, now = settings_of(stage), stage.clock.now()
+    market = stage.broker.market("EURUSD.m")
+    found = channels.quote(settings, EUR, ENVIRONMENT, now)
+    told = stage.bridge.terms()["EURUSD.m"].quote
+    assert found == told and found is not None
+    assert (found.bid, found.ask) == (market.bid, market.ask)
+    late = found.at + timedelta(seconds=QUOTE_SECONDS + 1)
+    assert channels.quote(settings, EUR, ENVIRONMENT, late) is None
+    paper = EUR.model_copy(update={"bridge": "paper"})
+    assert channels.quote(settings, paper, ENVIRONMENT, now) is None
+    other = EUR.model_copy(update={"broker_symbol": "EURUSD.z"})
+    assert channels.quote(settings, other, ENVIRONMENT, now) is None
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"\x00" * 4096])
+def test_a_broken_list_of_symbols_is_no_quote(text: bytes, stage: Stage) -> None:
+    (stage.folder / channels.SYMBOLS).write_bytes(text)
+    assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, stage.clock.now()) is None
+    forged = {"TORRA_CHANNEL_KEY": KEY + "x"}
+    assert channels.quote(settings_of(stage), EUR, forged, stage.clock.now()) is None
+
+
+def test_looking_leaves_the_folder_of_a_desk_at_work_alone(stage: Stage) -> None:
+    """What lies in tmp/ may be a signal that is just being written."""
+    half = stage.folder / "tmp" / "half"
+    half.write_bytes(b"{")
+    channels.quote(settings_of(stage), EUR, ENVIRONMENT, stage.clock.now())
+    channels.check(settings_of(stage), ENVIRONMENT)
+    channels.trouble("main", "torra_files", stage.channel, ENVIRONMENT, stage.clock.now())
+    assert half.exists()
+
+
+def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has_none(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORRA_CHANNEL_KEY", KEY)
+    database = open_database(tmp_path / "home")
+    settings, now = settings_of(stage), stage.clock.now()
+    market = stage.broker.market("EURUSD.m")
+    facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
+    database.note_bridge(EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
+    price, figures = by_hand.market_now(settings, database, EUR, now)
+    assert price == market.bid
+    assert figures.pop("live_spread") == pytest.approx(market.ask - market.bid)
+    assert figures == {"free_margin": 900.0, "leverage": 30, "clock_ok": False}
+    much_later = now + timedelta(hours=1)
+    with pytest.raises(DataUnavailable, match="no bar of EURUSD"):
+        by_hand.market_now(settings, database, EUR, much_later)
+    index = pd.DatetimeIndex([NOW], name="time")
+    row = {"open": 1.1, "high": 1.2, "low": 1.0, "close": 1.15, "volume": 1.0}
+    database.store_bars(EUR.id, "M15", pd.DataFrame([row], index=index))
+    price, figures = by_hand.market_now(settings, database, EUR, much_later)
+    assert (price, "live_spread" in figures) == (1.15, False)
+    database.close()
+
+
+def test_one_channel_has_one_bridge(stage: Stage) -> None:
+    other = EUR.model_copy(update={"name": "E2", "bridge": "dwx"})
+    with pytest.raises(ConfigError, match="channel main is used as torra_files and as dwx"):
+        channels.check(settings_of(stage, EUR, other), ENVIRONMENT)
+
+
+def test_a_desk_that_slept_through_a_take_over_no_longer_holds_the_lease(tmp_path: Path) -> None:
+    first, second = desks.open_desk(tmp_path), desks.open_desk(tmp_path)
+    assert not first.holds_lease(), "before it has ever had it"
+    desks.take_lease(first, seconds=0.0)
+    assert first.holds_lease(), "run out, but nobody has taken it"
+    desks.take_lease(second)
+    assert first.epoch is not None, "it does not know yet"
+    assert not first.holds_lease()
+    assert second.holds_lease()
+    for desk in (first, second):
+        desk.database.close()

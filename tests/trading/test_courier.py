@@ -1,0 +1,439 @@
+"""The courier books, compares and sends for a whole desk, and nothing that fails ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.scripted_bridge import ScriptedBridge
+from tests.worlds.stores import NOON, closing, open_database, opening
+from torra.bridges.protocol import (
+    BrokerBooks,
+    BrokerDeal,
+    BrokerPosition,
+    Health,
+    Quote,
+    SymbolTerms,
+)
+from torra.clock import Simulated
+from torra.config import Instance, Profile
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.home import HALT
+from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict.risk_engine import DenyReason
+
+GOLD = Instance(
+    symbol="XAUUSD", broker_symbol="XAUUSD.m", timeframes=("M15", "H1"), feed="store",
+    bridge="torra_files",
+)  # fmt: skip
+PAPER = Instance(symbol="BTCUSD", feed="store")
+ROW = {"instance": "XAUUSD", "symbol": "XAUUSD", "entry": 2000.0, "stop": 1990.0}
+ROW |= {"target": 2020.0, "lots": 0.1, "bridge": "torra_files"}
+
+
+class Walking(Simulated):
+    """A clock of which a test moves the monotonic hand too."""
+
+    def __init__(self) -> None:
+        super().__init__(NOON)
+        self.ticks = 0.0
+
+    def monotonic(self) -> float:
+        return self.ticks
+
+    def real_now(self) -> datetime:
+        return self.now()
+
+
+class World:
+    """One desk's courier with everything around it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = open_database(folder)
+        self.clock = Walking()
+        self.bridge = ScriptedBridge()
+        self.bridge.told_books = self.books()
+        self.bridge.books = self.fresh  # type: ignore[method-assign]
+        self.file = folder / HALT
+        self.switch = KillSwitch({"desk": self.file}, self.database)
+        people = [Addressee(GOLD, Profile(), "main"), Addressee(PAPER, Profile(), None)]
+        self.courier = Courier(
+            self.database,
+            people,
+            lambda: {"main": self.bridge},
+            self.switch,
+            lambda: self.clock,
+            lambda: self.ours,
+        )
+        self.ours = True
+        self.courier.open()
+
+    def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> BrokerBooks:
+        return BrokerBooks(held, deals, self.clock.now(), NOON - timedelta(days=7))
+
+    def fresh(self) -> BrokerBooks | None:
+        """The books are written anew all the time."""
+        told = self.bridge.told_books
+        return None if told is None else replace(told, at=self.clock.now())
+
+    def turn(self, seconds: float = 0.25) -> None:
+        self.clock.ticks += seconds
+        self.clock.sleep(seconds)
+        self.courier.turn()
+
+    def state(self, sid: str = "T1") -> str:
+        row = self.database.signal(sid)
+        return "" if row is None else str(row["state"])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.database.close()
+
+
+def position(sid: str = "T1", **more: Any) -> BrokerPosition:
+    values: dict[str, Any] = {
+        "ticket": "77", "broker_symbol": "XAUUSD.m", "side": "LONG", "lots": 0.1, "entry": 2000.1,
+        "stop": 1990.0, "target": 2020.0, "magic": GOLD.magic, "comment": sid, "profit": 0.0,
+        "opened_at": NOON + timedelta(seconds=1), **more,
+    }  # fmt: skip
+    return BrokerPosition(**values)
+
+
+def deal(price: float, profit: float, **more: Any) -> BrokerDeal:
+    values: dict[str, Any] = {
+        "deal": "900", "position": "77", "broker_symbol": "XAUUSD.m", "entry": "out",
+        "side": "SELL", "lots": 0.1, "price": price, "profit": profit, "magic": GOLD.magic,
+        "comment": "", "time": NOON + timedelta(seconds=90), "reason": "sl", **more,
+    }  # fmt: skip
+    return BrokerDeal(**values)
+
+
+def test_a_signal_goes_out_once_and_its_fill_comes_back(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.turn()
+    (order,) = world.bridge.sent
+    assert (order.sid, order.broker_symbol, order.magic) == ("T1", "XAUUSD.m", GOLD.magic)
+    assert world.state() == "PUBLISHED"
+    world.bridge.say("T1", "FILLED", NOON, price=2000.1, volume=0.1, position="77")
+    world.bridge.told_books = world.books(position())
+    world.turn()
+    assert world.state() == "FILLED"
+    assert world.bridge.reports == []
+
+
+def test_nothing_is_sent_before_the_books_were_compared(world: World) -> None:
+    """A bridge that cannot tell its positions is not flat."""
+    world.bridge.told_books = None
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.courier.send("XAUUSD")
+    assert world.bridge.sent == []
+    world.bridge.told_books = world.books()
+    world.turn()
+    assert world.bridge.sids == ["T1"]
+
+
+def test_the_books_are_compared_each_minute_and_after_every_report(world: World) -> None:
+    looks: list[float] = []
+    books = world.bridge.books
+
+    def looked() -> BrokerBooks | None:
+        looks.append(world.clock.ticks)
+        return books()
+
+    world.bridge.books = looked  # type: ignore[method-assign]
+    for _ in range(int(RECONCILE_SECONDS * 2.5)):
+        world.turn(1.0)
+    again = 1.0 + SHOWN_SECONDS
+    assert looks == [1.0, again, again + RECONCILE_SECONDS, again + 2 * RECONCILE_SECONDS]
+    told = world.clock.ticks + 1.0
+    world.bridge.say("T1", "REJECTED", NOON, reason="spread")
+    for _ in range(9):
+        world.turn(1.0)
+    assert looks[4:] == [told + SHOWN_SECONDS], "once the books must show it"
+
+
+@pytest.mark.parametrize("how", ["file", "database"])
+def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.database.enqueue_signal(opening("T2"))  # on paper
+    if how == "file":
+        world.file.parent.mkdir()
+        world.file.touch()
+    else:
+        world.database.halt("a person")
+    world.turn()
+    assert (world.state("T1"), world.state("T2")) == ("CANCELLED", "CANCELLED")
+    assert world.database.trading_state() == "HALTED"
+    assert world.file.exists()
+    world.database.enqueue_signal(opening("T3", **ROW))
+    world.courier.send("XAUUSD")
+    assert world.bridge.sids == ["T1"]
+    assert world.state("T3") == "CANCELLED"
+
+
+def test_what_a_person_approved_on_paper_is_published_within_a_turn(world: World) -> None:
+    world.database.enqueue_signal(opening("T2"))
+    world.turn()
+    assert world.state("T2") == "PUBLISHED"
+
+
+def test_a_stop_at_the_broker_ends_the_trade_with_its_profit(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
+    world.bridge.told_books = world.books(position(entry=2000.0))
+    world.turn()
+    world.clock.sleep(60)
+    world.bridge.told_books = world.books(deals=(deal(1990.0, -101.5),))
+    world.turn(RECONCILE_SECONDS)
+    row = world.database.signal("T1")
+    assert row is not None
+    assert (row["state"], row["close_reason"], row["profit"]) == ("CLOSED", "STOPPED", -101.5)
+    assert (row["outcome"], row["evolution"]) == ("loss", "Falsified")
+    assert row["thesis"]
+
+
+def test_a_reversal_waits_for_the_books(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
+    world.bridge.told_books = world.books(position(entry=2000.0))
+    world.turn()
+    close = {"instance": "XAUUSD", "symbol": "XAUUSD", "lots": 0.1, "bridge": "torra_files"}
+    world.database.enqueue_signal(closing("C1", "T1", **close))
+    turned = {**ROW, "side": "SELL", "stop": 2010.0, "target": 1980.0}
+    world.database.enqueue_signal(opening("T2", **turned, state="WAITING", after="C1", closes="T1"))
+    world.turn()
+    assert world.bridge.sent[-1].ticket == "77"
+    assert world.bridge.sids == ["T1", "C1"]
+    world.bridge.say("C1", "FILLED", NOON, price=2001.0, volume=0.1)
+    world.turn()
+    assert world.state("T2") == "WAITING"
+    world.clock.sleep(60)
+    by_us = deal(2001.0, 10.0, reason="expert", comment="C1")
+    world.bridge.told_books = world.books(deals=(by_us,))
+    world.turn(RECONCILE_SECONDS)
+    world.turn()
+    assert world.state("T1") == "CLOSED"
+    assert world.state("T2") in ("PUBLISHED", "EXPIRED")
+
+
+@pytest.mark.parametrize("seconds", [-31, 31])
+def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> None:
+    told = world.books()
+    moved = replace(told, at=told.at + timedelta(seconds=seconds))
+    world.bridge.books = lambda: moved  # type: ignore[method-assign]
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    assert world.bridge.sent == []
+
+
+def test_without_the_lease_nothing_is_touched(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.database.enqueue_signal(opening("T2"))
+    world.turn()
+    world.ours = False
+    world.database.enqueue_signal(closing("C1", "T1", instance="XAUUSD", symbol="XAUUSD"))
+    world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1)
+    world.turn()
+    world.courier.send("XAUUSD")
+    world.courier.settle("XAUUSD")
+    assert world.bridge.sids == ["T1"]
+    assert len(world.bridge.reports) == 1
+
+
+def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
+    """What an earlier desk has handed over meanwhile is only known to a fresh one."""
+    opened: list[ScriptedBridge] = []
+
+    def open_bridges() -> dict[str, ScriptedBridge]:
+        opened.append(ScriptedBridge())
+        return {"main": opened[-1]}
+
+    world.courier._open_bridges = open_bridges
+    world.courier.rest()
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.courier.send("XAUUSD")
+    assert world.bridge.sent == []
+    world.courier.start()
+    world.courier.rest()
+    world.courier.start()
+    world.courier.close()
+    assert len(opened) == 2
+    assert all(bridge.closed for bridge in (world.bridge, *opened))
+
+
+def test_reducing_takes_openings_back_everywhere(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.database.enqueue_signal(opening("T2"))
+    world.turn()
+    world.database.reduce("a person")
+    world.turn()
+    assert (world.state("T1"), world.state("T2")) == ("CANCELLED", "CANCELLED")
+    assert world.bridge.recalled == ["T1"]
+
+
+def test_a_halt_and_an_expiry_count_before_the_books_were_compared(world: World) -> None:
+    world.bridge.told_books = None
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    row = world.database.signal("T1")
+    assert row is not None
+    assert row["detail"].startswith("BRIDGE_DEAD: its positions and deals were not compared yet")
+    world.clock.sleep(180)
+    world.turn()
+    assert world.state("T1") == "EXPIRED"
+
+
+def test_a_late_execution_that_is_over_is_told_once(world: World) -> None:
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.clock.sleep(200)
+    world.turn()
+    assert world.state("T1") == "EXPIRED"
+    entry = deal(2000.0, 0.0, deal="899", entry="in", side="BUY", comment="T1", reason="expert")
+    world.clock.sleep(600)
+    world.bridge.told_books = world.books(deals=(entry, deal(1990.0, -100.0)))
+    world.turn(RECONCILE_SECONDS)
+    assert world.database.trading_state() == "REDUCING"
+    world.database.set_trading_state("ACTIVE", "a person")
+    world.database.end_alarms()
+    for _ in range(3):
+        world.turn(RECONCILE_SECONDS)
+    assert world.database.trading_state() == "ACTIVE"
+    assert world.database.alarms() == []
+
+
+def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:
+    quote = Quote(2000.0, 2000.3, world.clock.now())
+    terms = SymbolTerms("XAUUSD.m", 2, 0.01, 1.0, 100.0, 0.01, 0.01, 50.0, 10, "full", "USD", quote)
+    world.bridge.terms = lambda: {"XAUUSD.m": terms}  # type: ignore[method-assign]
+    facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
+    world.bridge.told = Health(None, "", facts)
+    assert world.courier.figures("XAUUSD") == {
+        "clock_ok": True, "free_margin": 900.0, "leverage": 30.0, "market_open": True,
+        "last_price": 2000.0, "live_spread": 0.3,
+    }  # fmt: skip
+    world.clock.sleep(60)
+    world.bridge.told = Health(DenyReason.CLOCK_SKEW, "", {})
+    terms = replace(terms, trade_mode="close_only")
+    assert world.courier.figures("XAUUSD") == {"clock_ok": False, "market_open": False}
+    assert world.courier.figures("BTCUSD") == {}
+
+
+def test_a_strange_position_stops_openings_and_raises_one_alarm(world: World) -> None:
+    world.turn()
+    for _ in range(2):
+        world.clock.sleep(60)
+        world.bridge.told_books = world.books(position("BYHAND", ticket="5"))
+        world.turn(RECONCILE_SECONDS)
+    assert world.database.trading_state() == "REDUCING"
+    (alarm,) = world.database.alarms()
+    assert alarm["kind"] == "EXTERNAL"
+
+
+def test_a_bridge_that_is_not_well_is_on_record(world: World) -> None:
+    world.bridge.deny(DenyReason.BRIDGE_DEAD, "no heartbeat for 12 s: start the Expert Advisor")
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    (row,) = world.database.bridges()
+    assert (row["name"], row["deny"]) == ("scripted main", "BRIDGE_DEAD")
+    assert "Expert Advisor" in row["detail"]
+    assert "Expert Advisor" in world.database.signal("T1")["detail"]  # type: ignore[index]
+    world.bridge.told = ScriptedBridge().told
+    world.turn()
+    assert world.database.bridges()[0]["deny"] == ""
+
+
+def test_proposals_expire(world: World) -> None:
+    world.database.propose(
+        {
+            "sid": "P1", "torra_key": "k", "instance": "XAUUSD", "symbol": "XAUUSD",
+            "timeframe": "M15", "bar_time": NOON, "verdict": "BUY", "action": "OPEN_BUY",
+            "drafts": [], "price": 1.0, "atr": 1.0, "multiplier": 1.0, "created_at": NOON,
+            "expires": NOON + timedelta(seconds=1),
+        }
+    )  # fmt: skip
+    world.turn(0.5)
+    assert len(world.database.proposals()) == 1
+    world.turn(0.5)
+    assert world.database.proposals() == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a defect"), StoreUnavailable("locked")])
+def test_nothing_that_fails_ends_the_courier(
+    error: Exception, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.bridge, "poll", broken)
+        world.database.enqueue_signal(opening("T2"))
+        world.turn()
+        assert world.state("T2") == "PUBLISHED", "the others go on"
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    assert world.bridge.sids == ["T1"]
+    assert world.database.trading_state() == "ACTIVE"
+
+
+def test_a_broken_database_halts_the_desk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> Any:
+        raise StoreBroken("database or disk is full")
+
+    world.database.enqueue_signal(opening("T1", **ROW))
+    with monkeypatch.context() as patch:
+        patch.setattr(world.database, "move_signal", full)
+        patch.setattr(world.database, "halt", full)
+        world.turn()
+        assert world.switch.engaged().startswith("store: ")
+        sent = len(world.bridge.sent)
+        world.turn()
+        assert len(world.bridge.sent) == sent
+    world.turn()
+    assert world.database.trading_state() == "HALTED"
+
+
+def test_the_other_side_hears_from_us_each_second(world: World) -> None:
+    for _ in range(12):
+        world.turn(0.25)
+    assert world.bridge.beats == ["ACTIVE"] * 3
+
+
+def test_an_order_says_in_points_how_far_the_market_may_be() -> None:
+    row = {
+        **opening("T1", **ROW), "seq": 7, "closes": None, "atr": 5.0,
+        "bar_time": "2026-02-13T11:45:00Z", "decided_at": "2026-02-13T12:00:00Z",
+        "expires": "2026-02-13T12:03:00Z",
+    }  # fmt: skip
+    order = order_of(row, GOLD, Profile())
+    assert (order.max_spread_pts, order.max_dev_pts) == (75, 125)  # 0.15 and 0.25 x 5.00
+    assert (order.digits, order.seq, order.expires - order.created) == (
+        2, 7, timedelta(seconds=180),
+    )  # fmt: skip
+
+
+def test_the_courier_walks_until_it_rests(world: World) -> None:
+    import time  # noqa: PLC0415
+
+    world.database.enqueue_signal(opening("T2"))
+    world.courier.start()
+    for _ in range(100):
+        if world.state("T2") == "PUBLISHED":
+            break
+        time.sleep(0.02)
+    world.courier.close()
+    assert world.state("T2") == "PUBLISHED"
+    assert world.bridge.closed

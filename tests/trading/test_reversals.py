@@ -1,0 +1,217 @@
+"""Verdicts that turn, timeframes that close together, approvals that come late or twice.
+
+Random lives of one instance on a channel: M15 and H1 decide, by themselves or through a person,
+against an account where stops are hit, orders fail and the Expert Advisor sleeps. After every step
+the account holds one position of the instance at most; in the end every leg has its end, and the
+database and the broker agree.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import signal_bridge
+from tests.doubles.fake_broker import Fault
+from tests.worlds.channels import HandClock, Stage
+from tests.worlds.stores import open_database
+from torra.clock import duration, floor
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.store.connection import TickKey
+from torra.tick import approval
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict import risk_engine
+from torra.verdict.signal_states import EXECUTED, UNEXECUTED, signal_life
+
+EUR = Instance(
+    symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15", "H1"), feed="store",
+    bridge="torra_files",
+)  # fmt: skip
+ATR = 0.001
+STEP = 5.0
+"""Seconds between two looks of a life."""
+
+FAULTS = (
+    Fault(retcode=10006, executes=False),
+    Fault(retcode=10012),
+    Fault(retcode=10012, executes=False),
+    Fault(retcode=10004, executes=False),
+    Fault(retcode=10010, share=0.5),
+    Fault(delay=4.0),
+)
+
+
+class Realtime(HandClock):
+    """A clock whose real time is the one that is set by hand, too."""
+
+    def real_now(self) -> datetime:
+        return self.now()
+
+
+class Life:
+    """One desk, one account, one die."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.stage = Stage(folder, clock=Realtime())
+        self.clock = self.stage.clock
+        self.database = open_database(folder, self.clock.now)
+        risk = Profile().risk.model_copy(
+            update={"max_signals_per_hour": 99, "max_same_openings_per_hour": 99}
+        )
+        how = {"on_opposite": "reverse", "execution": self.dice.choice(("auto", "approve"))}
+        self.profile = Profile().model_copy(update={"risk": risk, **how})
+        self.database.apply_profile(EUR.id, self.profile.model_dump_json(), "d")
+        self.switch = KillSwitch({}, self.database)
+        people = [Addressee(EUR, self.profile, "main")]
+        self.courier = Courier(
+            self.database, people, lambda: {"main": self.stage.bridge}, self.switch,
+            lambda: self.clock,
+        )  # fmt: skip
+        self.courier.open()
+        self.bid = 1.1
+        self.asleep = 0.0
+        self.seen: Counter[str] = Counter()
+
+    def look(self, seconds: float = STEP) -> None:
+        """Let time pass on both sides and hold the account to its rule."""
+        self.clock.pass_time(seconds)
+        now = self.clock.now().timestamp()
+        self.bid = round(self.bid + self.dice.uniform(-0.0003, 0.0003), 5)
+        self.stage.broker.tick("EURUSD.m", self.bid, round(self.bid + 0.0001, 5), now)
+        self.asleep -= seconds
+        if self.asleep <= 0:
+            self.stage.ea.step(now, self.clock.monotonic())
+        self.courier.turn()
+        held = [item for item in self.stage.broker.held.values() if item.magic == EUR.magic]
+        assert len(held) <= 1, "two positions of one instance"
+
+    def close_of_a_bar(self) -> None:
+        """Decide as the ticks of this close do, the longer timeframe first."""
+        moment = self.clock.now()
+        for timeframe in ("H1", "M15"):
+            bar_time = floor(moment, timeframe) - duration(timeframe)
+            if bar_time + duration(timeframe) == floor(moment, "M15"):
+                self.decide(timeframe, bar_time, self.dice.choice(("BUY", "SELL", "SELL", "HOLD")))
+
+    def decide(self, timeframe: str, bar_time: datetime, verdict: str) -> None:
+        now = self.clock.now()
+        with self.database.transaction():
+            action = risk_engine.review(
+                verdict=verdict, position=self.database.position(EUR.id), price=self.bid, atr=ATR,
+                spec=self.profile.symbol("EURUSD"), profile=self.profile,
+                trading_state=self.database.trading_state(), veto=False, opening_stands=True,
+                multiplier=1.0, **self.database.exposure(EUR.id, timeframe, as_of=now),
+            )  # fmt: skip
+            self.seen[action.name] += 1
+            key = TickKey(EUR.id, timeframe, bar_time)
+            if not action.drafts:
+                return
+            if self.profile.execution == "approve":
+                approval.propose(
+                    self.database, action, key=key, symbol="EURUSD", verdict=verdict,
+                    price=self.bid, atr=ATR, multiplier=1.0, created=now,
+                    expires=bar_time + 2 * duration(timeframe),
+                )  # fmt: skip
+                return
+            for draft in action.drafts:
+                signal_bridge.write_signal(
+                    self.database, draft, instance=EUR.id, symbol="EURUSD", timeframe=timeframe,
+                    bar_time=bar_time, created=now, expires=now + signal_life(timeframe),
+                    bridge=EUR.route,
+                )  # fmt: skip
+
+    def click(self) -> None:
+        """Approve something, perhaps twice, perhaps long decided."""
+        rows = self.database.proposals(None, 5)
+        if not rows:
+            return
+        row = self.dice.choice(rows)
+        for _ in range(self.dice.choice((1, 1, 2))):
+            try:
+                decided = approval.approve(
+                    self.database, row["sid"], instance=EUR, profile=self.profile,
+                    now=self.clock.now(), price=self.bid, halted="",
+                    life=signal_life(row["timeframe"]),
+                )  # fmt: skip
+            except ConfigError:
+                self.seen["refused"] += 1
+            else:
+                self.seen[decided.state] += 1
+
+    def trouble(self) -> None:
+        if self.dice.random() < 0.3:
+            self.asleep = self.dice.uniform(5.0, 400.0)
+        if self.dice.random() < 0.3:
+            self.stage.broker.faults.append(self.dice.choice(FAULTS))
+        held = [item for item in self.stage.broker.held.values() if item.magic == EUR.magic]
+        if held and self.dice.random() < 0.1:
+            self.stage.broker.end(held[0].ticket, self.bid, self.clock.now().timestamp())
+
+    def run(self, bars: int) -> None:
+        for _ in range(bars):
+            self.close_of_a_bar()
+            self.trouble()
+            until = floor(self.clock.now(), "M15") + timedelta(minutes=15)
+            while self.clock.now() < until:
+                left = (until - self.clock.now()).total_seconds()
+                # closely after the close, then in longer steps: the books come each minute
+                early = left > 840.0
+                self.look(min(left, STEP if early else 60.0))
+                if self.profile.execution == "approve" and self.dice.random() < 0.2:
+                    self.click()
+
+    def settle(self) -> None:
+        """Let everything come to its end without further trouble."""
+        self.asleep = 0.0
+        self.stage.broker.faults.clear()
+        for _ in range(120):
+            self.look(3.0)
+
+    def account_for(self) -> None:
+        """Compare every leg with the broker's books."""
+        executed = Counter(item.comment for item in self.stage.broker.executions if item.comment)
+        for row in self.database.signals(limit=10_000):
+            sid, state = row["sid"], row["state"]
+            assert executed[sid] <= 1, f"{sid} was executed {executed[sid]} times"
+            assert state in (*EXECUTED, "CLOSED", *UNEXECUTED), f"{sid} has no end: {state}"
+            if state in (*EXECUTED, "CLOSED"):
+                assert executed[sid] == 1, f"{sid} is {state} and was never executed"
+            else:
+                assert executed[sid] == 0, f"{sid} is {state} and was executed"
+            self.seen[f"{row['kind']} {state}"] += 1
+        held = {
+            str(item.ticket) for item in self.stage.broker.held.values() if item.magic == EUR.magic
+        }
+        ours = self.database.position(EUR.id)
+        told = {self.database.signal(ours.signal_id)["ticket"]} if ours else set()  # type: ignore[index]
+        assert told == held
+        self.seen["lives"] += 1
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_every_leg_is_accounted_for(
+    part: int, tmp_path: Path, scaled: Any, record_property: Any
+) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(scaled(40, least=1)):
+        seed = part * 1000 + number
+        life = Life(tmp_path / str(seed), seed)
+        life.run(bars=16)
+        life.settle()
+        try:
+            life.account_for()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        life.database.close()
+        seen += life.seen
+    told = ", ".join(f"{count:,} {name}" for name, count in sorted(seen.items()))
+    record_property("seen", told)
+    assert seen["open CLOSED"] and seen["REVERSE"], seen

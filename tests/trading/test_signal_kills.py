@@ -1,0 +1,292 @@
+"""Torra and the Expert Advisor are killed, alone and together, between verdict and acknowledgement.
+
+Two child processes share a real folder: one writes a decision and carries it, one is the reference
+Expert Advisor with a broker whose books outlive it. Each case kills one or both, at a named point
+or at a random moment, lets two healthy ones finish, and looks: never two orders for a decision,
+nothing without an end, and nothing lost but what is reported UNKNOWN_NOT_SENT (promise D4, R6).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import signal_bridge
+from instance_database import Database
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import POINTS as EA_POINTS
+from tests.doubles.reference_ea import VARIABLE as EA_VARIABLE
+from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.worlds.stores import open_database
+from torra.bridges.torra.bridge import TorraFiles
+from torra.clock import System, floor
+from torra.config import Channel, Instance, Profile
+from torra.failpoints import ON_THE_WAY, VARIABLE, failpoint
+from torra.home import HALT
+from torra.trading import courier as courier_module
+from torra.trading import reconciliation
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict.risk_engine import Levels, SignalDraft
+from torra.verdict.signal_states import UNEXECUTED
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+
+POINTS = ON_THE_WAY
+KEY = "a key for the kill test, of 32 bytes and more"
+NAMES = tuple(f"E{number}" for number in range(6))
+INSTANCES = {
+    name: Instance(
+        name=name, symbol="EURUSD", timeframes=("M15",), feed="store", bridge="torra_files"
+    )
+    for name in NAMES
+}
+FINAL = ("FILLED", "CLOSED", *UNEXECUTED)
+HURRY = 10.0
+"""How much faster the Advisor's timers run: a sign of life every tenth of a second."""
+
+PATIENCE = 0.15 * HURRY
+"""Seconds that the Advisor looks for an order whose marker it finds; this broker shows all."""
+
+DOOM = 1.5
+"""Seconds in which a child must have come to the point at which it dies."""
+
+NEVER = 30.0
+"""Seconds in which every case must have come to its end."""
+
+
+@dataclass
+class World:
+    """One channel folder, one database, one account, and what was decided."""
+
+    folder: Path
+    decided: list[str] = field(default_factory=list)
+    kills: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def channel(self) -> Channel:
+        return Channel(folder=str(self.folder / "channel"), account=1001)
+
+    def database(self) -> Database:
+        return open_database(self.folder, System().real_now)
+
+    def broker(self) -> FakeBroker:
+        broker = FakeBroker(self.folder / "broker.jsonl")
+        broker.market("EURUSD", bid=1.1, ask=1.1001, digits=5, tick_size=0.00001)
+        return broker
+
+    def torra(self, decision: dict[str, Any]) -> None:
+        """Write the decision unless it is written, then carry until killed."""
+        reconciliation.SETTLE_SECONDS = 0.0  # type: ignore[misc]  # the broker shows all at once
+        courier_module.RECONCILE_SECONDS = 1.0  # type: ignore[misc]  # a minute is long here
+        database = self.database()
+        switch = KillSwitch({"desk": self.folder / HALT}, database)
+        bridge = TorraFiles("main", self.channel, System(), environment={"TORRA_CHANNEL_KEY": KEY})
+        people = [Addressee(item, Profile(), "main") for item in INSTANCES.values()]
+        courier = Courier(database, people, lambda: {"main": bridge}, switch, System)
+        courier.open()
+        if database.signal(decision["sid"]) is None:
+            with database.transaction():
+                write(database, decision)
+            failpoint("committed")
+        while True:
+            courier.turn()
+            time.sleep(0.01)
+
+    def advisor(self) -> None:
+        inputs = Inputs("main", KEY, 1001, max_lots=0.0, max_positions=0, max_trades_per_day=0)
+        ea = ReferenceEa(self.folder / "channel", self.broker(), inputs, patience=PATIENCE)
+        while True:
+            ea.step(time.time(), time.monotonic() * HURRY)
+            time.sleep(0.01)
+
+
+def write(database: Database, decision: dict[str, Any]) -> None:
+    now = System().now()
+    signal_bridge.write_signal(
+        database, decision["draft"], instance=decision["instance"], symbol="EURUSD",
+        timeframe="M15", bar_time=decision["bar_time"], created=now,
+        expires=now + timedelta(seconds=120), bridge="torra_files",
+    )  # fmt: skip
+
+
+def start(work: Callable[[], None], variable: str = "", point: str = "") -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        if point:
+            os.environ[variable] = point
+        work()
+    finally:
+        os._exit(3)
+
+
+def stop(world: World, pid: int) -> None:
+    """Kill a child, if it has not killed itself, and see that it did not fail."""
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status), "a child ended by itself"
+
+
+def ended_within(pids: list[int], seconds: float) -> list[int]:
+    """Wait until all children are dead; return those that are not."""
+    end = time.monotonic() + seconds
+    left = list(pids)
+    while left and time.monotonic() < end:
+        left = [pid for pid in left if not dead(pid)]
+        time.sleep(0.005)
+    return left
+
+
+def dead(pid: int) -> bool:
+    """Return whether a child is dead, and leave it to be waited for."""
+    return os.waitid(os.P_PID, pid, HOW) is not None
+
+
+HOW = getattr(os, "WEXITED", 0) | getattr(os, "WNOHANG", 0) | getattr(os, "WNOWAIT", 0)
+
+
+def decide(world: World, database: Database, number: int) -> dict[str, Any]:
+    """Open where nothing is held, close where something is: the next decision of an instance."""
+    name = NAMES[number % len(NAMES)]
+    held = database.position(name)
+    bar_time = floor(System().now(), "M15") - timedelta(minutes=15 * (number + 1))
+    if held is None:
+        draft = SignalDraft("open", "BUY", 0.1, Levels(1.1001, 1.09, 1.12, 0.005))
+    else:
+        draft = SignalDraft("close", "SELL", held.lots, closes=held.signal_id)
+    sid = signal_bridge.signal_id(name, "EURUSD", "M15", bar_time, kind=draft.kind, side=draft.side)
+    world.decided.append(sid)
+    return {"sid": sid, "instance": name, "bar_time": bar_time, "draft": draft}
+
+
+def case(world: World, number: int, ours: str, theirs: str, dice: random.Random) -> str:
+    """Run one decision through its kills and to its end; return the state that it came to."""
+    database = world.database()
+    decision = decide(world, database, number)
+    doomed = []
+    for side, point in (("torra", ours), ("ea", theirs)):
+        work = (lambda: world.torra(decision)) if side == "torra" else world.advisor
+        variable = VARIABLE if side == "torra" else EA_VARIABLE
+        named = point if point != "random" else ""
+        doomed.append(start(work, variable, named))
+    waiting = [pid for pid, point in zip(doomed, (ours, theirs), strict=True) if point in NAMED]
+    if "random" in (ours, theirs):
+        time.sleep(dice.uniform(0.0, 0.8))
+    elif len(waiting) == 2:  # the death of one keeps the other from its point
+        ended_within(waiting[:1], DOOM / 2)
+        ended_within(waiting, DOOM / 2)
+    else:
+        ended_within(waiting, DOOM)
+    world.reached.update(
+        point
+        for pid, point in zip(doomed, (ours, theirs), strict=True)
+        if pid in waiting and dead(pid)
+    )
+    for pid in doomed:
+        stop(world, pid)
+    world.kills["torra"] += bool(ours)
+    world.kills["ea"] += bool(theirs)
+    healthy = [start(lambda: world.torra(decision)), start(world.advisor)]
+    state = await_end(database, decision["sid"])
+    for pid in healthy:
+        stop(world, pid)
+    database.close()
+    return state
+
+
+NAMED = frozenset((*POINTS, *EA_POINTS))
+
+
+def await_end(database: Database, sid: str) -> str:
+    """Wait until a signal has its end and, where it closed something, the books agree."""
+    end = time.monotonic() + NEVER
+    state = ""
+    while time.monotonic() < end:
+        row = database.signal(sid)
+        state = row["state"] if row else ""
+        opening = database.signal(row["closes"]) if row and row["kind"] == "close" else None
+        open_still = opening is not None and state == "FILLED" and opening["state"] != "CLOSED"
+        if state in FINAL and not open_still:
+            return str(state)
+        time.sleep(0.01)
+    return f"no end: {state or 'not written'}"
+
+
+def check(world: World, ends: dict[str, str]) -> None:
+    """Compare every decision with what the broker executed."""
+    executed = Counter(
+        item.comment for item in world.broker().history(0.0, time.time() + 60) if item.comment
+    )
+    for sid in world.decided:
+        orders = executed[sid]
+        state = ends[sid]
+        assert orders <= 1, f"{sid} was executed {orders} times"
+        assert state in FINAL, f"{sid}: {state}"
+        if state in ("FILLED", "CLOSED"):
+            assert orders == 1, f"{sid} is {state}, and the broker knows nothing of it"
+        else:
+            assert orders == 0, f"{sid} ended {state}, and the broker executed it"
+            assert state == "UNKNOWN_NOT_SENT", f"{sid} was lost: {state}"
+    database = world.database()
+    assert database.trading_state() == "ACTIVE", database.alarms()
+    database.close()
+
+
+CASES = [
+    *((point, "") for point in POINTS),
+    *(("", point) for point in EA_POINTS),
+    *product(POINTS, EA_POINTS),
+    *product(("random", ""), ("random",)),
+    ("random", ""),
+]
+"""Which point Torra and which point the Advisor dies at; "" = it lives."""
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_kill_doubles_or_loses_an_order(
+    part: int, tmp_path: Path, scaled: Any, record_property: Any
+) -> None:
+    dice = random.Random(20261122 + part)
+    wanted = scaled(250, least=2)
+    world = World(tmp_path)
+    ends: dict[str, str] = {}
+    cases: list[tuple[str, str]] = []
+    while sum(world.kills.values()) < wanted:
+        if not cases:
+            cases = dice.sample(CASES, len(CASES))
+        ours, theirs = cases.pop()
+        state = case(world, len(ends), ours, theirs, dice)
+        ends[world.decided[-1]] = state
+    check(world, ends)
+    told = ", ".join(f"{number:,} {end}" for end, number in sorted(Counter(ends.values()).items()))
+    killed = f"{world.kills['torra']} kills of Torra and {world.kills['ea']} of the advisor"
+    points = f"{len(world.reached)} points died at"
+    record_property("seen", f"{killed} over {len(ends)} decisions: {told}; {points}")
+
+
+ALONE = [*((point, "") for point in POINTS), *(("", point) for point in EA_POINTS)]
+BY_DAY = [("marked", ""), ("", "before_send")]
+
+
+def test_every_point_is_met(tmp_path: Path, scaled: Any) -> None:
+    """Each point alone kills whoever comes to it: a name that nobody passes would prove nothing."""
+    for ours, theirs in ALONE if scaled(len(ALONE), least=1) > 1 else BY_DAY:
+        world = World(tmp_path / (ours or theirs))
+        state = case(world, 0, ours, theirs, random.Random(0))
+        assert world.reached == Counter([ours or theirs])
+        check(world, {world.decided[-1]: state})
+        assert (state == "UNKNOWN_NOT_SENT") == (theirs in ("intent", "before_send"))

@@ -1,0 +1,311 @@
+"""`torra halt`, `resume`, `signals`, `approve` and `reject`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import Database, open_home
+from tests.worlds.stores import opening
+from torra.clock import System, floor
+from torra.commands.command_line import main
+from torra.config import Profile
+from torra.errors import StoreUnavailable
+from torra.store.connection import TickKey
+from torra.tick import approval
+from torra.trading import by_hand
+from torra.verdict import risk_engine
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose gold is traded through a channel, after a person's yes."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.json").write_text('{"execution": "approve"}')
+    gold = {"symbol": "XAUUSD", "profile": "mine", "feed": "store", "bridge": "torra_files"}
+    main_ = {"folder": str(tmp_path / "shared"), "account": 1001}
+    desk = {"instances": [gold], "channels": {"main": main_}}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    return tmp_path
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def document(home: Path, *words: str) -> Any:
+    result = torra(home, *words, "--json")
+    return json.loads(result.stdout)
+
+
+def files(home: Path) -> list[bool]:
+    return [
+        (home / "control" / "HALT").exists(),
+        (home / "shared" / "control" / "HALT").exists(),
+    ]
+
+
+def propose(database: Database, price: float = 2000.0) -> str:
+    now = System().now()
+    bar_time = floor(now, "M15") - 15 * MINUTE
+    profile = Profile(execution="approve")
+    action = risk_engine.review(
+        verdict="BUY", position=None, price=price, atr=5.0, spec=profile.symbol("XAUUSD"),
+        profile=profile, trading_state="ACTIVE", veto=False, opening_stands=True, multiplier=1.0,
+        **database.exposure("XAUUSD", "M15", as_of=now),
+    )  # fmt: skip
+    return approval.propose(
+        database, action, key=TickKey("XAUUSD", "M15", bar_time), symbol="XAUUSD", verdict="BUY",
+        price=price, atr=5.0, multiplier=1.0, created=now, expires=now + 15 * MINUTE,
+    )  # fmt: skip
+
+
+def test_halting_needs_no_key_no_desk_and_no_database(home: Path) -> None:
+    result = torra(home, "halt", "--reason", "the news")
+    assert result.exit_code == 0
+    assert "Trading is HALTED" in result.stdout
+    assert "by a person: the news" in result.stdout
+    assert files(home) == [True, True]
+    told = document(home, "signals")
+    assert told["trading_state"] == "HALTED"
+
+
+def test_halting_works_beside_a_broken_desk_file(home: Path) -> None:
+    (home / "desk.json").write_text("{")
+    assert torra(home, "halt").exit_code == 0
+    assert files(home) == [True, False]
+
+
+def test_halting_twice_is_halting_once(home: Path) -> None:
+    torra(home, "halt", "--reason", "first")
+    assert "first" in torra(home, "halt", "--reason", "second").stdout
+
+
+def test_a_halt_that_did_not_reach_everything_says_so(home: Path) -> None:
+    (home / "shared").rmdir()
+    (home / "shared").write_text("a file where the folder should be")
+    result = torra(home, "halt")
+    assert result.exit_code == 1
+    assert "halted, but not everywhere: main: " in result.stderr
+    assert document(home, "signals")["trading_state"] == "HALTED"
+
+
+def test_resuming_takes_the_files_away_and_ends_the_alarms(home: Path) -> None:
+    torra(home, "halt")
+    database = open_home(home)
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+    database.close()
+    result = torra(home, "resume", "--reason", "looked at it")
+    assert result.exit_code == 0
+    assert "alarm ended: EXTERNAL position 7" in result.stdout
+    assert "Trading is ACTIVE" in result.stdout
+    assert files(home) == [False, False]
+    assert document(home, "signals")["alarms"] == []
+
+
+def test_resuming_what_is_not_halted_is_a_mistake(home: Path) -> None:
+    result = torra(home, "resume")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "nothing to resume" in result.stderr
+
+
+def test_reducing_stops_openings_only(home: Path) -> None:
+    assert "Trading is REDUCING" in torra(home, "halt", "--reduce").stdout
+    assert files(home) == [False, False]
+    torra(home, "halt")
+    assert torra(home, "halt", "--reduce").exit_code == 2
+    torra(home, "resume")
+    assert document(home, "signals")["trading_state"] == "ACTIVE"
+
+
+def test_before_the_first_signal_there_is_something_to_read(home: Path) -> None:
+    result = torra(home, "signals")
+    assert "No signal has been written yet." in result.stdout
+    assert not (home / "torra.db").exists(), "looking makes no database"
+    assert torra(home, "signals", "--instance", "DOGE").exit_code == 2
+
+
+def test_signals_tell_what_waits_and_why(home: Path) -> None:
+    database = open_home(home)
+    gold = {"instance": "XAUUSD", "symbol": "XAUUSD"}
+    database.enqueue_signal(opening("T1", **gold))
+    database.note_signal("T1", "BRIDGE_DEAD: no heartbeat")
+    database.note_bridge("torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={})
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+    sid = propose(database)
+    database.close()
+    text = torra(home, "signals").stdout
+    for words in (
+        "bridge torra_files main: BRIDGE_DEAD: no heartbeat (books compared never)",
+        "EXTERNAL: position 7",
+        f"PROPOSAL {sid} OPEN_BUY XAUUSD M15 at 2000.0",
+        f"torra approve {sid}",
+        "PENDING",
+        "BRIDGE_DEAD: no heartbeat",
+    ):
+        assert words in text
+    told = document(home, "signals", "--instance", "XAUUSD")
+    assert [row["sid"] for row in told["signals"]] == ["T1"]
+    assert [row["sid"] for row in told["proposals"]] == [sid]
+
+
+def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2001.0, {}))
+    database = open_home(home)
+    sid = propose(database)
+    result = torra(home, "approve", sid)
+    assert result.exit_code == 0
+    assert f"{sid} is APPROVED" in result.stdout
+    assert "open BUY" in result.stdout
+    assert database.signal(sid)["entry"] == 2001.0  # type: ignore[index]
+    again = torra(home, "approve", sid)
+    assert again.exit_code == 2
+    assert "is APPROVED since" in again.stderr
+    assert torra(home, "reject", sid).exit_code == 2
+    database.close()
+
+
+def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
+    database = open_home(home)
+    sid = propose(database)
+    assert document(home, "reject", sid, "--reason", "no")["state"] == "REJECTED"
+    assert torra(home, "approve", sid).exit_code == 2
+    assert database.signals() == []
+    database.close()
+
+
+def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
+    database = open_home(home)
+    sid = propose(database)
+    assert torra(home, "approve", sid).exit_code == 2, "no price is known yet"
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    torra(home, "halt")
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
+        result = torra(home, "approve", sid)
+    assert result.exit_code == 1
+    assert f"{sid} is DENIED: TRADING_HALTED" in result.stdout
+    database.close()
+
+
+def test_an_unknown_proposal_is_a_mistake(home: Path) -> None:
+    result = torra(home, "approve", "TNOBODY")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "torra signals" in result.stderr
+
+
+@pytest.mark.parametrize("state", ["PUBLISHED", "CLAIMED", "UNKNOWN"])
+def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
+    database = open_home(home)
+    database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
+    assert torra(home, "settle", "T1").exit_code == 2, "it is not even sent"
+    database.move_signal("T1", "PUBLISHED")
+    if state != "PUBLISHED":
+        database.move_signal("T1", state)
+    database.raise_alarm("UNKNOWN T1", "UNKNOWN", "T1")
+    result = torra(home, "settle", "T1", "--reason", "looked in the terminal")
+    assert result.exit_code == 0
+    assert "T1 is NOT_SENT (by a person: looked in the terminal)" in result.stdout
+    assert database.alarms() == []
+    assert database.position("XAUUSD") is None
+    assert torra(home, "settle", "TNOBODY").exit_code == 2
+    database.close()
+
+
+def test_alarms_alone_can_be_ended(home: Path) -> None:
+    database = open_home(home)
+    database.raise_alarm("k", "UNKNOWN_NOT_SENT", "T1")
+    assert torra(home, "resume").exit_code == 0
+    assert database.alarms() == []
+    database.close()
+
+
+def audited(database: Database) -> list[tuple[str, str, str]]:
+    rows = database.audit_entries()[::-1]
+    assert {row["actor"] for row in rows} <= {"command line"}
+    return [(row["action"], row["target"], row["outcome"].partition(":")[0]) for row in rows]
+
+
+def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
+    database = open_home(home)
+    sid = propose(database)
+    torra(home, "halt", "--reduce")
+    torra(home, "halt", "--reason", "the news")
+    torra(home, "approve", sid)
+    torra(home, "reject", sid)
+    torra(home, "resume", "--reason", "looked")
+    torra(home, "settle", "TNOBODY")
+    assert audited(database) == [
+        ("reduce", "", "done"),
+        ("halt", "", "done"),
+        ("approve", sid, "failed"),
+        ("reject", sid, "failed"),
+        ("resume", "", "done"),
+        ("settle", "TNOBODY", "failed"),
+    ]
+    halted = database.audit_entries()[-2]
+    assert json.loads(halted["before"]) == {"trading_state": "REDUCING"}
+    after = {"trading_state": "HALTED", "reason": "by a person: the news"}
+    assert json.loads(halted["after"]) == after
+    assert "DENIED: TRADING_HALTED" in database.audit_entries()[-3]["outcome"]
+    database.close()
+
+
+def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) -> None:
+    (home / "torra.db").write_bytes(b"no database at all, and longer than a header of one" * 40)
+    result = torra(home, "halt", "--reason", "the news")
+    assert result.exit_code == 1
+    assert "halted, but not everywhere" in result.stderr
+    assert "torra.db" in result.stderr
+    assert files(home) == [True, True]
+
+
+def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(by_hand, "market_now", lambda *_: (2000.0, {}))
+    database = open_home(home)
+    sid = propose(database)
+    database.enqueue_signal(opening("T1", instance="XAUUSD", symbol="XAUUSD"))
+    database.move_signal("T1", "PUBLISHED")
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+
+    def locked(*_: object, **__: object) -> int:
+        raise StoreUnavailable("database is locked")
+
+    monkeypatch.setattr(Database, "audit", locked)
+    for words in (("approve", sid), ("reject", sid), ("settle", "T1"), ("halt", "--reduce"),
+                  ("resume", "--reason", "looked")):  # fmt: skip
+        result = torra(home, *words)
+        assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
+    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
+    assert (database.trading_states(), len(database.alarms())) == ([], 1)
+    assert caplog.records == []
+    assert torra(home, "halt").exit_code == 0
+    assert (database.trading_state(), files(home)) == ("HALTED", [True, True])
+    assert "halt  (done): this is not on record: database is locked" in caplog.text
+    database.close()
+
+
+def test_a_halt_that_reached_nothing_says_so(home: Path) -> None:
+    (home / "torra.db").write_bytes(b"no database at all, and longer than a header of one" * 40)
+    (home / "control").write_text("a file where the folder should be")
+    (home / "shared").rmdir()
+    (home / "shared").write_text("a file where the folder should be")
+    result = torra(home, "halt")
+    assert result.exit_code == 1
+    assert "NOT halted, nothing could be written: desk: " in result.stderr
+    assert "torra.db" in result.stderr

@@ -1,0 +1,183 @@
+"""The newest closed trades in the memory context: what was known then, and nothing later."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.registry import AGENTS
+from scoring_rubric import build_interpretive_prompt
+from tests.doubles.scripted import MEMORY, context
+from tests.evidence.test_feature_bundle import bundle
+from tests.worlds.stores import NOON, open_database, opening
+from torra.clock import iso
+from torra.config import Markov
+from torra.dashboard.record.reasoning import memory_rows
+from torra.verdict.sentiment_rules import memory_view
+from torra.verdict.trade_outcome import REMEMBERED, judge, remembered
+
+HOUR = timedelta(hours=1)
+KEYS = ("side", "outcome", "r_multiple", "evolution", "hours_ago")
+
+
+def trade(hours: float = 2.0, **more: Any) -> dict[str, Any]:
+    """A row of the table signals: a long that was stopped so many hours before NOON."""
+    row: dict[str, Any] = {
+        "side": "BUY",
+        "profit": -51.5,
+        "r_multiple": -1.03456789,
+        "outcome": "loss",
+        "evolution": "Falsified",
+        "closed_at": iso(NOON - hours * HOUR),
+    }
+    return {**row, **more}
+
+
+def told(*trades: dict[str, Any], as_of: datetime = NOON) -> list[dict[str, Any]]:
+    view = memory_view(
+        as_of=as_of, timeframe="M15", history=[], settings=Markov(), lookback=10, verdicts=[],
+        open_positions=[], profits=[row["profit"] for row in trades], open_elsewhere=0,
+        trades=trades,
+    )  # fmt: skip
+    found: list[dict[str, Any]] = view["recent_trades"]
+    return found
+
+
+def test_a_closed_trade_is_told() -> None:
+    assert told(trade()) == [
+        {
+            "side": "LONG",
+            "outcome": "loss",
+            "r_multiple": -1.03,
+            "evolution": "Falsified",
+            "hours_ago": 2.0,
+        }
+    ]
+    assert told(trade(0.3333, side="SELL"))[0] | {"outcome": ""} == {
+        "side": "SHORT",
+        "outcome": "",
+        "r_multiple": -1.03,
+        "evolution": "Falsified",
+        "hours_ago": 0.33,
+    }
+
+
+def test_before_the_first_trade_there_is_nothing() -> None:
+    assert told() == []
+
+
+def test_the_newest_three_are_told_newest_first() -> None:
+    rows = [trade(hours, r_multiple=float(hours)) for hours in range(1, 8)]
+    assert [row["hours_ago"] for row in told(*rows)] == [1.0, 2.0, 3.0]
+    assert REMEMBERED == 3
+
+
+@pytest.mark.parametrize("hours", [0.0, -0.25, -100.0])
+def test_what_ended_at_the_close_or_later_is_not_known(hours) -> None:
+    """A trade that ended at a bar's open is known when that bar has closed."""
+    assert told(trade(hours), trade(2)) == told(trade(2))
+
+
+@pytest.mark.parametrize(
+    ("profit", "r", "outcome", "evolution"),
+    [
+        (-50.0, -1.0, "loss", "Falsified"),
+        (100.0, 2.0, "win", "Realized"),
+        (0.5, 0.01, "scratch", "Weakened"),
+        (-3.0, 0.2, "loss", "Falsified"),
+    ],
+)
+def test_a_row_from_before_there_were_outcomes_is_judged_by_its_numbers(
+    profit, r, outcome, evolution
+) -> None:
+    old = trade(profit=profit, r_multiple=r, outcome=None, evolution=None)
+    (found,) = told(old)
+    assert (found["outcome"], found["evolution"]) == (outcome, evolution)
+    bare = {name: value for name, value in old.items() if name not in ("outcome", "evolution")}
+    assert told(bare) == [found]
+
+
+def test_what_was_said_at_the_close_is_not_judged_again() -> None:
+    """A later version may draw the lines elsewhere; the record stays."""
+    (found,) = told(trade(outcome="scratch", evolution="Unknown"))
+    assert (found["outcome"], found["evolution"]) == ("scratch", "Unknown")
+
+
+def test_a_broken_row_is_not_remembered_as_a_small_one() -> None:
+    with pytest.raises(ValueError, match="r_multiple must be a finite number"):
+        told(trade(r_multiple=math.nan))
+
+
+def test_what_was_judged_at_the_close_is_what_is_remembered() -> None:
+    held = {"side": "SELL", "entry": 2000.0, "stop": 2010.0, "target": 1980.0}
+    held |= {"price": 1999.5, "opened_at": iso(NOON - 9 * HOUR)}
+    closed_at = NOON - 5 * HOUR
+    end = judge(held, exit_price=1985.0, closed_at=closed_at, profit=145.0, reason="CLOSED")
+    row = held | {"closed_at": iso(closed_at), "profit": 145.0, "r_multiple": end.r_multiple}
+    kept = {**row, "outcome": end.outcome, "evolution": end.evolution}
+    assert told(kept) == told(row) == remembered([kept], NOON)
+    assert told(kept)[0]["r_multiple"] == 1.45
+
+
+def test_the_memory_is_plain_json_and_reads_the_same_again() -> None:
+    found = told(trade(), trade(3.3))
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert all(tuple(row) == KEYS for row in found)
+
+
+def test_no_later_trade_changes_what_was_known(scaled: Callable[..., int]) -> None:
+    """Cut a random history at a random close: what follows may be anything."""
+    for seed in range(scaled(5_000, least=100)):
+        chance = random.Random(seed)
+        ages = sorted(round(chance.uniform(-40, 40) * 4) / 4 for _ in range(chance.randint(0, 12)))
+        rows = [trade(age, r_multiple=round(chance.uniform(-2, 3), 8)) for age in ages]
+        past = [row for row, age in zip(rows, ages, strict=True) if age > 0]
+        found = told(*rows)
+        assert found == told(*past) and len(found) == min(3, len(past))
+        assert all(row["hours_ago"] > 0 for row in found)
+
+
+def test_what_the_database_kept_is_remembered(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    for number, price in enumerate((90.0, 121.0, 100.2)):
+        sid, at = f"T{number}", NOON + number * HOUR
+        database.enqueue_signal(opening(sid, decided_at=at))
+        database.move_signal(sid, "PUBLISHED")
+        database.move_signal(sid, "FILLED", fields={"price": 100.0, "opened_at": at})
+        money, r = (price - 100.0) * 0.5, (price - 100.0) / 10
+        end = {"time": at + HOUR, "profit": money, "r_multiple": r, "reason": "CLOSED"}
+        database.close_position(sid, price=price, **end)
+    then = NOON + 3 * HOUR
+    found = remembered(database.closed_trades("BTCUSD", as_of=then), then)
+    assert [(row["outcome"], row["hours_ago"]) for row in found] == [("win", 1.0), ("loss", 2.0)]
+    later = then + HOUR
+    found = remembered(database.closed_trades("BTCUSD", as_of=later), later)
+    assert [row["outcome"] for row in found] == ["scratch", "win", "loss"]
+    assert [row["r_multiple"] for row in found] == [0.02, 2.1, -1.0]
+    database.close()
+
+
+# --- who is shown it ------------------------------------------------------------------------------
+
+
+def test_evidence_and_prompts_take_the_new_key_and_stay_the_same() -> None:
+    """Bundle and prompts name what they show: trades are for the record and the pages."""
+    more = {**MEMORY, "recent_trades": told(trade(), trade(3))}
+    assert bundle(memory=more).features == bundle(memory=MEMORY).features
+    for agent in AGENTS.values():
+        asked = build_interpretive_prompt(context(memory=more), agent.role)
+        assert asked == build_interpretive_prompt(context(memory=MEMORY), agent.role)
+
+
+def test_the_pages_tell_the_trades() -> None:
+    (row,) = memory_rows({"recent_trades": told(trade(2))})
+    assert "outcome loss" in row["value"] and "1.03" in row["value"]
+    (row,) = memory_rows({"recent_trades": []})
+    assert row["value"] == "none"

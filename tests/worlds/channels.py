@@ -1,0 +1,148 @@
+"""A channel to play on: a folder, a clock that is set by hand, Torra's bridge and an Advisor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.doubles.fake_broker import FakeBroker
+from tests.doubles.reference_ea import Inputs, ReferenceEa
+from torra.bridges.protocol import Order, Report
+from torra.bridges.torra.bridge import TorraFiles
+from torra.clock import Simulated
+from torra.config import Channel
+
+NOW = datetime(2026, 2, 13, 12, 0, tzinfo=UTC)
+KEY = "a long random text of the channel"
+ENVIRONMENT = {"TORRA_CHANNEL_KEY": KEY}
+ACCOUNT = 1001
+MAGIC = 220_114_000
+
+ORDER = Order(
+    sid="T7K3Q9ZB2M4XA",
+    seq=1042,
+    kind="open",
+    instance="EURUSD",
+    symbol="EURUSD",
+    broker_symbol="EURUSD.m",
+    timeframe="M15",
+    bar_time=NOW - timedelta(minutes=15),
+    side="BUY",
+    lots=0.1,
+    entry=1.10012,
+    stop=1.09512,
+    target=1.11012,
+    created=NOW,
+    expires=NOW + timedelta(seconds=180),
+    magic=MAGIC,
+    max_spread_pts=40,
+    max_dev_pts=30,
+    digits=5,
+)
+
+
+INPUTS = Inputs("main", KEY, ACCOUNT, max_lots=0.0, max_positions=0, max_trades_per_day=0)
+"""What a person sets in the terminal, without limits of its own."""
+
+
+class HandClock(Simulated):
+    """Desk time and monotonic time, both set by hand."""
+
+    def __init__(self, moment: datetime = NOW) -> None:
+        super().__init__(moment)
+        self.elapsed = 1000.0
+
+    def monotonic(self) -> float:
+        return self.elapsed
+
+    def pass_time(self, seconds: float) -> None:
+        self.set(self.now() + timedelta(seconds=seconds))
+        self.elapsed += seconds
+
+    def jump(self, seconds: float) -> None:
+        """Let the wall clock jump, as a time server makes it."""
+        self.set(self.now() + timedelta(seconds=seconds))
+
+
+def order(number: int = 1, **more: Any) -> Order:
+    """Return an opening with an id and a magic number of its own."""
+    named = {"sid": f"T{number:012d}", "seq": number, "magic": MAGIC + number}
+    return replace(ORDER, **{**named, **more})
+
+
+def closing(opened: Order, number: int = 2, **more: Any) -> Order:
+    """Return the close of an opening."""
+    side = "SELL" if opened.side == "BUY" else "BUY"
+    about = {"kind": "close", "side": side, "closes": opened.sid, "magic": opened.magic}
+    return order(number, **{**about, "entry": 0.0, "stop": 0.0, "target": 0.0, **more})
+
+
+@dataclass
+class Stage:
+    """Both sides of one channel."""
+
+    root: Path
+    clock: HandClock = field(default_factory=HandClock)
+    channel: Channel = field(init=False)
+    broker: FakeBroker = field(init=False)
+    bridge: TorraFiles = field(init=False)
+    ea: ReferenceEa = field(init=False)
+    inputs: Inputs = INPUTS
+
+    def __post_init__(self) -> None:
+        self.channel = Channel(folder=str(self.root / "main"), account=ACCOUNT)
+        self.broker = self.new_broker()
+        self.bridge = self.new_bridge()
+        self.ea = self.new_ea()
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "main"
+
+    def new_broker(self, **more: Any) -> FakeBroker:
+        broker = FakeBroker(self.root / "broker.jsonl", ACCOUNT, **more)
+        broker.market("EURUSD.m")
+        return broker
+
+    def new_bridge(self, **more: Any) -> TorraFiles:
+        given: dict[str, Any] = {"environment": ENVIRONMENT, "sleep": lambda _: None, **more}
+        return TorraFiles("main", given.pop("channel", self.channel), self.clock, **given)
+
+    def new_ea(self, **more: Any) -> ReferenceEa:
+        inputs = more.pop("inputs", self.inputs)
+        return ReferenceEa(self.folder, more.pop("broker", self.broker), inputs, **more)
+
+    def tick(self, seconds: float = 1.0, ea: ReferenceEa | None = None) -> None:
+        """Let time pass and the Advisor run once."""
+        self.clock.pass_time(seconds)
+        (ea or self.ea).step(self.clock.now().timestamp(), self.clock.monotonic())
+
+    def wake(self) -> None:
+        """Let both sides see each other alive."""
+        for _ in range(2):
+            self.tick()
+            self.bridge.health()
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(path.name for path in (self.folder / folder).iterdir())
+
+    def reports(self) -> list[Report]:
+        """Poll and settle, as signal_bridge does."""
+        reports = list(self.bridge.poll())
+        for report in reports:
+            self.bridge.settle(report)
+        return reports
+
+    def final(self, sid: str, seconds: int = 40) -> Report:
+        """Let both sides run until a signal has its last report."""
+        for _ in range(seconds):
+            self.tick()
+            for report in self.reports():
+                if report.sid == sid and report.status not in ("CLAIMED", "PLACED"):
+                    return report
+        raise AssertionError(f"no answer to {sid}: {self.bridge.health().detail}")
+
+    def orders_of(self, sid: str) -> int:
+        return sum(e.comment == sid for e in self.broker.executions)

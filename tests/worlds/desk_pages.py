@@ -1,0 +1,73 @@
+"""The pages of a desk with everything behind them: its home, its database, its settings.
+
+`open_pages` runs a few closes of the sample through a desk whose clock stands still and returns the
+app, logged in, with what stands behind it. The clock of the ledger is the desk's real time, which
+stands still too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.doubles.visitors import open_app
+from tests.worlds import desks
+from torra.config import DeskSettings, Profile, validate
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.providers.registry import open_provider
+
+RULES = Profile()
+PAYING = {"agents": {"provider": "anthropic", "mode": "full", "max_api_cost_per_hour": 0.5}}
+
+
+@dataclass
+class Pages:
+    """An app and what stands behind it."""
+
+    app: Any
+    desk: Any
+    backing: Backing
+
+    @property
+    def database(self):
+        return self.backing.database
+
+    def client(self):
+        return self.app.test_client()
+
+    def text(self, address: str, status: int = 200) -> str:
+        answer = self.client().get(address)
+        assert answer.status_code == status, answer.get_data(as_text=True)[:300]
+        return answer.get_data(as_text=True)
+
+    def json(self, address: str, status: int = 200) -> Any:
+        answer = self.client().get(address)
+        assert answer.status_code == status, answer.get_data(as_text=True)[:300]
+        return answer.get_json()
+
+
+def open_pages(
+    home: Path,
+    instances=(desks.BTC,),
+    *,
+    profile: dict[str, Any] | None = None,
+    steps: int = 2,
+    environment: dict[str, str] | None = None,
+    **more: Any,
+) -> Pages:
+    home.mkdir(exist_ok=True)
+    settings = DeskSettings(instances=tuple(instances))
+    found = validate(Profile, profile or {}, "a test")
+    desk = desks.open_desk(
+        home, instances, profile=found, provider=open_provider(RULES.agents), **more
+    )
+    stopped = desk.clock.real_now()
+    desk.clock.real_now = lambda: stopped
+    desks.take_lease(desk)
+    for _ in range(steps):
+        desks.step(desk)
+    backing = Backing(home, desk.database, settings, desk, environment or {})
+    app = open_app(DatabaseView(desk.database, settings, desk), backing=backing)
+    return Pages(app, desk, backing)

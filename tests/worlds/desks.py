@@ -1,0 +1,109 @@
+"""Desks for tests: the shipped sample on a clock that a test moves from close to close."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from instance_database import Database
+from tests.worlds import stores
+from torra.clock import Simulated, System, duration
+from torra.config import ROOT, Instance, Profile
+from torra.desk.bar_closes import next_close
+from torra.desk.roster import InstanceSetup
+from torra.desk.schedule import Desk
+from torra.feeds.sample import SampleFeed
+from torra.providers.registry import open_provider
+
+BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
+EUR = Instance(symbol="EURUSD", timeframes=("H1",))
+START = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
+
+
+def open_database(folder: Path) -> Database:
+    return stores.open_database(folder, now=System().real_now)
+
+
+def open_desk(
+    folder: Path,
+    instances: Sequence[Instance] = (BTC,),
+    *,
+    profile: Profile | None = None,
+    provider: Any = None,
+    feed: Any = None,
+    make_clock: Callable[[datetime | None], Any] | None = None,
+    lease_seconds: float = 6.0,
+    **more: Any,
+) -> Desk:
+    """Return a desk on the sample whose clock stands still until the test steps it."""
+    profile = profile or Profile()
+    feed = feed or sample()
+    setups = [
+        InstanceSetup(
+            item, profile, feed, provider or open_provider(profile.agents), threading.Lock()
+        )
+        for item in instances
+    ]
+    return Desk(
+        open_database(folder),
+        setups,
+        make_clock or (lambda stood: Simulated(stood or START)),
+        lease_seconds=lease_seconds,
+        **more,
+    )
+
+
+_SAMPLE: list[SampleFeed] = []
+
+
+def sample() -> SampleFeed:
+    if not _SAMPLE:
+        _SAMPLE.append(SampleFeed(ROOT / "sample_data"))
+    return _SAMPLE[0]
+
+
+class Holed:
+    """The sample without some bars, for as long as `missing` names them."""
+
+    def __init__(self, missing: set[datetime]) -> None:
+        self.missing = missing
+
+    def bars(self, *words: Any) -> Any:
+        frame = sample().bars(*words)
+        return frame[~frame.index.isin(list(self.missing))]
+
+    def period(self) -> tuple[datetime, datetime]:
+        return sample().period()
+
+
+def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
+    desk.epoch = desk.database.acquire_lease(desk.owner, seconds)
+    assert desk.epoch is not None
+
+
+def step(desk: Desk) -> datetime:
+    """Move the clock to the next close of any stream and wake every instance."""
+    assert isinstance(desk.clock, Simulated)
+    frames = sorted({name for item in desk.setups.values() for name in item.instance.timeframes})
+    moment = next_close(desk.clock.now(), frames)
+    desk.clock.set(moment)
+    for name in desk.setups:
+        desk.wake(name)
+    return moment
+
+
+def closes_of(instance: Instance, after: datetime, upto: datetime) -> list[tuple[str, datetime]]:
+    """Return (timeframe, bar_time) of every close in (after, upto]."""
+    found = []
+    for name in instance.timeframes:
+        size = duration(name)
+        moment = after
+        while (moment := next_close(moment, [name])) <= upto:
+            found.append((name, moment - size))
+    return found
+
+
+QUARTER = timedelta(minutes=15)

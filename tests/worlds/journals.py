@@ -1,0 +1,183 @@
+"""A desk that lived through much, and its replay in a process of its own.
+
+`live` journals ticks of two instances (three streams) through the real desk: models that answer
+well, badly, late or not at all, bars that come late or change, a halt, a change of profile.
+`python -m tests.worlds.journals SOURCE INTO` replays such a desk and prints a line for each tick.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from agents.contracts import VECTORS, Completion, ModelUnavailable, Request
+from instance_database import Database
+from scoring_rubric import request_hash
+from tests.doubles import scripted
+from tests.worlds import desks
+from torra.clock import System, duration
+from torra.config import Profile, validate
+from torra.desk.bar_closes import next_close
+from torra.desk.schedule import Desk
+from torra.replay.rerun.journal_replay import Comparison, replay
+
+BOTH = (desks.BTC, desks.EUR)
+LATE = {4: 420, 7: 40, 10: 1300}
+"""Seconds by which a wake comes late, by its number modulo 13."""
+
+
+def a_profile(**changes: Any) -> Profile:
+    """A profile that trades often, so that positions open and close."""
+    values = {"thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse", **changes}
+    return validate(Profile, values, "a test")
+
+
+class Moody:
+    """Answers as the hash of the request has it: the same request always gets the same answer."""
+
+    name = "moody"
+
+    def __init__(self) -> None:
+        self.moods: dict[str, int] = {}
+        self.clock: Any = None
+
+    def submit(self, request: Request) -> Future[Completion]:
+        if self.clock is not None:  # thinking takes time: a tick decides later than it looked
+            self.clock.set(self.clock.now() + timedelta(seconds=0.75))
+        chance = random.Random(request_hash(request))
+        mood = chance.choices(list(MOODS), [weight for weight, _ in MOODS.values()])[0]
+        self.moods[mood] = self.moods.get(mood, 0) + 1
+        future: Future[Completion] = Future()
+        answer = MOODS[mood][1](request, chance)
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+        return future
+
+    def close(self) -> None: ...
+
+
+def said(text: Any, stop_reason: str = "end") -> Completion:
+    text = text if isinstance(text, str) else json.dumps(text)
+    return Completion(text, "moody-1", "moody", 900, 90, 0.0021, stop_reason, 300)
+
+
+def valid(request: Request, chance: random.Random, bound: float = 0.3) -> dict[str, Any]:
+    if request.role.kind == "gate":
+        return scripted.ruling(
+            request, multiplier=chance.choice([1.0, 0.8, 0.35]), veto=chance.random() < 0.12
+        )
+    if request.role.kind == "scorer":
+        return scripted.chart(request, chance.uniform(-0.9, 0.9))
+    told = scripted.report(request, confidence=chance.choice(["high", "medium", "low"]))
+    told["adjustments"] = {v: chance.choice([None, chance.uniform(-bound, bound)]) for v in VECTORS}
+    told["reasoning"] = f"I was told {request.nonce}, and {chance.random():.6f} of it is plain."
+    return told
+
+
+MOODS: dict[str, tuple[int, Callable[[Request, random.Random], Any]]] = {
+    "valid": (60, lambda r, c: said(valid(r, c))),
+    "clamped": (5, lambda r, c: said(valid(r, c, bound=3.0))),
+    "abstains": (5, lambda r, c: said({**valid(r, c), "abstained": True, "abstain_reason": "?"})),
+    "garbage": (5, lambda r, c: said("}{ no JSON")),
+    "endless": (1, lambda r, c: said(json.dumps(valid(r, c)) + " " * 70_000)),
+    "another symbol": (2, lambda r, c: said({**valid(r, c), "symbol": "XAUUSD"})),
+    "empty": (2, lambda r, c: said("")),
+    "cut off": (2, lambda r, c: said('{"symbol": "BTC', "length")),
+    "refusal": (2, lambda r, c: said("I cannot", "refusal")),
+    "error": (3, lambda r, c: ModelUnavailable("error", "500")),
+    "refused key": (2, lambda r, c: ModelUnavailable("error", "401", again=None)),
+    "broken body": (2, lambda r, c: ModelUnavailable("garbage", "body", again=0.0)),
+    "blocked": (2, lambda r, c: ModelUnavailable("blocked", again=None)),
+    "no money": (2, lambda r, c: ModelUnavailable("budget", again=None)),
+    "timeout": (3, lambda r, c: ModelUnavailable("timeout")),
+    "defect": (2, lambda r, c: RuntimeError("a secret")),
+}
+
+
+class Revising:
+    """The sample; a bar may come late, and the newest bar of a stream is corrected afterwards."""
+
+    def __init__(self) -> None:
+        self.now: Any = None
+        self.missing: set[Any] = set()
+
+    def bars(self, symbol: str, timeframe: str, as_of: Any, limit: int | None) -> pd.DataFrame:
+        frame = desks.sample().bars(symbol, timeframe, as_of, limit).copy()
+        frame = frame[~frame.index.isin(list(self.missing))]
+        closed = frame.index + duration(timeframe)
+        new = (closed > self.now - timedelta(minutes=70)) & (frame.index.hour % 3 == 0)
+        frame.loc[new, "high"] *= 1.0001
+        frame.loc[new, "volume"] += 0.37
+        return frame
+
+    def period(self) -> Any:
+        return desks.sample().period()
+
+
+def live(folder: Path, ticks: int, provider: Any = None, *, plain: bool = False) -> Database:
+    """Journal so many ticks; return the database, open. A `plain` desk is never disturbed."""
+    feed = Revising()
+    feed.now = desks.START
+    voice = provider or Moody()
+    profiles = [a_profile(), a_profile(on_opposite="close", thresholds={"buy": 0.3, "sell": 0.05})]
+    done = steps = 0
+    for number, profile in enumerate(profiles):
+        desk = desks.open_desk(
+            folder, BOTH, profile=profile, provider=voice, feed=feed, lease_seconds=36_000.0
+        )
+        desk._hold_lease()
+        voice.clock = desk.clock if not plain else None
+        share = ticks * (number + 1) // len(profiles)
+        while done < share:
+            done += _step(desk, feed, steps, plain=plain)
+            steps += 1
+            if not plain and ticks // 5 <= done < ticks // 4:
+                desk.database.set_trading_state("HALTED", "a test")
+            elif desk.database.trading_state() != "ACTIVE":
+                desk.database.set_trading_state("ACTIVE", "a test")
+        desk.close()
+    return desks.open_database(folder)
+
+
+def _step(desk: Desk, feed: Revising, number: int, *, plain: bool) -> int:
+    """Wake at the next close: some wakes come late, some bars come after the next one."""
+    moment = next_close(desk.clock.now(), ["M15", "H1"])
+    late = 0 if plain else LATE.get(number % 13, 0)
+    if not plain and number % 6 == 2:
+        feed.missing = {moment - duration("M15")}
+    desk.clock.set(moment + timedelta(seconds=late))
+    feed.now = desk.clock.now()
+    done = [outcome for name in desk.setups for outcome in desk.wake(name)]
+    if feed.missing and moment - duration("M15") not in feed.missing:
+        feed.missing = set()  # now it is there, and a newer tick has been run
+        done += [outcome for name in desk.setups for outcome in desk.wake(name)]
+    return sum(outcome.state == "done" for outcome in done)
+
+
+def lines(source: Database, folder: Path, limit: int | None = None) -> Iterator[Comparison]:
+    """Replay both instances of a desk into a new database."""
+    into = desks.open_database(folder)
+    for instance in BOTH:
+        yield from replay(source, into, instance, limit=limit)
+    into.close()
+
+
+def main(source: str, into: str) -> None:
+    database = Database.open(Path(source), now=System().real_now)
+    for found in lines(database, Path(into)):
+        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+    database.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,86 @@
+"""Apps whose pages have something to show, and the addresses of their screens.
+
+`desk_app` is a desk that asks a person (demo_orders), `view_app` the scripted full desk, whose
+ticks have everything. `addresses_of` walks an app's links as a visitor would and returns for every
+endpoint that answers with a page an address: of the first few that are found the one with the
+longest page. Pages without a parameter are asked for even where nothing leads to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from werkzeug.exceptions import HTTPException
+
+from tests.doubles.visitors import ACCESS, bearer
+from tests.worlds.demo_full_desk import FullDeskView
+from tests.worlds.demo_orders import build
+from torra.dashboard.app import create_app
+from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.view.desk_view import DatabaseView
+
+OF_A_KIND = 3
+"""Pages of one kind that are asked for while looking for addresses."""
+
+UNLINKED = {"login_page", "missing"}
+"""Pages that no page of a visitor leads to."""
+
+
+def view_app(state: str = "demo") -> Any:
+    return create_app(FullDeskView(state), access=ACCESS)
+
+
+def desk_app(folder: Path) -> Any:
+    backing = build(folder)
+    view = DatabaseView(backing.database, backing.settings, backing.desk)
+    return create_app(view, access=ACCESS, backing=backing)
+
+
+def page_routes() -> set[str]:
+    """Return the names of all routes that answer with a page."""
+    return {
+        route.name for route in every_route() if route.reply == "html" and "GET" in route.methods
+    }
+
+
+def addresses_of(app: Any) -> dict[str, str]:
+    """Return {endpoint: address} of the pages that links lead to, beginning with the overview."""
+    client = app.test_client()
+    adapter = app.url_map.bind("127.0.0.1")
+    wanted = page_routes() - UNLINKED
+    waiting, found, asked, sizes = ["/"], {}, Counter(), Counter()
+    for address in waiting:  # grows while it is walked
+        kind = endpoint_of(adapter, address)
+        if asked[kind] == OF_A_KIND:
+            continue
+        asked[kind] += 1
+        answer = client.get(address, headers=bearer("admin"))
+        if answer.status_code == 200 and answer.mimetype == "text/html":
+            if len(answer.data) > sizes[kind]:
+                found[kind], sizes[kind] = address, len(answer.data)
+            known = set(waiting)
+            waiting += [one for one in links_of(answer.text) if one not in known]
+    for route in every_route():
+        if route.name in wanted - set(found) and "<" not in route.rule:
+            answer = client.get(route.rule, headers=bearer("admin"))
+            if answer.status_code == 200 and answer.mimetype == "text/html":
+                found[route.name] = route.rule
+    return {name: address for name, address in found.items() if name in wanted}
+
+
+def links_of(text: str) -> list[str]:
+    found = dict.fromkeys(unescape(link) for link in re.findall(r'href="(/[^"#?]*)"', text))
+    return [link for link in found if not link.startswith(("/assets/", "/api/"))]
+
+
+def endpoint_of(adapter: Any, address: str) -> str:
+    try:
+        name = adapter.match(urlsplit(address).path)[0].removeprefix("torra_agents.")
+    except HTTPException:
+        return ""
+    return name if name in by_name() and by_name()[name].reply == "html" else ""
