@@ -62,3 +62,21 @@ def test_every_room_is_on_the_map(page: str) -> None:
     for room in ROOMS:
         names = (f"`{room}`", f"`{room}.py`", f"`{room}/`", f"`torra/{room}/`")
         assert any(name in text for name in names), f"{page} does not name {room}"
+
+
+def test_every_helper_of_the_tests_is_on_their_map() -> None:
+    page = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\|[^|]*\| `(\w+)` \|", page, re.MULTILINE))
+    folders = (ROOT / "tests" / "doubles", ROOT / "tests" / "worlds")
+    helpers = {path.stem for folder in folders for path in folder.glob("*.py")} - {"__init__"}
+    assert shown == helpers - {"vendor_rules"}, "its server names it"
+    for room in (path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")):
+        named = room in ("doubles", "worlds") or f"`{room}/`" in page
+        assert named or any(name.split("/")[0] == room for name in ROOMS), room
+
+
+def test_the_tests_have_one_import_root() -> None:
+    names = {path.stem for path in (ROOT / "tests").rglob("*.py")} - {"__init__"}
+    own = re.compile(rf"^\s*(?:from|import) ({'|'.join(sorted(names))})\b", re.MULTILINE)
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not own.search(path.read_text(encoding="utf-8")), path
