@@ -33,6 +33,7 @@ from tests.doubles.scripted import (
     ruling,
     settings,
 )
+from tests.tries import Tries
 from torra.tick.chart_scorer import score_chart
 
 DESK = MODES["budget"].seats
@@ -73,7 +74,7 @@ def released_after():
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("fallback", [None, score_chart])
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
-def test_a_provider_that_never_answers(seconds, fallback, rounds, tries) -> None:
+def test_a_provider_that_never_answers(seconds: float, fallback, rounds: int, tries: Tries) -> None:
     provider = Scripted(dict.fromkeys([*DESK, "chart_scorer"], NEVER))
     for attempt in tries():
         record, elapsed = took(
@@ -88,7 +89,7 @@ def test_a_provider_that_never_answers(seconds, fallback, rounds, tries) -> None
 
 
 @pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
-def test_a_submit_that_blocks(blocked, tries) -> None:
+def test_a_submit_that_blocks(blocked, tries: Tries) -> None:
     for attempt in tries():
         with released_after() as released, attempt:
             provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
@@ -100,7 +101,7 @@ def test_a_submit_that_blocks(blocked, tries) -> None:
             assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
 
 
-def test_an_agent_that_hangs_without_asking(released, tries) -> None:
+def test_an_agent_that_hangs_without_asking(released, tries: Tries) -> None:
     def hang(_context, _ask):
         released.wait()
         return a_report()
@@ -114,7 +115,7 @@ def test_an_agent_that_hangs_without_asking(released, tries) -> None:
             assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def test_a_fallback_that_hangs(released, tries) -> None:
+def test_a_fallback_that_hangs(released, tries: Tries) -> None:
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
     for attempt in tries():
         with attempt:
@@ -124,7 +125,7 @@ def test_a_fallback_that_hangs(released, tries) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
-def test_a_deadline_that_has_passed_makes_no_call(seconds, tries) -> None:
+def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) -> None:
     provider = Scripted()
     for attempt in tries():
         record, elapsed = took(provider, seconds, fallback=score_chart)
@@ -144,7 +145,7 @@ def test_a_deadline_that_has_passed_makes_no_call(seconds, tries) -> None:
         ((), ("AGENT_BUDGET", 0.3)),
     ],
 )
-def test_after_every_stage_a_valid_result_stands(hanging, heard, tries) -> None:
+def test_after_every_stage_a_valid_result_stands(hanging, heard, tries: Tries) -> None:
     """What was heard before the first hanging stage counts, all of it."""
     for attempt in tries():
         script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
@@ -154,7 +155,7 @@ def test_after_every_stage_a_valid_result_stands(hanging, heard, tries) -> None:
             assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
 
 
-def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries) -> None:
+def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries: Tries) -> None:
     script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
     for attempt in tries():
         with attempt:
@@ -164,7 +165,9 @@ def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries) -> None:
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
-def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(fallback, kept, monkeypatch) -> None:
+def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(
+    fallback, kept: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Until somebody has answered; a clock that stands still shows the limits."""
     stages = tuple(replace(stage, share=1.0) for stage in MODES["budget"].stages)
     monkeypatch.setitem(MODES, "budget", replace(MODES["budget"], stages=stages))
@@ -189,7 +192,7 @@ def test_no_stage_may_use_more_than_its_share() -> None:
     assert limits == [4.5, 5.0, 5.0, 6.0]
 
 
-def test_a_late_answer_is_recorded_and_not_used(tries) -> None:
+def test_a_late_answer_is_recorded_and_not_used(tries: Tries) -> None:
     script = {
         "technical": Slow(0.5, lambda request: report(request, value=0.3)),
         "bull_researcher": Slow(0.15, honest),
@@ -210,7 +213,7 @@ def test_a_late_answer_is_recorded_and_not_used(tries) -> None:
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def held_parsing(released, monkeypatch):
+def held_parsing(released, monkeypatch: pytest.MonkeyPatch):
     """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
     real = asking.replies.report
 
@@ -237,7 +240,9 @@ def held_afterwards(released, _monkeypatch):
 
 @pytest.mark.parametrize("reply", [honest, "}{"])
 @pytest.mark.parametrize("held", [held_parsing, held_afterwards])
-def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, monkeypatch, tries) -> None:
+def test_no_call_of_an_agent_that_was_left_behind_is_ok(
+    held, reply, monkeypatch: pytest.MonkeyPatch, tries: Tries
+) -> None:
     """Its answer came in time, it did not: the record says what the debate says."""
     for attempt in tries():
         with released_after() as released, monkeypatch.context() as patch:
@@ -256,7 +261,7 @@ def test_no_call_of_an_agent_that_was_left_behind_is_ok(held, reply, monkeypatch
     assert record.calls[0].reply and "late:technical" in record.flags
 
 
-def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries) -> None:
+def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries: Tries) -> None:
     def fallback(about, ask):
         try:
             return score_chart(about, ask)
@@ -288,7 +293,7 @@ def test_no_call_is_made_after_its_stage() -> None:
     assert line.calls == [call]
 
 
-def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries) -> None:
+def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> None:
     for attempt in tries():
         provider = Scripted({"technical": Slow(0.3, "garbage")})
         record, _ = took(provider, 1.0)
@@ -304,7 +309,9 @@ def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries) -> None:
             assert record.source_type is SourceType.AGENT_BUDGET
 
 
-def test_too_many_threads_left_behind_mean_l1_until_they_drain(released, monkeypatch) -> None:
+def test_too_many_threads_left_behind_mean_l1_until_they_drain(
+    released, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
     while not stages.crowded():
         debate(Scripted(dict.fromkeys(DESK, Blocks(released))), seconds=0.02)
@@ -342,7 +349,7 @@ print(debate(provider, seconds=0.3).source_type, time.monotonic(), flush=True)
 
 
 @pytest.mark.parametrize("how", ["never", "blocked"])
-def test_the_process_exits_while_calls_hang(how, tries) -> None:
+def test_the_process_exits_while_calls_hang(how: str, tries: Tries) -> None:
     code = HANGING_HOST.format(root=str(ROOT))
     for attempt in tries():
         done = subprocess.run(

@@ -245,7 +245,7 @@ def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
 
 
 @pytest.mark.parametrize("score", [-0.0, 0.0, 1.0, -1.0, 0.123456789, 1 / 3])
-def test_nobody_answering_leaves_any_l1_bit_for_bit(score) -> None:
+def test_nobody_answering_leaves_any_l1_bit_for_bit(score: float) -> None:
     l1 = dict.fromkeys(VECTORS, score)
     provider = Scripted(dict.fromkeys(AGENTS, RuntimeError("down")))
     record = debate(provider, about=context(scores=l1))
@@ -366,7 +366,7 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
 @pytest.mark.parametrize(
     "changes", [{"confidence": "low"}, {"evidence": []}, {"evidence": [{"id": "x", "value": 1}]}]
 )
-def test_a_doubtful_report_moves_less_through_the_whole_desk(agent, changes) -> None:
+def test_a_doubtful_report_moves_less_through_the_whole_desk(agent: str, changes) -> None:
     """Also when it is the only opinion that answers."""
     others = {name: RuntimeError() for name in AGENTS if name not in (agent, "risk_gate")}
 

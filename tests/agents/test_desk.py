@@ -36,7 +36,7 @@ def test_a_full_desk_with_all_its_agents_is_agent_full() -> None:
 
 
 @pytest.mark.parametrize("deliberating", [True, False])
-def test_an_unknown_agent_is_named_with_the_known_ones(deliberating) -> None:
+def test_an_unknown_agent_is_named_with_the_known_ones(deliberating: bool) -> None:
     config = settings(active_agents=("technical", "astrologer"))
     with pytest.raises(ValueError, match=r"active_agents .*astrologer; known are .*technical"):
         debate(Scripted(), config=config) if deliberating else check_desk(config.agents)
@@ -80,7 +80,7 @@ def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
         ({"focus": {"ath": "primary"}}, "unknown vectors: ath"),
     ],
 )
-def test_a_seat_that_cannot_be_is_refused(changes, message) -> None:
+def test_a_seat_that_cannot_be_is_refused(changes, message: str) -> None:
     agent = AGENTS["technical"]
     odd = Agent(replace(agent.role, **changes), agent.analyze)
     with pytest.raises(ValueError, match=message):

@@ -41,7 +41,7 @@ FAILURES = {
 @pytest.mark.parametrize("kind", FAILURES)
 @pytest.mark.parametrize("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
 @pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
-def test_any_subset_may_fail(kind, failing, with_fallback) -> None:
+def test_any_subset_may_fail(kind, failing, with_fallback: bool) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
     record = debate(provider, fallback=score_chart if with_fallback else None)
     if failing >= OPINIONS:
@@ -172,7 +172,7 @@ def test_a_null_is_a_missing_side_on_its_vector() -> None:
 
 @pytest.mark.parametrize("value", [0.1, 0.3])
 @pytest.mark.parametrize("agent", sorted(OPINIONS))
-def test_a_sole_answer_is_used_alone_within_its_bound(agent, value) -> None:
+def test_a_sole_answer_is_used_alone_within_its_bound(agent, value: float) -> None:
     provider = everything_fails()
     provider.script[agent] = [reporting(value=value, confidence="medium")]
     record = debate(provider)
@@ -229,7 +229,7 @@ def test_the_rules_stand_when_the_gates_model_fails() -> None:
         (ruling(reason_code="WEAK_CASE"), 1.0, False, ()),
     ],
 )
-def test_the_gates_model_can_only_be_stricter(told, multiplier, veto, reasons) -> None:
+def test_the_gates_model_can_only_be_stricter(told, multiplier: float, veto: bool, reasons) -> None:
     record = debate(Scripted({"risk_gate": told}))
     assert (record.ruling.multiplier, record.ruling.veto) == (multiplier, veto)
     assert record.ruling.reasons == reasons
@@ -262,7 +262,7 @@ def test_the_gates_model_can_only_be_stricter(told, multiplier, veto, reasons) -
         ),
     ],
 )
-def test_the_rules_of_the_gate(features, multiplier, veto) -> None:
+def test_the_rules_of_the_gate(features, multiplier: float, veto: bool) -> None:
     rule = undebated(context(features=features), settings()).rule_ruling
     assert (rule.multiplier, rule.veto) == (multiplier, veto)
     assert bool(rule.reasons) == (veto or multiplier < 1)
@@ -291,7 +291,7 @@ def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
 @pytest.mark.parametrize(
     ("values", "multiplier"), [((0.1, 0.1), 1.0), ((0.1, -0.2), 0.5), ((0.3, -0.3), 0.3)]
 )
-def test_disagreement_of_the_analysts_lowers_the_multiplier(values, multiplier) -> None:
+def test_disagreement_of_the_analysts_lowers_the_multiplier(values, multiplier: float) -> None:
     agents = twins(*(a_report(value=value) for value in values))
     record = debate(Scripted(), agents=agents, config=settings(active_agents=("one", "two")))
     assert record.rule_ruling.multiplier == pytest.approx(multiplier)
@@ -319,7 +319,7 @@ def test_leave_to_spend_is_asked_once_a_stage() -> None:
 
 
 @pytest.mark.parametrize("refused", ["analysts", "research", "gate"])
-def test_a_refused_stage_fails_for_budget_and_makes_no_call(refused) -> None:
+def test_a_refused_stage_fails_for_budget_and_makes_no_call(refused: str) -> None:
     provider = Scripted()
     record = debate(provider, reserve=lambda stage, _bounds: stage != refused)
     kinds = {"analysts": "analyst", "research": "researcher", "gate": "gate"}
@@ -340,7 +340,7 @@ def test_who_refuses_a_stage_may_say_why() -> None:
     assert not [flag for flag in record.flags if flag.startswith("reserve_failed")]
 
 
-def no_ledger(_stage, _bounds):
+def no_ledger(_stage, _bounds) -> None:
     raise OSError("disk full")
 
 
@@ -415,7 +415,7 @@ def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_each_further_round_shows_each_side_the_others_case(rounds) -> None:
+def test_each_further_round_shows_each_side_the_others_case(rounds: int) -> None:
     provider = Scripted({"bear_researcher": reporting(value=-0.1)})
     record = debate(provider, config=settings(debate_rounds=rounds))
     for side, other in (("bull", "bear"), ("bear", "bull")):
@@ -445,7 +445,7 @@ def test_a_further_round_needs_a_case_to_answer() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
+def test_the_full_desk_debates_in_rounds_too(rounds: int) -> None:
     provider = Scripted({"bear_researcher": reporting(value=-0.1)})
     full = settings(mode="full", debate_rounds=rounds)
     record = debate(provider, about=context(features=FULL_FEATURES), config=full)
@@ -460,7 +460,7 @@ def test_the_full_desk_debates_in_rounds_too(rounds) -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds) -> None:
+def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds: int) -> None:
     """Every opinion is unsure and the gate breaks: the gate's own first request is always left."""
     unsure = reporting(confidence="low")
     script = dict.fromkeys(MODES["full"].seats, unsure) | {
@@ -488,7 +488,7 @@ def test_listeners_are_told_in_order_and_cannot_break_a_tick() -> None:
     told = []
     quiet = debate(Scripted({"bear_researcher": RuntimeError()}))
 
-    def listen(kind, payload):
+    def listen(kind, payload) -> None:
         told.append((kind, payload.get("agent")))
         raise ValueError("listener")
 

@@ -79,7 +79,7 @@ def test_who_answers_at_once() -> None:
     assert not is_immediate(on_threads)
 
 
-def test_such_a_desk_starts_no_thread(monkeypatch) -> None:
+def test_such_a_desk_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages.threading, "Thread", lambda **_: pytest.fail("a thread"))
     seen: list[threading.Thread] = []
     record = held(immediate(asking(seen)))
@@ -108,7 +108,7 @@ def test_the_record_is_the_same_to_the_last_text(mode: str) -> None:
     assert all(call.user and call.reply and call.request_hash for call in inline.calls)
 
 
-def test_what_nobody_reads_is_not_written(monkeypatch) -> None:
+def test_what_nobody_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     real = scoring_rubric._user_lines
 
@@ -176,7 +176,7 @@ def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
     assert set(left) == {*jobs} - {*counted}
 
 
-def test_an_agent_that_fails_costs_only_itself(monkeypatch) -> None:
+def test_an_agent_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_context: DebateContext, _ask: Ask) -> AgentReport:
         raise RecursionError("deep")
 

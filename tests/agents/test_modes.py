@@ -89,7 +89,9 @@ def test_a_seat_sees_no_evidence_that_its_row_leaves_out(short: AgentSettings) -
 
 
 @pytest.mark.parametrize("looks", [True, False])
-def test_a_row_says_whether_there_is_a_second_look(short, looks, monkeypatch) -> None:
+def test_a_row_says_whether_there_is_a_second_look(
+    short, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(MODES, "short", replace(SHORT, second_look=looks))
     provider = Scripted({"momentum": reporting(confidence="low")})
     debate(provider, about=context(features=FULL_FEATURES), config=in_mode(short))
@@ -97,7 +99,9 @@ def test_a_row_says_whether_there_is_a_second_look(short, looks, monkeypatch) ->
     assert asked.count("momentum") == (2 if looks else 1)
 
 
-def test_the_ladder_goes_down_the_rows(short: AgentSettings, monkeypatch) -> None:
+def test_the_ladder_goes_down_the_rows(
+    short: AgentSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(MODES, "short", replace(SHORT, below="full"))
     assert [rung.name for rung in ladder(short)] == ["short", "full", "budget", UNASKED]
     custom = short.model_copy(update={"active_agents": ("technical",)})
@@ -136,7 +140,7 @@ def test_every_row_can_be_seated_and_walked() -> None:
         assert next(each.mode for each in agents.ladder()) == name
 
 
-def test_a_new_row_is_a_mode_that_a_profile_may_name(monkeypatch) -> None:
+def test_a_new_row_is_a_mode_that_a_profile_may_name(monkeypatch: pytest.MonkeyPatch) -> None:
     row = '    "short": Mode(("technical", GATE_ID), THREE_STAGES, "", "AGENT_CUSTOM", "", ""),'
     changed = SOURCE.replace('\n}\n"""The desks', f'\n{row}\n}}\n"""The desks')
     assert changed != SOURCE

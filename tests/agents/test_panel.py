@@ -240,7 +240,7 @@ def test_one_more_opponent_never_raises_conviction(scaled: Scaled) -> None:
 )
 @pytest.mark.parametrize("abstainers", [0, 3])
 def test_opposition_counts_only_those_that_took_a_side(
-    opponents, supporters, share, abstainers
+    opponents: int, supporters: int, share: float, abstainers: int
 ) -> None:
     answers = [
         *(says(f"o{n}", -0.1) for n in range(opponents)),
@@ -265,7 +265,7 @@ def test_full_opposition_costs_sixty_percent() -> None:
 @pytest.mark.parametrize(
     ("value", "sided"), [(SIDE_FROM, 1), (-SIDE_FROM, 1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
 )
-def test_a_side_is_taken_from_a_mean_view_on(value, sided) -> None:
+def test_a_side_is_taken_from_a_mean_view_on(value, sided: int) -> None:
     assert measure([says("one", value)], UP, LEVEL).sided == sided
 
 
@@ -294,7 +294,7 @@ def test_an_opening_against_the_debate_counts_as_fully_opposed(debated, buy, sel
 @pytest.mark.parametrize(
     ("lean", "side"), [(SIDE_FROM, 1), (-SIDE_FROM, -1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
 )
-def test_a_debate_has_a_side_from_a_least_mean_on(lean, side) -> None:
+def test_a_debate_has_a_side_from_a_least_mean_on(lean, side: int) -> None:
     assert measure([says("a", 0.1)], dict.fromkeys(VECTORS, lean), LEVEL).side == side
 
 

@@ -349,7 +349,7 @@ def test_numbers_have_their_unit_and_their_decimals() -> None:
 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
-def test_what_a_prompt_shows_is_true_when_it_is_cited(name) -> None:
+def test_what_a_prompt_shows_is_true_when_it_is_cited(name: str) -> None:
     """Every number as it is written, a MACD of EURUSD too; a unit less changes nothing."""
     for about in real_ticks(name, 20):
         lines = build_interpretive_prompt(about, AGENTS["technical"].role).user.split("\n")
@@ -369,7 +369,7 @@ def test_what_a_prompt_shows_is_true_when_it_is_cited(name) -> None:
     ("value", "text"),
     [(-0.00001, "0.0000"), (1e300, "1e+300"), (-1e10, "-1e+10"), (9e9, "9000000000.0000")],
 )
-def test_no_number_is_a_negative_nothing_or_fills_a_prompt(value, text) -> None:
+def test_no_number_is_a_negative_nothing_or_fills_a_prompt(value: float, text: str) -> None:
     odd = Feature("technical.close", value, "price", "", decimals=4)
     asked = build_interpretive_prompt(context(features={}), AGENTS["technical"].role)
     assert "technical.close = 2034.55\n" in asked.user
@@ -627,7 +627,7 @@ def prompts(about, tale: str, **more) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
-def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name) -> None:
+def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name: str) -> None:
     """Fifty real ticks with a warm memory, every agent as talkative as it can be."""
     for at, about in enumerate(real_ticks(name, 50)):
         asked = prompts(about, TALES[at % len(TALES)])
@@ -638,7 +638,7 @@ def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name) -> None:
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
 @pytest.mark.parametrize("tale", TALES)
-def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale, name) -> None:
+def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale, name: str) -> None:
     """No quoted text, in whatever letters, makes a prompt one that is refused for its bytes."""
     for about in real_ticks(name, 3, tale):
         asked = prompts(about, tale, config=settings(mode="full", second_look="never"))
@@ -734,7 +734,7 @@ def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> N
 
 
 @pytest.mark.parametrize("nonce", ["", "short", "has space", "a" * 65, "új-nonce-1"])
-def test_without_a_proper_nonce_no_prose_is_shown(nonce) -> None:
+def test_without_a_proper_nonce_no_prose_is_shown(nonce: str) -> None:
     text = prompt("risk_gate", nonce=nonce).user
     assert "Momentum and trend agree" not in text
     assert "Lower highs" not in text
@@ -756,7 +756,7 @@ def test_a_provider_is_handed_only_what_the_prompt_shows() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 5, 40])
-def test_cleaned_text_is_one_short_line(limit) -> None:
+def test_cleaned_text_is_one_short_line(limit: int) -> None:
     for text in ("a\nb\tc", "ﬁ" * 100, "x" * 500, "", "\u2028" * 9, "𝔘" * 60, "漢" * limit):
         cleaned = clean(text, limit, NONCE)
         assert len(cleaned) <= limit
@@ -791,7 +791,7 @@ def news_report(words: str, **changes):
 
 
 @pytest.mark.parametrize("role", ["bull_researcher", "bear_researcher", "risk_gate"])
-def test_of_a_news_report_only_numbers_and_ids_enter_another_prompt(role) -> None:
+def test_of_a_news_report_only_numbers_and_ids_enter_another_prompt(role: str) -> None:
     """A news reply made wholly of attacks leaves the other prompts byte for byte the same."""
     added = {
         "news.item.1": Feature("news.item.1", HEADLINE),

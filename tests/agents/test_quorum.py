@@ -38,7 +38,7 @@ def failing(count: int) -> dict[str, RuntimeError]:
 
 
 @pytest.mark.parametrize("missing", range(6))
-def test_the_researchers_wait_for_three_reports(missing) -> None:
+def test_the_researchers_wait_for_three_reports(missing: int) -> None:
     provider = Scripted(failing(missing))
     record = sit(provider)
     heard = 5 - missing
@@ -85,7 +85,7 @@ def test_an_abstention_before_any_call_counts_too() -> None:
 
 
 @pytest.mark.parametrize(("quorum", "debated"), [(0, True), (1, True), (2, True), (3, False)])
-def test_the_profile_names_the_number(quorum, debated) -> None:
+def test_the_profile_names_the_number(quorum: int, debated: bool) -> None:
     provider = Scripted(failing(3))
     record = sit(provider, quorum=quorum)
     assert bool(provider.asked("bull_researcher")) is debated
@@ -116,7 +116,7 @@ def test_when_no_analyst_answers_the_fallback_is_asked_as_before(fallback) -> No
 
 
 @pytest.mark.parametrize("kind", ["exception", "timeout", "garbage", "refused"])
-def test_the_kind_of_failure_does_not_matter(kind) -> None:
+def test_the_kind_of_failure_does_not_matter(kind: str) -> None:
     failures = {
         "exception": DOWN,
         "timeout": TimeoutError(),
@@ -134,7 +134,7 @@ def stand_ins(count: int) -> dict[str, Agent]:
 
 
 @pytest.mark.parametrize("seats", [1, 2, 3, 4])
-def test_small_desks_need_no_quorum(seats) -> None:
+def test_small_desks_need_no_quorum(seats: int) -> None:
     """A desk of three analysts of which one answers goes on as ever."""
     names = [f"a{n}" for n in range(seats)]
     provider = Scripted(dict.fromkeys(names[1:], DOWN))
@@ -188,7 +188,7 @@ def test_order_changes_nothing() -> None:
     ("heard", "seats", "quorum", "enough"),
     [(0, 3, 3, True), (2, 4, 3, False), (3, 4, 3, True), (0, 5, 0, True), (5, 5, 8, False)],
 )
-def test_what_is_a_quorum(heard, seats, quorum, enough) -> None:
+def test_what_is_a_quorum(heard: int, seats: int, quorum: int, enough: bool) -> None:
     assert quorate(heard, seats, quorum) is enough
 
 

@@ -212,7 +212,7 @@ def test_a_wrong_shape_is_garbage(changes) -> None:
 
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "XAUUSD.m", "xauusd", ""])
-def test_another_symbol_fails_closed(symbol) -> None:
+def test_another_symbol_fails_closed(symbol: str) -> None:
     assert refusal(report(symbol=symbol)) == "wrong_symbol"
     assert refusal(ruling(symbol=symbol), GATE) == "wrong_symbol"
 
@@ -229,7 +229,9 @@ def test_another_symbol_fails_closed(symbol) -> None:
         (-0.2, -0.15, BULL),
     ],
 )
-def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(value, kept, role) -> None:
+def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(
+    value: float, kept: float, role
+) -> None:
     told = read(report(value=value, falsifiers=[]), role)
     assert set(told.adjustments.values()) == {kept}
     assert ("clamped" in told.flags) == (kept != value)
@@ -266,7 +268,7 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
         ([], False),
     ],
 )
-def test_citations_are_checked_within_one_percent(cited, good) -> None:
+def test_citations_are_checked_within_one_percent(cited, good: bool) -> None:
     evidence = [{"id": name, "value": value} for name, value in cited]
     told = read(report(evidence=evidence))
     assert ("ungrounded" in told.flags) == (not good)
@@ -294,7 +296,7 @@ def test_an_abstention_has_a_reason_and_no_numbers() -> None:
     ("changes", "kept"),
     [({"multiplier": 0.4}, 0.4), ({"multiplier": 3}, 1.0), ({"multiplier": -1.0}, 0.0)],
 )
-def test_a_ruling_is_held_to_zero_to_one(changes, kept) -> None:
+def test_a_ruling_is_held_to_zero_to_one(changes, kept: float) -> None:
     told = read(ruling(**changes), GATE)
     assert told.ruling is not None
     assert told.ruling.multiplier == kept
@@ -370,7 +372,7 @@ def test_only_the_gate_rules() -> None:
 def test_the_reply_schemas_suit_every_vendor() -> None:
     """Every field required, no free keys, no empty type, and no bounds left to the server."""
 
-    def walk(schema):
+    def walk(schema) -> None:
         if schema.get("type") == "object":
             assert schema["properties"]
             assert schema["required"] == list(schema["properties"])
@@ -424,7 +426,7 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         ("ru", {"reasoning": "Импульс и тренд согласны", "key_points": ["RSI выше 60"] * 3}),
     ],
 )
-def test_prose_in_another_language_is_prose(language, changes) -> None:
+def test_prose_in_another_language_is_prose(language: str, changes) -> None:
     told = read(report(**changes))
     assert told.reasoning == changes["reasoning"]
     assert told.flags == tuple(changes.get("flags", ()))
@@ -463,7 +465,7 @@ def test_a_word_of_choice_in_another_language_is_garbage(changes, role) -> None:
 
 
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}```", "json\n{}", "<json>{}</json>"])
-def test_a_fenced_reply_is_garbage_in_every_role(fence) -> None:
+def test_a_fenced_reply_is_garbage_in_every_role(fence: str) -> None:
     assert refusal(fence.format(VALID)) == "garbage"
     assert refusal(fence.format(json.dumps(ruling())), GATE) == "garbage"
 

@@ -59,7 +59,7 @@ QUIET = bar(2000.0, 2001.0, 1999.5)
     ("side", "position_side", "entry"), [("BUY", "LONG", 2000.5), ("SELL", "SHORT", 2000.0)]
 )
 def test_an_opening_fills_at_the_open_of_the_bar_that_starts_at_its_decision(
-    side, position_side, entry
+    side: str, position_side: str, entry: float
 ) -> None:
     order = opening(side)
     early = live([order], None, bar(1990.0, 1991.0, 1989.0, at=T - STEP))
@@ -97,7 +97,7 @@ def test_after_a_weekend_the_next_bar_fills_wherever_it_opens() -> None:
     ],
 )
 def test_a_stop_is_met_on_the_side_where_the_position_leaves(
-    side, entry, low, high, price, profit
+    side: str, entry: float, low: float, high: float, price: float | None, profit: float | None
 ) -> None:
     advanced = live([], holding(side, entry), bar(2000.0, high, low))
     assert told(advanced) == ([("STOPPED", "TOPEN", price)] if price else [])
@@ -118,7 +118,7 @@ def test_a_stop_is_met_on_the_side_where_the_position_leaves(
     ],
 )
 def test_a_target_is_met_on_the_side_where_the_position_leaves(
-    side, entry, low, high, price, profit
+    side: str, entry: float, low: float, high: float, price: float | None, profit: float | None
 ) -> None:
     advanced = live([], holding(side, entry), bar(2000.0, high, low))
     assert told(advanced) == ([("TARGET", "TOPEN", price)] if price else [])
@@ -130,7 +130,7 @@ def test_a_target_is_met_on_the_side_where_the_position_leaves(
 @pytest.mark.parametrize(
     ("side", "opened", "price"), [("LONG", 1985.0, 1985.0), ("SHORT", 2015.0, 2015.5)]
 )
-def test_a_gap_through_the_stop_fills_at_the_open(side, opened, price) -> None:
+def test_a_gap_through_the_stop_fills_at_the_open(side: str, opened: float, price: float) -> None:
     advanced = live([], holding(side), bar(opened, opened + 1, opened - 1))
     assert told(advanced) == [("STOPPED", "TOPEN", price)]
     assert advanced.events[0].r_multiple < -1
@@ -140,7 +140,7 @@ def test_a_gap_through_the_stop_fills_at_the_open(side, opened, price) -> None:
     ("side", "opened", "price"), [("LONG", 2025.0, 2025.0), ("SHORT", 1975.0, 1975.5)]
 )
 def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
-    side, opened, price
+    side: str, opened: float, price: float
 ) -> None:
     advanced = live([], holding(side), bar(opened, 2030.0, 1970.0))
     assert told(advanced) == [("TARGET", "TOPEN", price)]
@@ -148,7 +148,7 @@ def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
 
 
 @pytest.mark.parametrize(("side", "stop"), [("LONG", 1990.0), ("SHORT", 2010.0)])
-def test_inside_a_bar_the_stop_comes_before_the_target(side, stop) -> None:
+def test_inside_a_bar_the_stop_comes_before_the_target(side: str, stop: float) -> None:
     advanced = live([], holding(side), bar(2000.0, 2030.0, 1970.0))
     assert told(advanced) == [("STOPPED", "TOPEN", stop)]
 
@@ -171,7 +171,9 @@ def test_an_opening_that_gaps_beyond_its_stop_is_refused() -> None:
     ("side", "order_side", "price", "profit"),
     [("LONG", "SELL", 2004.0, 40.0), ("SHORT", "BUY", 2004.5, -45.0)],
 )
-def test_a_close_fills_at_the_open_before_anything_else(side, order_side, price, profit) -> None:
+def test_a_close_fills_at_the_open_before_anything_else(
+    side: str, order_side: str, price: float, profit: float
+) -> None:
     advanced = live([closing(order_side)], holding(side), bar(2004.0, 2030.0, 1970.0))
     assert told(advanced) == [("FILLED", "TCLOSE", price), ("CLOSED", "TOPEN", price)]
     assert advanced.events[1].profit == profit
@@ -253,7 +255,7 @@ def test_a_close_of_another_trade_leaves_the_position_alone() -> None:
 
 
 @pytest.mark.parametrize(("side", "entry"), [("BUY", 2000.8), ("SELL", 1999.7)])
-def test_an_entry_slips_against_the_trader(side, entry) -> None:
+def test_an_entry_slips_against_the_trader(side: str, entry: float) -> None:
     advanced = live([opening(side)], None, QUIET, spec=SLIPPERY)
     assert told(advanced) == [("FILLED", "TOPEN", entry)]
     assert advanced.position.entry == entry
@@ -268,7 +270,9 @@ def test_an_entry_slips_against_the_trader(side, entry) -> None:
         ("SHORT", "BUY", 2000.8, 2010.3, 2015.8, 1980.0),
     ],
 )
-def test_every_exit_but_the_target_slips(side, closes, left, stopped, gapped, target) -> None:
+def test_every_exit_but_the_target_slips(
+    side: str, closes: str, left: float, stopped: float, gapped: float, target: float
+) -> None:
     held, mirror = holding(side), (1 if side == "LONG" else -1)
     gap, far = 2000.0 - 15 * mirror, 2000.0 + 25 * mirror
     (_, closed) = live([closing(closes)], held, QUIET, spec=SLIPPERY).events
@@ -389,7 +393,7 @@ specs = st.builds(
 
 
 @given(orders, bars, st.integers(0, 12), specs)
-def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut, spec) -> None:
+def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut: int, spec) -> None:
     whole, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=spec)
     half, cursor = advance_all(orders, None, bars[:cut], cursor=None, spread=SPREAD, spec=spec)
     rest, _ = advance_all(half.orders, half.position, bars, cursor=cursor, spread=SPREAD, spec=spec)
@@ -445,7 +449,7 @@ def test_there_is_one_position_and_its_end_is_its_own_arithmetic(orders, bars, s
 
 
 @given(bars, st.sampled_from(("BUY", "SELL")))
-def test_a_fill_is_inside_its_bar(bars, side) -> None:
+def test_a_fill_is_inside_its_bar(bars, side: str) -> None:
     advanced, _ = advance_all([opening(side)], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
     by_time = {bar.time: bar for bar in bars}
     for event in advanced.events:

@@ -111,7 +111,9 @@ def test_a_good_order_meets_no_objection() -> None:
         (replace(OPEN, lots=0.105), 2000.0, 0.5, "volume"),
     ],
 )
-def test_an_opening_meets_the_quote_and_the_symbol(order, opened, spread, reason) -> None:
+def test_an_opening_meets_the_quote_and_the_symbol(
+    order, opened: float, spread: float, reason: str
+) -> None:
     assert answer(order, opened, spread=spread) == reason
 
 
@@ -147,7 +149,7 @@ def test_an_opening_meets_the_quote_and_the_symbol(order, opened, spread, reason
         ({}, replace(CLOSE, lots=0.055), HELD, "volume"),
     ],
 )
-def test_an_order_meets_the_account(conditions, order, position, reason) -> None:
+def test_an_order_meets_the_account(conditions, order, position, reason: str) -> None:
     told = replace(FREE, **conditions)
     assert answer(order, position=position, conditions=told) == reason
 
@@ -166,7 +168,7 @@ def test_an_order_meets_the_account(conditions, order, position, reason) -> None
         (selling(OPEN), 2000.0, "side"),
     ],
 )
-def test_a_stop_between_bid_and_ask_is_no_brokers(order, stop, reason) -> None:
+def test_a_stop_between_bid_and_ask_is_no_brokers(order, stop: float, reason: str) -> None:
     free = GOLD.model_copy(update={"stops_level": 0})
     bar = Bar(T, 2000.0, 2000.0, 2000.0, 2000.0)
     (event,) = advance([replace(order, stop=stop)], None, bar, SPREAD, free).events
@@ -206,7 +208,7 @@ def test_a_gap_beyond_the_deviation_is_refused_and_one_within_it_is_filled() -> 
 
 
 @pytest.mark.parametrize("missing", ["entry", "max_dev_pts", "max_spread_pts"])
-def test_no_limit_means_no_question(missing) -> None:
+def test_no_limit_means_no_question(missing: str) -> None:
     """Signals that were stored without limits are filled as they always were."""
     order = replace(OPEN, **{missing: None})
     wide = missing == "max_spread_pts"
@@ -250,7 +252,7 @@ HERE = replace(FREE, channel="main", account=7)
         ({"lots": 0.0}, {"trade_mode": "disabled", "session_open": False, "held": True}, ""),
     ],
 )
-def test_acceptance_asks_what_needs_no_quote(order, around, reason) -> None:
+def test_acceptance_asks_what_needs_no_quote(order, around, reason: str) -> None:
     assert acceptance(replace(MESSAGE, **order), NOW, replace(HERE, **around)) == reason
 
 

@@ -225,7 +225,7 @@ def test_only_the_named_instance_is_published() -> None:
     ("late", "state"),
     [(LIFE - timedelta(microseconds=1), "PUBLISHED"), (LIFE, "EXPIRED"), (2 * LIFE, "EXPIRED")],
 )
-def test_a_signal_is_sent_until_its_expiry(late, state) -> None:
+def test_a_signal_is_sent_until_its_expiry(late, state: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
     send(store, wire, now=T + late)
@@ -257,7 +257,7 @@ def test_a_bridge_that_is_down_leaves_the_signal_pending_until_it_expires() -> N
 @pytest.mark.parametrize(
     "reason", ["BRIDGE_DEAD", "VERSION_MISMATCH", "CLOCK_SKEW", "TRADING_HALTED"]
 )
-def test_a_bridge_that_is_not_well_is_handed_nothing_and_the_signal_says_why(reason) -> None:
+def test_a_bridge_that_is_not_well_is_handed_nothing_and_the_signal_says_why(reason: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     wire.deny(DenyReason(reason), "told in a sentence")
     (row,) = write(store, OPEN)
@@ -327,7 +327,7 @@ def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
 
 @pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
 @pytest.mark.parametrize("paper", [True, False])
-def test_reducing_takes_every_opening_back_and_lets_closes_go(start, paper) -> None:
+def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper: bool) -> None:
     store, wire = Memory(), ScriptedBridge()
     close, opening = write(store, CLOSE, FOLLOW)
     if start != "WAITING":
@@ -381,7 +381,7 @@ def test_a_waiting_opening_expires() -> None:
 
 
 @pytest.mark.parametrize("keeps", ["taken", "down"])
-def test_halt_does_not_call_back_what_the_bridge_keeps(keeps) -> None:
+def test_halt_does_not_call_back_what_the_bridge_keeps(keeps: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
     send(store, wire)
@@ -391,7 +391,7 @@ def test_halt_does_not_call_back_what_the_bridge_keeps(keeps) -> None:
 
 
 @pytest.mark.parametrize("how", ["expired", "halted"])
-def test_what_was_handed_over_before_a_crash_is_not_written_off(how) -> None:
+def test_what_was_handed_over_before_a_crash_is_not_written_off(how: str) -> None:
     """It is PENDING in the database, but the other side has it: its report decides."""
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
@@ -427,7 +427,7 @@ def test_the_opening_of_a_reversal_waits_until_the_books_say_that_the_position_i
 
 
 @pytest.mark.parametrize("status", ["REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"])
-def test_an_opening_follows_a_close_that_came_to_nothing(status) -> None:
+def test_an_opening_follows_a_close_that_came_to_nothing(status: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     close, opening = write(store, CLOSE, FOLLOW)
     send(store, wire)
@@ -536,7 +536,7 @@ def test_a_fill_is_booked_with_price_and_time() -> None:
 
 
 @pytest.mark.parametrize("kind", ["STOPPED", "TARGET", "CLOSED"])
-def test_the_end_of_a_position_is_booked_with_its_outcome(kind) -> None:
+def test_the_end_of_a_position_is_booked_with_its_outcome(kind: str) -> None:
     store = Memory()
     (row,) = write(store, OPEN)
     publish(store)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from tests.conftest import Scale
 from tests.doubles.browser import (
     DESK,
     PHONE,
@@ -62,7 +64,7 @@ def browser():
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path: Path):
     """A desk with proposals, by a clock that the test holds, and the site of its pages."""
     start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
     clock = Simulated(start + timedelta(seconds=30))
@@ -79,7 +81,7 @@ def waiting(backing, instance):
     return rows[0]["sid"]
 
 
-def test_a_proposal_is_read_and_approved_and_another_expires(browser, place):
+def test_a_proposal_is_read_and_approved_and_another_expires(browser, place) -> None:
     backing, clock, site = place
     sid = waiting(backing, "BTCUSD")
     with Visit(browser, screen=DESK) as visit:
@@ -112,7 +114,7 @@ def test_a_proposal_is_read_and_approved_and_another_expires(browser, place):
         assert page.locator(f"a[href$='{other}']").count() <= 1
 
 
-def test_the_proposal_fits_a_phone(browser, place, scaled):
+def test_the_proposal_fits_a_phone(browser, place, scaled: Scale) -> None:
     only_nightly(scaled)
     backing, _, site = place
     with Visit(browser, screen=PHONE, scheme="dark") as visit:
@@ -124,7 +126,7 @@ def test_the_proposal_fits_a_phone(browser, place, scaled):
         assert findings(visit.page) == []
 
 
-def test_a_profile_is_edited_and_undone(browser, place):
+def test_a_profile_is_edited_and_undone(browser, place) -> None:
     backing, _, site = place
     name = backing.settings.instances[0].profile
     saved = backing.home / "profiles" / f"{name}.json"

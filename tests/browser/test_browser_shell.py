@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from flask import Flask, abort, before_render_template, request
 
+from tests.conftest import Scale
 from tests.doubles.browser import (
     DESK,
     EVENTS,
@@ -79,7 +80,7 @@ def browser():
 class Answers:
     """Commands that answer what a test says, and keep what they were sent."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.told = []
         self.sent = []
         self.released = threading.Event()
@@ -97,7 +98,7 @@ class Answers:
 class Module:
     """The module of the commands, which comes when a test lets it, or not at all."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.there = True
         self.released = threading.Event()
         self.released.set()
@@ -126,14 +127,14 @@ def module():
 
 
 @pytest.fixture(autouse=True)
-def _no_answers_left(answers, module):
+def _no_answers_left(answers, module) -> None:
     answers.told.clear()
     answers.sent.clear()
     module.there = True
     module.released.set()
 
 
-def take_orders(_, context, **__):
+def take_orders(_, context, **__) -> None:
     """Show the pages as those of a desk that can be given orders: the answers above are it."""
     context["ordered"] = True
 
@@ -184,7 +185,7 @@ def toast(page):
     return page.inner_text(".toasts .toast:last-child p")
 
 
-def close_dialog(page):
+def close_dialog(page) -> None:
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
 
@@ -192,7 +193,7 @@ def close_dialog(page):
 # --- who sees what ---
 
 
-def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site):
+def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site) -> None:
     with Visit(browser, screen=PHONE) as visit:
         visit.page.goto(site.url + "/symbol/BTCUSD")
         assert "/login?next=/symbol/BTCUSD" in visit.page.url
@@ -204,7 +205,9 @@ def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site):
 
 
 @pytest.mark.parametrize(("scope", "shown"), [("read", 0), ("approve", 1)])
-def test_only_who_may_halt_sees_the_button(browser, site, scope, shown, scaled):
+def test_only_who_may_halt_sees_the_button(
+    browser, site, scope: str, shown: int, scaled: Scale
+) -> None:
     only_nightly(scaled)
     with Visit(browser) as visit:
         visit.enter(site, scope)
@@ -212,7 +215,7 @@ def test_only_who_may_halt_sees_the_button(browser, site, scope, shown, scaled):
         assert visit.page.get_by_role("button", name="Log out").count() == 1
 
 
-def test_a_rebound_name_is_refused(browser, site):
+def test_a_rebound_name_is_refused(browser, site) -> None:
     with Visit(browser) as visit:
         foreign = f"http://{EVIL}:{site.port}/*"
         for what in ("request", "400", "console: *"):  # of the page and of each of its files
@@ -223,7 +226,7 @@ def test_a_rebound_name_is_refused(browser, site):
         assert visit.forgive("400", foreign)
 
 
-def test_a_form_of_another_port_is_refused(browser, site, cookies):
+def test_a_form_of_another_port_is_refused(browser, site, cookies) -> None:
     other = Flask("other")
 
     @other.get("/")
@@ -250,7 +253,7 @@ def test_a_form_of_another_port_is_refused(browser, site, cookies):
 # --- choices ---
 
 
-def test_a_choice_holds_on_every_page_from_the_first_frame(look):
+def test_a_choice_holds_on_every_page_from_the_first_frame(look) -> None:
     visit = look(screen=DESK)
     page = visit.page
     page.click("#open-display")
@@ -267,7 +270,7 @@ def test_a_choice_holds_on_every_page_from_the_first_frame(look):
     assert (kept["theme"], kept["palette"], kept["zone"]) == ("dark", "red-up", "utc")
 
 
-def test_palettes_follow_the_scheme_and_stay_apart(look, scaled):
+def test_palettes_follow_the_scheme_and_stay_apart(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look().page
     seen = {}
@@ -291,7 +294,7 @@ def test_palettes_follow_the_scheme_and_stay_apart(look, scaled):
     assert seen["red-up", "dark"][:2] == seen["classic", "dark"][1::-1]
 
 
-def test_the_system_decides_until_somebody_chooses(look, scaled):
+def test_the_system_decides_until_somebody_chooses(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(scheme="dark").page
     told = "document.documentElement.dataset.scheme"
@@ -300,7 +303,7 @@ def test_the_system_decides_until_somebody_chooses(look, scaled):
     page.wait_for_function(f"() => {told} === 'light'")
 
 
-def test_nothing_moves_where_motion_is_unwelcome(look, scaled):
+def test_nothing_moves_where_motion_is_unwelcome(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(reduced_motion="reduce").page
     assert page.evaluate("document.getAnimations().length") == 0
@@ -323,7 +326,7 @@ def moments(years):
             yield from (start + timedelta(minutes=30) * step for step in range(48 * 10))
 
 
-def test_clocks_agree_with_the_tz_database(look, scaled):
+def test_clocks_agree_with_the_tz_database(look, scaled: Scale) -> None:
     clocks = ("utc", "new_york+7", "Europe/Athens", "America/St_Johns", "Asia/Kathmandu", "+03:00")
     clocks += ("-04:30",)
     asked = list(moments(scaled(12)))
@@ -349,7 +352,7 @@ def test_clocks_agree_with_the_tz_database(look, scaled):
         assert minutes == expected, clock
 
 
-def test_one_switch_moves_every_time_and_live_ones_too(look):
+def test_one_switch_moves_every_time_and_live_ones_too(look) -> None:
     page = look("/", timezone_id="Asia/Kolkata").page
     cell = page.locator("[data-live='desk.time']")
     assert cell.inner_text() == "2021-12-01 10:17:30 UTC"
@@ -390,7 +393,7 @@ def test_one_switch_moves_every_time_and_live_ones_too(look):
 # --- keys ---
 
 
-def test_keys_reach_every_page(look):
+def test_keys_reach_every_page(look) -> None:
     page = look().page
     targets = dict(
         page.evaluate(
@@ -424,7 +427,7 @@ ROWS = """[...document.querySelectorAll("main :is([data-row], tbody tr)")]
   .map((one) => one.getAttribute("href"))"""
 
 
-def test_rows_are_walked_and_opened_by_keys(look):
+def test_rows_are_walked_and_opened_by_keys(look) -> None:
     page = look().page
     where = "document.activeElement.getAttribute('href')"
     rows = page.evaluate(ROWS)
@@ -440,7 +443,7 @@ def test_rows_are_walked_and_opened_by_keys(look):
     assert page.evaluate("location.pathname + location.search") == walked[-1]
 
 
-def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look):
+def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look) -> None:
     page = look().page
     page.evaluate(PUT_FORM, ["/api/v1/nothing", {"data-filter": ""}])
     page.focus("[name=lots]")
@@ -462,7 +465,7 @@ def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look):
     assert "switched off" in page.inner_text("dialog")
 
 
-def test_a_key_leads_to_the_approval_and_never_presses_it(look, scaled):
+def test_a_key_leads_to_the_approval_and_never_presses_it(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look().page
     sent = []
@@ -490,7 +493,7 @@ OUTCOMES = (
 )
 
 
-def test_what_became_of_a_command_is_said_with_its_reason(look, answers):
+def test_what_became_of_a_command_is_said_with_its_reason(look, answers) -> None:
     visit = look()
     page = visit.page
     page.evaluate(PUT_FORM, ["/api/v1/try", {"data-then": "none"}])
@@ -512,7 +515,7 @@ def test_what_became_of_a_command_is_said_with_its_reason(look, answers):
         visit.forgive(str(code), "/api/v1/try")
 
 
-def test_a_command_that_reached_nobody_is_said_so(look):
+def test_a_command_that_reached_nobody_is_said_so(look) -> None:
     visit = look()
     visit.page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     visit.context.set_offline(True)
@@ -526,7 +529,7 @@ def test_a_command_that_reached_nobody_is_said_so(look):
     visit.forgive("ERR_INTERNET_DISCONNECTED", "/api/v1/try", EVENTS, "/api/v1/overview")
 
 
-def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers):
+def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers) -> None:
     page = look().page
     page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     answers.told.append((200, {"status": "done"}))
@@ -544,7 +547,7 @@ def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers):
     )
 
 
-def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, answers):
+def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, answers) -> None:
     page = look("/help").page
     answers.told.append((200, {"status": "done", "reason": "it is undone"}))
     attributes = {"data-then": "reload", "data-confirm": "Really?"}
@@ -566,7 +569,7 @@ def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, an
     assert page.locator(".toast").count() == 0
 
 
-def test_a_halt_is_never_asked_about_and_told_at_once(look, answers):
+def test_a_halt_is_never_asked_about_and_told_at_once(look, answers) -> None:
     page = look(preferences={"confirm": "every"}).page
     answers.told.append((200, {"status": "done", "reason": "no signal is sent"}))
     page.click(".halt button")
@@ -594,7 +597,7 @@ def heard(page, *, accept):
     """Give what the browser itself asks meanwhile; each question is answered alike."""
     questions = []
 
-    def answer(dialog):
+    def answer(dialog) -> None:
         questions.append((dialog.type, dialog.message))
         if accept:
             dialog.accept()
@@ -606,7 +609,7 @@ def heard(page, *, accept):
     page.remove_listener("dialog", answer)
 
 
-def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, module):
+def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, module) -> None:
     answers.told.append((200, {"status": "done", "reason": "it is undone"}))
     page = put_early(look("/help"), module)
     for _ in range(2):
@@ -623,7 +626,9 @@ def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, mo
 
 
 @pytest.mark.parametrize("accept", [False, True])
-def test_the_browser_asks_when_the_module_does_not_come(look, answers, module, accept):
+def test_the_browser_asks_when_the_module_does_not_come(
+    look, answers, module, accept: bool
+) -> None:
     answers.told.append((200, {"status": "done"}))
     visit = look("/help")
     module.there = False
@@ -643,7 +648,7 @@ def test_the_browser_asks_when_the_module_does_not_come(look, answers, module, a
     visit.forgive("404", "/assets/commands.js")
 
 
-def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, module):
+def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, module) -> None:
     answers.told.append((200, {"status": "done"}))
     visit = look("/help", preferences={"theme": "dark"})
     visit.page.clock.install()
@@ -657,7 +662,7 @@ def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, mo
         assert questions == [("confirm", "Really?")]
 
 
-def test_a_halt_waits_for_no_module(look, answers, module):
+def test_a_halt_waits_for_no_module(look, answers, module) -> None:
     answers.told.append((200, {"status": "done"}))
     page = put_early(look("/help"), module)
     page.click(".halt button", no_wait_after=True)
@@ -669,7 +674,7 @@ KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
   JSON.stringify([{ text, tone: "done", at: performance.timeOrigin + performance.now() - age }]))"""
 
 
-def test_a_kept_message_is_said_once_and_only_while_it_is_news(look):
+def test_a_kept_message_is_said_once_and_only_while_it_is_news(look) -> None:
     page = look("/help").page
     page.evaluate(KEEP, ["old news", 31_000])
     page.reload()
@@ -689,7 +694,7 @@ KEEP_ANEW = """async (text) => {
 }"""
 
 
-def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(look):
+def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(look) -> None:
     page = look("/help", screen=DESK).page
     page.clock.install()
     page.clock.pause_at(datetime(2040, 1, 1, tzinfo=UTC))
@@ -713,7 +718,7 @@ FOLLOW = """async () => {
 
 
 @pytest.mark.parametrize("how", [f"() => {ASK}", FOLLOW], ids=["figures", "stream"])
-def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how):
+def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how) -> None:
     visit = look("/symbol/BTCUSD?x=1", screen=DESK)
     page = visit.page
     page.wait_for_selector("[data-connection=live]")
@@ -740,7 +745,7 @@ def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how):
     visit.forgive("ERR_FAILED", "/api/v1/symbol/*")  # the route above
 
 
-def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look):
+def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look) -> None:
     visit = look(screen=DESK)
     page = visit.page
     page.wait_for_selector("[data-connection=live]")
@@ -763,7 +768,7 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look):
     visit.forgive("ERR_INTERNET_DISCONNECTED", EVENTS, "/api/v1/overview")
 
 
-def test_halt_is_not_offered_while_it_holds(look):
+def test_halt_is_not_offered_while_it_holds(look) -> None:
     page = look().page
     page.wait_for_selector("[data-connection=live]")
     page.click("#live-pause")  # no refresh may write the banner while the test does
@@ -780,7 +785,7 @@ def test_halt_is_not_offered_while_it_holds(look):
 # --- what is in sight ---
 
 
-def test_the_title_tells_how_many_wait(look, scaled):
+def test_the_title_tells_how_many_wait(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look().page
     assert page.title() == "(2) Overview · Torra DEMO"
@@ -799,7 +804,7 @@ def test_the_title_tells_how_many_wait(look, scaled):
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
-def test_the_focus_is_never_below_the_header(look, screen, scaled):
+def test_the_focus_is_never_below_the_header(look, screen, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look("/symbol/BTCUSD/M15", screen=screen).page
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
@@ -811,7 +816,7 @@ def test_the_focus_is_never_below_the_header(look, screen, scaled):
     assert len(seen) > 15
 
 
-def test_everything_to_press_is_large_enough(look, scaled):
+def test_everything_to_press_is_large_enough(look, scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(screen=PHONE).page
     small = page.evaluate(

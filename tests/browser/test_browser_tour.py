@@ -11,6 +11,7 @@ import random
 
 import pytest
 
+from tests.conftest import Scale
 from tests.doubles.browser import (
     DESK,
     PHONE,
@@ -38,7 +39,7 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory):
+def sites(tmp_path_factory: pytest.TempPathFactory):
     """Return {name: (site, addresses)}."""
     apps = {"desk": desk_app(tmp_path_factory.mktemp("desk")), "view": view_app()}
     with contextlib.ExitStack() as served:
@@ -78,12 +79,12 @@ def look_at(browser, cookies, what, url, screen, scheme, status=200, **more):
     return [f"{what} {screen['width']} {scheme}: {line}" for line in wrong]
 
 
-def test_links_lead_to_every_screen(sites):
+def test_links_lead_to_every_screen(sites) -> None:
     found = {name for _, addresses in sites.values() for name in addresses}
     assert page_routes() - found - UNLINKED <= ELSEWHERE
 
 
-def test_nothing_is_wrong_with_any_screen(browser, sites, cookies, scaled):
+def test_nothing_is_wrong_with_any_screen(browser, sites, cookies, scaled: Scale) -> None:
     cases = [(*stop, *look) for stop in stops(sites) for look in LOOKS]
     random.Random(6).shuffle(cases)  # the same every day
     taken = cases[: scaled(len(cases), least=3)]
@@ -91,7 +92,7 @@ def test_nothing_is_wrong_with_any_screen(browser, sites, cookies, scaled):
     assert not wrong, "\n".join(["", *wrong])
 
 
-def test_nothing_is_wrong_in_any_palette(browser, sites, cookies, scaled):
+def test_nothing_is_wrong_in_any_palette(browser, sites, cookies, scaled: Scale) -> None:
     only_nightly(scaled)
     site, addresses = sites["view"]
     cases = [
@@ -110,7 +111,7 @@ def test_nothing_is_wrong_in_any_palette(browser, sites, cookies, scaled):
 @pytest.mark.parametrize(
     "state", ["demo", "empty", "stale", "halted", "standby", "reducing", "blocked", "broken"]
 )
-def test_nothing_is_wrong_in_any_state(browser, cookies, scaled, state):
+def test_nothing_is_wrong_in_any_state(browser, cookies, scaled: Scale, state: str) -> None:
     only_nightly(scaled)
     status = 503 if state == "broken" else 200
     with Site(view_app(state)) as site:
@@ -122,7 +123,9 @@ def test_nothing_is_wrong_in_any_state(browser, cookies, scaled, state):
         assert not wrong, "\n".join(["", *wrong])
 
 
-def test_high_contrast_and_no_motion_change_nothing_that_matters(browser, sites, cookies, scaled):
+def test_high_contrast_and_no_motion_change_nothing_that_matters(
+    browser, sites, cookies, scaled: Scale
+) -> None:
     only_nightly(scaled)
     site, addresses = sites["view"]
     more = {"forced_colors": "active", "reduced_motion": "reduce"}
@@ -139,7 +142,7 @@ def test_high_contrast_and_no_motion_change_nothing_that_matters(browser, sites,
         assert bare == []
 
 
-def test_the_whole_desk_is_reached_by_keys_alone(browser, sites, cookies):
+def test_the_whole_desk_is_reached_by_keys_alone(browser, sites, cookies) -> None:
     site, addresses = sites["desk"]
     with Visit(browser, cookies=cookies) as visit:
         page = visit.page

@@ -44,7 +44,7 @@ WRONG_SIDES = (LEAST_PIXELS - 1, MOST_PIXELS + 1)
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path: Path):
     """Return a function that writes a file of an age and reads it as a picture."""
 
     def write_and_read(data: bytes | None, written: datetime = NOW, now: datetime = NOW) -> Picture:
@@ -97,7 +97,7 @@ def test_a_progressive_jpeg_is_a_jpeg(place) -> None:
         (datetime(2200, 1, 1, tzinfo=UTC), NOW, "stale"),
     ],
 )
-def test_only_a_picture_of_this_bar_is_fresh(place, written, now, reason) -> None:
+def test_only_a_picture_of_this_bar_is_fresh(place, written, now, reason: str) -> None:
     assert place(PNG, written, now).reason == reason
 
 
@@ -155,7 +155,9 @@ def test_other_formats_are_refused(place, data) -> None:
     assert place(data).reason == "type"
 
 
-def test_bytes_are_counted_before_they_are_looked_at(place, monkeypatch) -> None:
+def test_bytes_are_counted_before_they_are_looked_at(
+    place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert place(b"").reason == "size"
     assert place(PNG[:1000]).reason == "size"
     assert place(PNG + bytes(MOST_BYTES)).reason == "size"
@@ -165,7 +167,7 @@ def test_bytes_are_counted_before_they_are_looked_at(place, monkeypatch) -> None
     assert place(full).data == full
 
 
-def test_no_more_than_the_limit_is_read(tmp_path) -> None:
+def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "XAUUSD-M15.png"
     with path.open("wb") as file:
         file.truncate(2**40)  # a terabyte of nothing
@@ -183,7 +185,7 @@ def test_no_more_than_the_limit_is_read(tmp_path) -> None:
         (900, MOST_PIXELS + 1),
     ],
 )
-def test_dimensions_are_limited(place, kind, sides) -> None:
+def test_dimensions_are_limited(place, kind: str, sides) -> None:
     assert place(drawn(kind, *sides)).reason == "size"
 
 
@@ -192,7 +194,7 @@ def test_a_claimed_size_is_not_believed_to_be_small(place) -> None:
     assert place(PNG[:8] + chunk(b"IHDR", header) + PNG[33:]).reason == "size"
 
 
-def test_what_is_no_file_is_no_picture(tmp_path, place) -> None:
+def test_what_is_no_file_is_no_picture(tmp_path: Path, place) -> None:
     assert place(None).reason == "missing"
     path = tmp_path / "XAUUSD-M15.png"
     path.mkdir()
@@ -214,7 +216,7 @@ def test_what_is_no_file_is_no_picture(tmp_path, place) -> None:
     assert read(Path("/" + 300 * "x")).reason == "unreadable"
 
 
-def test_a_link_to_a_picture_is_followed(tmp_path) -> None:
+def test_a_link_to_a_picture_is_followed(tmp_path: Path) -> None:
     real = tmp_path / "real.png"
     real.write_bytes(PNG)
     os.utime(real, (NOW.timestamp(), NOW.timestamp()))
@@ -223,7 +225,9 @@ def test_a_link_to_a_picture_is_followed(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "secret text"), OSError(5, "secret text")])
-def test_a_file_that_will_not_open_is_unreadable(place, monkeypatch, error) -> None:
+def test_a_file_that_will_not_open_is_unreadable(
+    place, monkeypatch: pytest.MonkeyPatch, error
+) -> None:
     def refuse(*_args: object) -> int:
         raise error
 
@@ -233,7 +237,9 @@ def test_a_file_that_will_not_open_is_unreadable(place, monkeypatch, error) -> N
     assert "secret" not in found.detail
 
 
-def test_a_file_that_turns_into_something_else_is_looked_at_twice(place, tmp_path, monkeypatch):
+def test_a_file_that_turns_into_something_else_is_looked_at_twice(
+    place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     ours = os.open
     monkeypatch.setattr(chart_file.os, "open", lambda _path, flags: ours(tmp_path / "pipe", flags))
@@ -259,14 +265,14 @@ def test_a_file_that_turns_into_something_else_is_looked_at_twice(place, tmp_pat
         "/shots/{symbol}\ud800{timeframe}.png",
     ],
 )
-def test_a_path_names_symbol_and_timeframe_and_nothing_else(template) -> None:
+def test_a_path_names_symbol_and_timeframe_and_nothing_else(template: str) -> None:
     with pytest.raises(ConfigError, match=r"agents\.picture_file"):
         check_template(template)
     with pytest.raises(ConfigError):
         read_picture(template, symbol="X", timeframe="M15", close_time=CLOSE, now=NOW)
 
 
-def test_a_good_path_is_accepted(monkeypatch, tmp_path) -> None:
+def test_a_good_path_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check_template("/shots/{symbol}/{timeframe}/{symbol}.png")
     check_template("~/shots/{symbol}-{timeframe}.png")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -282,7 +288,7 @@ def test_a_good_path_is_accepted(monkeypatch, tmp_path) -> None:
 
 
 @given(st.binary(max_size=4000), st.sampled_from([PNG[:8], PNG[:33], JPEG[:3], JPEG[:20], b""]))
-def test_no_bytes_make_it_raise(body, head) -> None:
+def test_no_bytes_make_it_raise(body: bytes, head) -> None:
     with suppress(chart_file._Refused):
         chart_file._dimensions(head + body)
 

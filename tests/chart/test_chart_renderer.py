@@ -24,6 +24,7 @@ from PIL import Image
 
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
+from tests.conftest import Scale
 from tests.worlds.price_series import walk
 from torra.chart import renderer as chart_renderer
 from torra.chart.renderer import (
@@ -153,7 +154,7 @@ def candle_columns() -> list[np.ndarray]:
     return columns_of(where(png, RISING) | where(png, FALLING))
 
 
-def texts(monkeypatch, **more) -> list[str]:
+def texts(monkeypatch: pytest.MonkeyPatch, **more) -> list[str]:
     told: list[str] = []
     ours = Sheet.text
     with monkeypatch.context() as patch:
@@ -169,7 +170,7 @@ def texts(monkeypatch, **more) -> list[str]:
     return told
 
 
-def test_the_words_are_those_of_the_newest_bar(monkeypatch) -> None:
+def test_the_words_are_those_of_the_newest_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     told = texts(monkeypatch)
     row, bar = score_frame(BARS).iloc[-1], BARS.iloc[-1]
     closed = BARS.index[-1] + pd.Timedelta(minutes=15)
@@ -192,7 +193,7 @@ def test_the_words_are_those_of_the_newest_bar(monkeypatch) -> None:
         assert any(name.replace("_", " ") in text for text in told)
 
 
-def test_axis_labels_have_the_decimals_of_the_symbol(monkeypatch) -> None:
+def test_axis_labels_have_the_decimals_of_the_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
     bars = sample("EURUSD_H1", 2000)
     told = texts(monkeypatch, bars=bars, symbol="EURUSD", timeframe="H1", digits=5)
     prices = [text for text in told if text.startswith("1.0")]
@@ -205,7 +206,9 @@ def test_axis_labels_have_the_decimals_of_the_symbol(monkeypatch) -> None:
     [("M1", 1, "%m-%d %H:%M"), ("M15", 15, "%m-%d %H:%M"), ("H4", 240, "%Y-%m-%d"),
      ("D1", 1440, "%Y-%m-%d")],
 )  # fmt: skip
-def test_the_time_axis_names_bars(monkeypatch, timeframe, minutes, form) -> None:
+def test_the_time_axis_names_bars(
+    monkeypatch: pytest.MonkeyPatch, timeframe: str, minutes: int, form: str
+) -> None:
     time = pd.date_range("2024-03-04", periods=120, freq=f"{minutes}min", tz="UTC", name="time")
     bars = plain().set_index(time)
     told = texts(monkeypatch, bars=bars, timeframe=timeframe)
@@ -213,7 +216,7 @@ def test_the_time_axis_names_bars(monkeypatch, timeframe, minutes, form) -> None
     assert 4 <= sum(text in labels for text in told) <= 8
 
 
-def test_levels_out_of_view_are_named_at_the_edge(monkeypatch) -> None:
+def test_levels_out_of_view_are_named_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     scored = score_frame(BARS)
     scored.loc[BARS.index[-1], ["support", "resistance"]] = [1.0, 1e6]
     told = texts(monkeypatch, scored=scored)
@@ -263,7 +266,7 @@ print(hashlib.sha256(png).hexdigest())
 """
 
 
-def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path) -> None:
+def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path: Path) -> None:
     BARS.to_pickle(tmp_path / "bars")
     (tmp_path / "matplotlibrc").write_text(
         "lines.linewidth: 9\\nfont.family: serif\\ntext.color: red\\naxes.facecolor: black\\n"
@@ -292,7 +295,7 @@ def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path) 
 
 
 @pytest.mark.parametrize("style", ["dark_background", "ggplot", "fivethirtyeight"])
-def test_a_style_changes_nothing(style) -> None:
+def test_a_style_changes_nothing(style: str) -> None:
     usual = btc()
     with matplotlib.style.context(style):
         matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
@@ -300,7 +303,7 @@ def test_a_style_changes_nothing(style) -> None:
     assert styled == usual
 
 
-def test_threads_draw_the_same_bytes(scaled) -> None:
+def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
     jobs = scaled(200, 8)
     series = [(name, sample(name, 2500), digits) for name, digits in SAMPLES.items()]
 
@@ -323,7 +326,7 @@ def test_a_picture_waits_for_its_turn_no_longer_than_told() -> None:
     assert btc(wait_s=0.0)
 
 
-def test_a_fault_gives_the_turn_back(monkeypatch) -> None:
+def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Sheet, "png", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -334,7 +337,7 @@ def test_a_fault_gives_the_turn_back(monkeypatch) -> None:
 # --- size and memory ------------------------------------------------------------------------------
 
 
-def test_no_picture_is_large(scaled) -> None:
+def test_no_picture_is_large(scaled: Scale) -> None:
     chance = random.Random(11)
     for _ in range(scaled(200, 8)):
         name = chance.choice(sorted(SAMPLES))
@@ -347,7 +350,7 @@ def test_no_picture_is_large(scaled) -> None:
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux tells it there")
-def test_memory_does_not_grow(scaled) -> None:
+def test_memory_does_not_grow(scaled: Scale) -> None:
     scored = score_frame(BARS)
 
     def draw(times: int) -> int:
@@ -370,7 +373,7 @@ def test_memory_does_not_grow(scaled) -> None:
 @pytest.mark.parametrize(
     ("price", "digits"), [(1e-5, 10), (1e-5, 5), (1e-5, 0), (1e6, 2), (1e6, 0), (1e9, 5)]
 )
-def test_any_size_of_price_can_be_drawn(price, digits) -> None:
+def test_any_size_of_price_can_be_drawn(price: float, digits: int) -> None:
     bars = BARS * ([price / BARS["close"].iloc[-1]] * 4 + [1.0])
     png = btc(bars, digits=digits)
     candles = where(png, RISING) | where(png, FALLING)
@@ -381,7 +384,7 @@ def test_any_size_of_price_can_be_drawn(price, digits) -> None:
 @pytest.mark.parametrize("price", [1e-5, 1.0, 1e6])
 @pytest.mark.parametrize("count", [LEAST_BARS, HISTORY])
 @pytest.mark.parametrize("digits", [0, 10])
-def test_a_market_that_does_not_move_is_a_line(price, count, digits) -> None:
+def test_a_market_that_does_not_move_is_a_line(price: float, count, digits: int) -> None:
     time = pd.date_range("2024-03-04", periods=count, freq="15min", tz="UTC", name="time")
     columns = dict.fromkeys(("open", "high", "low", "close"), price)
     bars = pd.DataFrame({**columns, "volume": 0.0}, index=time)
@@ -390,7 +393,7 @@ def test_a_market_that_does_not_move_is_a_line(price, count, digits) -> None:
 
 
 @pytest.mark.parametrize("count", [LEAST_BARS, 95, 209, 210, 230])
-def test_a_short_history_leaves_lines_out(count, monkeypatch) -> None:
+def test_a_short_history_leaves_lines_out(count, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = BARS.iloc[-count:]
     assert Image.open(io.BytesIO(btc(bars))).size == (WIDTH, HEIGHT)
     told = texts(monkeypatch, bars=bars)
@@ -399,14 +402,14 @@ def test_a_short_history_leaves_lines_out(count, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", [*AVERAGES, "bb_lower", "rsi14", "macd", "support", "swing_low"])
-def test_a_column_without_values_is_left_out(monkeypatch, name) -> None:
+def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name) -> None:
     scored = score_frame(BARS)
     scored[name] = np.nan
     told = texts(monkeypatch, scored=scored)
     assert not any("nan" in text for text in told)
 
 
-def test_random_walks_can_be_drawn(scaled) -> None:
+def test_random_walks_can_be_drawn(scaled: Scale) -> None:
     chance = random.Random(3)
     for seed in range(scaled(200, 8)):
         start, power = chance.randrange(200), chance.randrange(-5, 6)
@@ -422,14 +425,14 @@ def test_too_few_bars_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
 @pytest.mark.parametrize("column", ["open", "high", "low", "close"])
-def test_prices_that_are_none_are_refused(value, column) -> None:
+def test_prices_that_are_none_are_refused(value, column: str) -> None:
     bars = BARS.copy()
     bars.iloc[-5, list(bars).index(column)] = value
     with pytest.raises(ValueError, match="not finite and positive"):
         btc(bars)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch) -> None:
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"pip install 'torra\[chart\]'"):
         check_available()
@@ -444,7 +447,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch) -> None:
 
 
 @given(st.lists(st.floats(0.0, 400.0), min_size=1, max_size=6))
-def test_labels_keep_their_distance_inside_the_panel(heights) -> None:
+def test_labels_keep_their_distance_inside_the_panel(heights: list[float]) -> None:
     panel = chart_renderer._Panel(100.0, 300.0, 0.0, 1.0)
     moved = chart_renderer._apart([min(max(y, 100.0), 300.0) for y in sorted(heights)], panel)
     gap = chart_renderer.LABEL_GAP
@@ -454,7 +457,7 @@ def test_labels_keep_their_distance_inside_the_panel(heights) -> None:
 
 
 @given(st.floats(1e-5, 1e6), st.floats(1e-6, 0.5), st.integers(3, 8), st.integers(0, 10))
-def test_ticks_are_round_and_inside(low, share, count, digits) -> None:
+def test_ticks_are_round_and_inside(low: float, share: float, count: int, digits: int) -> None:
     high = low * (1.0 + share)
     ticks = chart_renderer._round_values(low, high, count, 10.0**-digits)
     assert len(ticks) <= count + 1

@@ -489,7 +489,9 @@ def test_doctor_warns_of_headlines_that_nobody_reads(
     assert any("no seated agent reads them" in one["detail"] for one in found) is not read
 
 
-def test_doctor_warns_of_a_vendor_beside_the_sample(tmp_path: Path, monkeypatch) -> None:
+def test_doctor_warns_of_a_vendor_beside_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     profile = {"agents": {"include_news": True, "mode": "full"}}
     assert not [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
     monkeypatch.setenv("FINNHUB_API_KEY", "k" * 20)

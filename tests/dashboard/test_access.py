@@ -6,12 +6,14 @@ import html
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from flask import request
 from werkzeug.http import parse_cookie
 
+from tests.conftest import Scale
 from tests.doubles.entrance import (
     KEY,
     OURS,
@@ -47,7 +49,7 @@ from torra.home import ACCESS, PAGES
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_a_first_start_makes_tokens_that_only_the_owner_reads(tmp_path):
+def test_a_first_start_makes_tokens_that_only_the_owner_reads(tmp_path: Path) -> None:
     access, new = Access.of_home(tmp_path / "home")
     path = tmp_path / "home" / ACCESS
     assert new
@@ -59,7 +61,7 @@ def test_a_first_start_makes_tokens_that_only_the_owner_reads(tmp_path):
     assert [item.name for item in path.parent.iterdir()] == [ACCESS]
 
 
-def test_an_open_umask_does_not_open_the_file(tmp_path):
+def test_an_open_umask_does_not_open_the_file(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         Access.of_home(tmp_path)
@@ -69,7 +71,9 @@ def test_an_open_umask_does_not_open_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("rights", [0o640, 0o604, 0o644, 0o666, 0o620], ids="{:o}".format)
-def test_a_file_that_others_can_read_is_refused_with_the_remedy(tmp_path, rights):
+def test_a_file_that_others_can_read_is_refused_with_the_remedy(
+    tmp_path: Path, rights: int
+) -> None:
     Access.of_home(tmp_path)
     path = tmp_path / ACCESS
     path.chmod(rights)
@@ -99,7 +103,9 @@ def told(**changed):
     ],
     ids=["empty", "list", "scope missing", "number", "word", "twice"],
 )
-def test_a_file_that_is_no_list_of_good_tokens_is_refused(tmp_path, content, words):
+def test_a_file_that_is_no_list_of_good_tokens_is_refused(
+    tmp_path: Path, content, words: str
+) -> None:
     path = tmp_path / ACCESS
     path.write_text(content)
     path.chmod(0o600)
@@ -109,7 +115,7 @@ def test_a_file_that_is_no_list_of_good_tokens_is_refused(tmp_path, content, wor
     assert KEY not in str(caught.value)
 
 
-def test_processes_that_start_together_have_the_same_tokens(tmp_path, scaled):
+def test_processes_that_start_together_have_the_same_tokens(tmp_path: Path, scaled: Scale) -> None:
     for turn in range(scaled(40, least=2)):
         home = tmp_path / str(turn)
 
@@ -125,8 +131,10 @@ def test_processes_that_start_together_have_the_same_tokens(tmp_path, scaled):
         assert not list(home.glob("*.partial"))
 
 
-def test_a_disk_without_links_gets_one_file_too(tmp_path, monkeypatch):
-    def refuse(*_):
+def test_a_disk_without_links_gets_one_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
@@ -136,7 +144,7 @@ def test_a_disk_without_links_gets_one_file_too(tmp_path, monkeypatch):
     assert Access.of_home(tmp_path)[0].tokens == first.tokens
 
 
-def test_a_home_that_cannot_be_written_is_one_line(tmp_path):
+def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     with pytest.raises(ConfigError, match=r"cannot (read|write)"):
         Access.of_home(tmp_path / "home")
@@ -172,7 +180,7 @@ def code(client, address="/api/v1/desk", **named):
     return client.get(address, **named).status_code
 
 
-def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client):
+def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client) -> None:
     cookie = log_in(client, "read").headers["Set-Cookie"]
     name = next(iter(parse_cookie(cookie)))
     assert re.fullmatch(r"torra_session_[0-9a-f]{8}", name)
@@ -183,7 +191,7 @@ def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client):
     assert TOKENS["read"] not in cookie
 
 
-def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app):
+def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app) -> None:
     headers = {**OURS, "Origin": "https://localhost"}
     answer = app.test_client().post(
         "/login", data={"token": TOKENS["read"]}, headers=headers, base_url="https://localhost"
@@ -192,7 +200,7 @@ def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app):
     assert "; Secure" in answer.headers["Set-Cookie"]
 
 
-def test_a_session_ends_after_twelve_idle_hours(client, clock):
+def test_a_session_ends_after_twelve_idle_hours(client, clock) -> None:
     log_in(client, "read")
     clock.pass_by(IDLE_SECONDS - 1)
     assert code(client) == 200
@@ -200,7 +208,7 @@ def test_a_session_ends_after_twelve_idle_hours(client, clock):
     assert code(client) == 401
 
 
-def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(client, clock):
+def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(client, clock) -> None:
     log_in(client, "read")
     for _ in range(3):
         clock.pass_by(IDLE_SECONDS - 1)
@@ -216,7 +224,7 @@ def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(clien
     assert code(client) == 401, "figures that a page fetches are no sign of a person"
 
 
-def test_a_cookie_is_not_written_at_every_page(client, clock):
+def test_a_cookie_is_not_written_at_every_page(client, clock) -> None:
     log_in(client, "read")
     clock.pass_by(RENEW_SECONDS - 1)
     assert "Set-Cookie" not in client.get("/help").headers
@@ -224,7 +232,9 @@ def test_a_cookie_is_not_written_at_every_page(client, clock):
     assert "Max-Age" in client.get("/help").headers["Set-Cookie"]
 
 
-def test_a_session_ends_at_last_however_much_it_is_used(client, clock, monkeypatch):
+def test_a_session_ends_at_last_however_much_it_is_used(
+    client, clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert LONGEST_SECONDS == 60 * IDLE_SECONDS
     monkeypatch.setattr(access_module, "LONGEST_SECONDS", 3 * IDLE_SECONDS)
     log_in(client, "read")
@@ -236,7 +246,7 @@ def test_a_session_ends_at_last_however_much_it_is_used(client, clock, monkeypat
     assert code(client) == 401
 
 
-def test_a_logout_ends_copies_of_the_cookie_too(app, client):
+def test_a_logout_ends_copies_of_the_cookie_too(app, client) -> None:
     value = parse_cookie(log_in(client, "read").headers["Set-Cookie"])
     name = next(item for item in value if item.startswith("torra_session"))
     csrf = csrf_of(client)
@@ -251,7 +261,7 @@ def test_a_logout_ends_copies_of_the_cookie_too(app, client):
 
 
 @pytest.mark.parametrize("kind", ["data", "json"])
-def test_a_login_takes_the_place_of_the_session_before(app, client, clock, kind):
+def test_a_login_takes_the_place_of_the_session_before(app, client, clock, kind: str) -> None:
     """Whether it is an older one of this browser, or one that a stranger planted in it."""
     value = parse_cookie(log_in(client, "read").headers["Set-Cookie"])
     name = next(item for item in value if item.startswith("torra_session"))
@@ -276,7 +286,7 @@ def scope_of(app, client):
         return app.extensions["torra_agents"].access.session(request).scope
 
 
-def test_the_login_page_puts_the_end_of_no_session_off(client, clock):
+def test_the_login_page_puts_the_end_of_no_session_off(client, clock) -> None:
     log_in(client, "read")
     clock.pass_by(RENEW_SECONDS)
     assert "Set-Cookie" not in client.get("/login").headers
@@ -293,7 +303,7 @@ def test_the_login_page_puts_the_end_of_no_session_off(client, clock):
     ],
     ids=["signature", "content", "unsigned", "empty"],
 )
-def test_a_changed_cookie_is_nobody(app, client, change):
+def test_a_changed_cookie_is_nobody(app, client, change) -> None:
     found = parse_cookie(log_in(client, "admin").headers["Set-Cookie"])
     name = next(item for item in found if item.startswith("torra_session"))
     other = app.test_client()
@@ -301,7 +311,7 @@ def test_a_changed_cookie_is_nobody(app, client, change):
     assert code(other) == 401
 
 
-def test_new_tokens_hold_at_once_and_end_every_session(tmp_path):
+def test_new_tokens_hold_at_once_and_end_every_session(tmp_path: Path) -> None:
     access, _ = Access.of_home(tmp_path)
     old = dict(access.tokens)
     client = create_app(ScriptedView(), access=access).test_client()
@@ -314,7 +324,9 @@ def test_new_tokens_hold_at_once_and_end_every_session(tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["missing", "broken", "loose"])
-def test_without_a_good_file_nobody_is_let_in_and_then_again(tmp_path, harm, caplog):
+def test_without_a_good_file_nobody_is_let_in_and_then_again(
+    tmp_path: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
     access, _ = Access.of_home(tmp_path)
     path = tmp_path / ACCESS
     client = create_app(ScriptedView(), access=access).test_client()
@@ -338,7 +350,7 @@ def test_without_a_good_file_nobody_is_let_in_and_then_again(tmp_path, harm, cap
 # --- the login ------------------------------------------------------------------------------------
 
 
-def test_a_form_logs_in_and_leads_on(client):
+def test_a_form_logs_in_and_leads_on(client) -> None:
     answer = client.post(
         "/login", data={"token": f" {TOKENS['read']} ", "next": "/help"}, headers=OURS
     )
@@ -346,7 +358,7 @@ def test_a_form_logs_in_and_leads_on(client):
     assert code(client) == 200
 
 
-def test_a_script_logs_in_with_json(client):
+def test_a_script_logs_in_with_json(client) -> None:
     answer = client.post(
         "/login", json={"token": TOKENS["approve"], "next": "/signals"}, headers=OURS
     )
@@ -368,7 +380,7 @@ def test_a_script_logs_in_with_json(client):
     ],
     ids=["wrong", "none", "list", "null", "letters", "form", "empty form", "broken json"],
 )
-def test_a_wrong_token_is_refused_with_the_way_in(client, body):
+def test_a_wrong_token_is_refused_with_the_way_in(client, body) -> None:
     answer = client.post("/login", headers=OURS, **body)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -381,7 +393,7 @@ def test_a_wrong_token_is_refused_with_the_way_in(client, body):
 
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("address", ["/", "/login", "/api/v1/desk", "/help"])
-def test_a_token_in_an_address_is_never_taken(client, method, address):
+def test_a_token_in_an_address_is_never_taken(client, method: str, address: str) -> None:
     for name in ("token", "access_token", "auth"):
         answer = getattr(client, method)(
             address, query_string={name: TOKENS["admin"]}, headers=OURS, data=None
@@ -393,7 +405,7 @@ def test_a_token_in_an_address_is_never_taken(client, method, address):
     assert code(client) == 401
 
 
-def test_the_login_page_tells_a_stranger_nothing(client):
+def test_the_login_page_tells_a_stranger_nothing(client) -> None:
     for address in ("/login", "/login?next=/symbol/BTCUSD"):
         text = client.get(address).get_data(as_text=True).replace("/symbol/BTCUSD", "")
         for word in ("<nav", "BTCUSD", "Approvals", "data-csrf", "data-live", "0.1.0", "HALT"):
@@ -405,7 +417,9 @@ def guess(client, **more):
     return client.post("/login", data={"token": "guess"}, headers=OURS, **more)
 
 
-def test_five_wrong_tokens_a_minute_from_one_address(client, clock, monkeypatch):
+def test_five_wrong_tokens_a_minute_from_one_address(
+    client, clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "FREE_FAILURES", 100)
     assert [guess(client).status_code for _ in range(6)] == [401] * 5 + [429]
     assert guess(client).headers["Retry-After"] == "12"
@@ -414,7 +428,9 @@ def test_five_wrong_tokens_a_minute_from_one_address(client, clock, monkeypatch)
     assert [guess(client).status_code for _ in range(2)] == [401, 429]
 
 
-def test_nobody_at_the_same_address_locks_the_owner_out(app, client, clock, scaled, caplog):
+def test_nobody_at_the_same_address_locks_the_owner_out(
+    app, client, clock, scaled: Scale, caplog: pytest.LogCaptureFixture
+) -> None:
     """Behind a proxy on this machine, and for its programs, everybody has one address."""
     caplog.set_level("CRITICAL")
     stranger = app.test_client()
@@ -427,7 +443,7 @@ def test_nobody_at_the_same_address_locks_the_owner_out(app, client, clock, scal
     assert codes == {401, 429}
 
 
-def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, clock):
+def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, clock) -> None:
     codes = [log_in(client, "read").status_code for _ in range(LOGINS_A_MINUTE + 1)]
     assert codes == [303] * LOGINS_A_MINUTE + [429]
     assert log_in(client, "read").headers["Retry-After"] == "1"
@@ -437,7 +453,7 @@ def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, cl
     assert log_in(client, "read").status_code == 303
 
 
-def test_who_fails_waits_twice_as_long_each_time(client, clock):
+def test_who_fails_waits_twice_as_long_each_time(client, clock) -> None:
     def fail():
         return guess(client)
 
@@ -470,7 +486,7 @@ OUTWARD = (
 
 
 @pytest.mark.parametrize("path", OUTWARD, ids=[f"way {n}" for n in range(len(OUTWARD))])
-def test_a_login_never_leads_elsewhere(client, path):
+def test_a_login_never_leads_elsewhere(client, path) -> None:
     assert own_path(path, "/") == "/"
     answer = client.post("/login", data={"token": TOKENS["read"], "next": path}, headers=OURS)
     assert answer.headers["Location"] == "/"
@@ -481,16 +497,16 @@ def test_a_login_never_leads_elsewhere(client, path):
     ["/torra/", "/torra/help", "/torra/audit?action=halt&actor=a%40b", "/torra/symbol/BTC%20X/M15",
      "/torra/@x", "/torra/help#keys"],
 )  # fmt: skip
-def test_a_login_leads_to_paths_of_ours(path):
+def test_a_login_leads_to_paths_of_ours(path: str) -> None:
     assert own_path(path, "/torra/") == path
 
 
 @pytest.mark.parametrize("path", ["/", "/torra", "/torrax", "/other/", "/torra/../"])
-def test_a_hosts_own_pages_are_not_ours(path):
+def test_a_hosts_own_pages_are_not_ours(path: str) -> None:
     assert own_path(path, "/torra/") == "/torra/"
 
 
-def test_a_person_is_sent_to_the_login_and_back(client):
+def test_a_person_is_sent_to_the_login_and_back(client) -> None:
     answer = client.get("/signals?x=1", headers={"Accept": "text/html"})
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/login?next=/signals?x%3D1"
@@ -499,7 +515,7 @@ def test_a_person_is_sent_to_the_login_and_back(client):
 
 
 @pytest.mark.parametrize("address", ["/api/v1/desk", "/api/v1/nothing"])
-def test_a_program_is_told_what_is_missing(client, address):
+def test_a_program_is_told_what_is_missing(client, address: str) -> None:
     answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="torra"'
@@ -511,11 +527,11 @@ def test_a_program_is_told_what_is_missing(client, address):
 @pytest.mark.parametrize(
     "given", ["Basic dXNlcjpwYXNz", "Bearer", "bearer ", "Token x", "Bearer \u00e9\u00ff"]
 )
-def test_other_words_are_no_token(client, given):
+def test_other_words_are_no_token(client, given: str) -> None:
     assert code(client, headers={"Authorization": given}) == 401
 
 
-def test_a_wrong_bearer_is_not_saved_by_a_cookie(client):
+def test_a_wrong_bearer_is_not_saved_by_a_cookie(client) -> None:
     log_in(client, "admin")
     assert code(client, headers={"Authorization": "Bearer wrong"}) == 401
 
@@ -523,7 +539,7 @@ def test_a_wrong_bearer_is_not_saved_by_a_cookie(client):
 # --- how often ------------------------------------------------------------------------------------
 
 
-def test_a_bucket_fills_evenly_and_not_above_its_brim():
+def test_a_bucket_fills_evenly_and_not_above_its_brim() -> None:
     clock = Moved()
     rates = RateLimits(clock.monotonic)
     assert [rates.wait("a", 4) for _ in range(5)] == [0, 0, 0, 0, 15.0]
@@ -537,7 +553,7 @@ def test_a_bucket_fills_evenly_and_not_above_its_brim():
 
 
 @pytest.mark.parametrize("kind", [RateLimits, BackOff])
-def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind):
+def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind) -> None:
     known = kind(Moved().monotonic, most=3)
     held = known._buckets if kind is RateLimits else known._failed
     for name in ("a", "b", "c", "a", "d"):
@@ -545,7 +561,7 @@ def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind):
     assert list(held) == ["c", "a", "d"]
 
 
-def test_a_failure_is_forgotten_after_an_hour():
+def test_a_failure_is_forgotten_after_an_hour() -> None:
     clock = Moved()
     known = BackOff(clock.monotonic)
     for _ in range(4):
@@ -556,7 +572,7 @@ def test_a_failure_is_forgotten_after_an_hour():
     assert known.wait("a") == 0.0
 
 
-def test_each_visitor_of_an_app_has_a_measure_of_his_own(app, client, clock):
+def test_each_visitor_of_an_app_has_a_measure_of_his_own(app, client, clock) -> None:
     addresses = "/audit/check"
     first = [code(client, addresses, headers=bearer("read")) for _ in range(7)]
     assert first == [200] * 6 + [429]
@@ -594,7 +610,7 @@ def refusals(client, clock, rule, sent):
 
 
 @pytest.mark.parametrize("sent", [FETCH, FORM], ids=["a script", "a form"])
-def test_a_refusal_is_told_in_the_way_that_was_asked(client, clock, sent):
+def test_a_refusal_is_told_in_the_way_that_was_asked(client, clock, sent) -> None:
     for code, answer in refusals(client, clock, "/api/v1/health/check", sent):
         assert answer.status_code == code
         assert ("Retry-After" in answer.headers) == (code == 429)
@@ -614,7 +630,7 @@ def command(home, *words):
     return CliRunner().invoke(access_commands.token, words, obj=home, catch_exceptions=False)
 
 
-def test_the_command_shows_links_that_log_in(tmp_path):
+def test_the_command_shows_links_that_log_in(tmp_path: Path) -> None:
     done = command(tmp_path, "--json")
     document = json.loads(done.output)
     access, new = Access.of_home(tmp_path)
@@ -625,7 +641,7 @@ def test_the_command_shows_links_that_log_in(tmp_path):
     assert access.tokens["admin"] not in one.output
 
 
-def test_new_tokens_are_new_and_on_record(tmp_path):
+def test_new_tokens_are_new_and_on_record(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
     before = dict(Access.of_home(tmp_path)[0].tokens)
     (tmp_path / ACCESS).chmod(0o644)
@@ -641,7 +657,7 @@ def test_new_tokens_are_new_and_on_record(tmp_path):
     assert not [token for token in after.values() if token.encode() in stored]
 
 
-def test_tokens_end_even_where_the_record_cannot_be_written(tmp_path):
+def test_tokens_end_even_where_the_record_cannot_be_written(tmp_path: Path) -> None:
     old = dict(Access.of_home(tmp_path)[0].tokens)
     (tmp_path / "torra.db").write_bytes(b"no database" * 100)
     done = command(tmp_path, "--new")
@@ -655,7 +671,7 @@ def test_tokens_end_even_where_the_record_cannot_be_written(tmp_path):
     [("--address", "127.0.0.1:5000", "--new"), ("--scope", "root")],
     ids=["address", "scope"],
 )
-def test_a_mistake_changes_nothing(tmp_path, words):
+def test_a_mistake_changes_nothing(tmp_path: Path, words) -> None:
     old = dict(Access.of_home(tmp_path)[0].tokens)
     assert command(tmp_path, *words).exit_code == 2
     assert dict(Access.of_home(tmp_path)[0].tokens) == old
@@ -667,7 +683,7 @@ def links(home, *words):
     return {row["link"].partition("/login")[0] for row in json.loads(done.output)["tokens"]}
 
 
-def test_the_links_lead_to_where_the_desk_serves(tmp_path):
+def test_the_links_lead_to_where_the_desk_serves(tmp_path: Path) -> None:
     assert links(tmp_path) == {"http://127.0.0.1:5000"}
     access_commands.tell_address(tmp_path, "http://127.0.0.1:5093")
     assert json.loads((tmp_path / "pages.json").read_text()) == {"address": "http://127.0.0.1:5093"}
@@ -683,7 +699,7 @@ def test_the_links_lead_to_where_the_desk_serves(tmp_path):
      b"\xff"],
     ids=["empty", "list", "none", "number", "scheme", "control", "bytes"],
 )  # fmt: skip
-def test_a_broken_note_of_the_address_is_as_none(tmp_path, content):
+def test_a_broken_note_of_the_address_is_as_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / PAGES).write_bytes(content)
     assert links(tmp_path) == {access_commands.ADDRESS}
 
@@ -691,7 +707,7 @@ def test_a_broken_note_of_the_address_is_as_none(tmp_path, content):
 @pytest.mark.parametrize(
     ("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")], ids=["four", "six"]
 )
-def test_a_desk_tells_the_port_that_it_got(tmp_path, host, shown):
+def test_a_desk_tells_the_port_that_it_got(tmp_path: Path, host: str, shown: str) -> None:
     class Listener:
         effective_port = 5093
 
@@ -700,13 +716,15 @@ def test_a_desk_tells_the_port_that_it_got(tmp_path, host, shown):
     assert links(tmp_path) == {f"http://{shown}:5093"}
 
 
-def test_a_home_that_cannot_be_written_keeps_no_desk_from_serving(tmp_path, caplog):
+def test_a_home_that_cannot_be_written_keeps_no_desk_from_serving(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     address = running.PagesAddress("127.0.0.1", 5093)
     assert running._told(None, address, (), tmp_path / "none") == "http://127.0.0.1:5093"
     assert "will not know" in caplog.text
 
 
-def test_a_home_that_is_not_there_is_not_made(tmp_path):
+def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     done = command(tmp_path / "none")
     assert done.exit_code == 2
     assert "there is no home" in done.output

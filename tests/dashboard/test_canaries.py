@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import Scale
 from tests.dashboard.test_hostile_texts import addresses
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import ANTHROPIC, VendorServer
@@ -48,7 +49,7 @@ class Heard(logging.Handler):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory: pytest.TempPathFactory):
     """A home whose desk ran on a vendor that quotes the key, and what stands behind its pages."""
     home = tmp_path_factory.mktemp("home")
     heard = Heard()
@@ -147,19 +148,19 @@ def everything(place: Place) -> Iterator[tuple[str, str]]:
         yield rule.format(row["bar_time"]), "html"
 
 
-def test_the_vendor_was_asked_and_its_answers_are_stored(place):
+def test_the_vendor_was_asked_and_its_answers_are_stored(place) -> None:
     calls = place.database.newest_calls(50)
     assert {row["provider"] for row in calls} == {ANTHROPIC}
     assert len(calls) >= 4
 
 
-def test_no_answer_holds_a_canary(place, scaled):
+def test_no_answer_holds_a_canary(place, scaled: Scale) -> None:
     """By day the admin's pages, who sees most; at night everybody's."""
     for scope in SCOPES[-scaled(len(SCOPES)) :]:
         check_answers(place, scope)
 
 
-def check_answers(place, scope):
+def check_answers(place, scope) -> None:
     client, kinds = place.client(scope), set()
     session = [cookie.value for cookie in client._cookies.values()]
     assert session
@@ -173,7 +174,7 @@ def check_answers(place, scope):
     assert {("html", 200), ("json", 200), ("csv", 200)} <= kinds
 
 
-def test_commands_tell_and_keep_no_canary(place):
+def test_commands_tell_and_keep_no_canary(place) -> None:
     client = place.client("admin")
     page = client.get("/").get_data(as_text=True)
     csrf = re.search(r'data-csrf="([^"]+)"', page)[1]
@@ -195,7 +196,7 @@ def test_commands_tell_and_keep_no_canary(place):
         assert not place.leaks(wrong.get_data())
 
 
-def test_a_failed_login_is_told_without_what_was_tried(place):
+def test_a_failed_login_is_told_without_what_was_tried(place) -> None:
     client = place.stranger()
     for body in ({"token": STRANGER}, {"token": place.tokens["admin"] + "x"}):
         answer = client.post("/login", data=body, headers=OURS)
@@ -206,7 +207,7 @@ def test_a_failed_login_is_told_without_what_was_tried(place):
         assert answer.status_code == 401, address
 
 
-def test_no_file_and_no_log_holds_a_canary(place, capfd):
+def test_no_file_and_no_log_holds_a_canary(place, capfd: pytest.CaptureFixture[str]) -> None:
     """Here after a few pages, and once more when all tests of this file are through."""
     place.client("read").get("/health")
     place.check_traces()
@@ -214,7 +215,7 @@ def test_no_file_and_no_log_holds_a_canary(place, capfd):
     assert not place.leaks(out.out + out.err)
 
 
-def test_the_canaries_are_found_where_they_are(place):
+def test_the_canaries_are_found_where_they_are(place) -> None:
     """The search itself: it finds each of them, whatever stands around it."""
     assert len(place.canaries) >= 12
     for canary in place.canaries:

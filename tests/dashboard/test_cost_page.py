@@ -40,7 +40,7 @@ def book(database, at, usd=None, *, profile="paying", role="technical", worst=0.
 
 
 @pytest.fixture(scope="module")
-def paying(tmp_path_factory):
+def paying(tmp_path_factory: pytest.TempPathFactory):
     pages = open_pages(tmp_path_factory.mktemp("paying"), (PAYER,), profile=PAYING)
     real = pages.desk.clock.real_now()
     for back, usd in ((0.2, 0.001), (0.4, None), (3, 0.01), (30, 0.1), (24 * 10, 0.3)):
@@ -52,7 +52,7 @@ def paying(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def free(tmp_path_factory):
+def free(tmp_path_factory: pytest.TempPathFactory):
     pages = open_pages(tmp_path_factory.mktemp("free"), steps=1)
     yield pages
     pages.desk.close()
@@ -61,7 +61,7 @@ def free(tmp_path_factory):
 # --- the figures ----------------------------------------------------------------------------------
 
 
-def test_page_and_command_tell_the_same(paying):
+def test_page_and_command_tell_the_same(paying) -> None:
     told = paying.json("/api/v1/costs")["report"]
     real = paying.desk.clock.real_now()
     again = cost_report.report(
@@ -74,7 +74,7 @@ def test_page_and_command_tell_the_same(paying):
     assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.461)
 
 
-def test_the_page_shows_every_sum_in_words(paying):
+def test_the_page_shows_every_sum_in_words(paying) -> None:
     page = Page(paying.text("/costs"))
     check_structure(page)
     check_policy(page)
@@ -88,7 +88,7 @@ def test_the_page_shows_every_sum_in_words(paying):
         assert words in page.text or words in paying.text("/costs"), words
 
 
-def test_what_is_left_and_when_the_oldest_cost_leaves(paying):
+def test_what_is_left_and_when_the_oldest_cost_leaves(paying) -> None:
     (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
     real = paying.desk.clock.real_now().replace(microsecond=0)
     assert (row["spent_usd"], row["left_usd"]) == (0.051, 0.449)
@@ -97,7 +97,7 @@ def test_what_is_left_and_when_the_oldest_cost_leaves(paying):
     assert row["ticks_an_hour"] == int(0.5 / row["worst_tick_usd"])
 
 
-def test_a_rung_says_why_and_since_when(paying):
+def test_a_rung_says_why_and_since_when(paying) -> None:
     real = paying.desk.clock.real_now()
     paying.database.set_rung("paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
@@ -116,7 +116,7 @@ def test_a_rung_says_why_and_since_when(paying):
 
 
 @pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
-def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path, ceiling):
+def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: float) -> None:
     """The page's sentence against tick.spending: at that much the profile climbs, below it not."""
     prices = PriceList.read(tmp_path / "prices.json")
     agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
@@ -133,14 +133,14 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path, ceiling):
     database.close()
 
 
-def test_the_day_is_read_in_stretches_of_an_hour():
+def test_the_day_is_read_in_stretches_of_an_hour() -> None:
     for minute in (0, 20, 59):
         edges = cost_report._edges(NOW.replace(minute=minute, second=0))
         assert (edges[0], len(edges) >= 24) == (NOW.replace(minute=minute, second=0) - DAY, True)
         assert max(b - a for a, b in itertools.pairwise(edges)) <= HOUR
 
 
-def test_a_desk_that_pays_nobody_says_so(free):
+def test_a_desk_that_pays_nobody_says_so(free) -> None:
     page = Page(free.text("/costs"))
     check_structure(page)
     assert "Nothing is spent, and nothing can be" in page.text
@@ -149,7 +149,7 @@ def test_a_desk_that_pays_nobody_says_so(free):
     assert "Nothing was spent in the last 30 days." in page.text
 
 
-def test_a_blocked_provider_stands_there_with_the_remedy(paying):
+def test_a_blocked_provider_stands_there_with_the_remedy(paying) -> None:
     real = paying.desk.clock.real_now()
     paying.database.block_provider("anthropic", "401: the key was <refused>", real + HOUR)
     try:
@@ -160,7 +160,7 @@ def test_a_blocked_provider_stands_there_with_the_remedy(paying):
         paying.database.clear_blocks()
 
 
-def test_changed_verdicts_are_told_soberly(paying):
+def test_changed_verdicts_are_told_soberly(paying) -> None:
     told = paying.json("/api/v1/costs")["report"]["changed"]
     changed, every = paying.database.verdict_changes("BTCUSD")
     assert told == {"changed": changed, "all": every}
@@ -169,7 +169,7 @@ def test_changed_verdicts_are_told_soberly(paying):
     assert "only a scorecard can say" in page.cells["changed.text"]
 
 
-def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying):
+def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying) -> None:
     real = paying.desk.clock.real_now()
     folder = paying.backing.home / "profiles"
     folder.mkdir(exist_ok=True)
@@ -183,7 +183,7 @@ def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying):
             paying.database.release(number)
 
 
-def test_a_request_under_way_is_told_apart(paying):
+def test_a_request_under_way_is_told_apart(paying) -> None:
     real = paying.desk.clock.real_now()
     row = Booking("gate", "risk_gate", 1, 1, "anthropic", "m", 0.01)
     (number,) = paying.database.book("paying", "a|b|c", [row], at=real, until=real + HOUR)
@@ -195,7 +195,7 @@ def test_a_request_under_way_is_told_apart(paying):
         paying.database.release(number)
 
 
-def test_bars_of_days():
+def test_bars_of_days() -> None:
     path = costs.bars([0.0, 1.0, 2.0, 0.0001])
     assert path.count("M") == 3
     assert "v-50.0" in path and "v-100.0" in path and f"v-{costs.LEAST}" in path
@@ -211,7 +211,7 @@ def test_bars_of_days():
     later=st.integers(0, 7200),
 )
 @settings(max_examples=25)
-def test_stretches_sum_to_what_the_rows_do(ages, moment, later):
+def test_stretches_sum_to_what_the_rows_do(ages: list[int], moment: int, later: int) -> None:
     """Whatever the hour: the stretches of the day are the day's rows, and memory changes none."""
     rows = []
     now = parse("2026-11-21T00:00:00Z") + timedelta(seconds=moment)
@@ -235,7 +235,7 @@ def test_stretches_sum_to_what_the_rows_do(ages, moment, later):
 class Ledger(SimpleNamespace):
     """Rows (until, usd) that answer as the ledger does."""
 
-    def __init__(self, rows):
+    def __init__(self, rows) -> None:
         super().__init__(rows=rows)
 
     def ledger_sums(self, profile, after, upto):
@@ -247,7 +247,7 @@ class Ledger(SimpleNamespace):
         return sum(found), len(found)
 
 
-def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path):
+def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     number = book(database, NOW - 50 * HOUR)
     past = cost_report.LedgerSums()
@@ -266,7 +266,7 @@ def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path):
     database.close()
 
 
-def test_no_sum_of_the_ledger_scans_it(tmp_path: Path):
+def test_no_sum_of_the_ledger_scans_it(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     book(database, NOW)
     asked: list[str] = []
@@ -284,7 +284,7 @@ def test_no_sum_of_the_ledger_scans_it(tmp_path: Path):
     database.close()
 
 
-def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path):
+def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     assert database.ledger_profiles() == []
     for name in ("b", "a", "ü", "a", "", "b"):

@@ -20,7 +20,7 @@ STEPS = 5
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory: pytest.TempPathFactory):
     """A home in which a desk ran for some closes, and the host's file that it fed."""
     folder = tmp_path_factory.mktemp("host")
     file = legacy_database.build(folder / "sentiment.db", 3)
@@ -51,7 +51,7 @@ def reader(place):
     return {"Authorization": f"Bearer {access.tokens['read']}"}
 
 
-def test_the_hosts_own_page_shows_the_desks_rows(app, place):
+def test_the_hosts_own_page_shows_the_desks_rows(app, place) -> None:
     rows = app.test_client().get("/sentiment").get_json()
     newest = place[1]
     row = next(row for row in rows if row["timeframe"] == "M15")
@@ -62,7 +62,7 @@ def test_the_hosts_own_page_shows_the_desks_rows(app, place):
     assert [row["timestamp"][:4] for row in rows[-3:]] == ["2025"] * 3, "its own rows are there"
 
 
-def test_torras_pages_stand_beside_it_and_show_the_same(app, place, reader):
+def test_torras_pages_stand_beside_it_and_show_the_same(app, place, reader) -> None:
     client = app.test_client()
     assert client.get("/torra/").status_code == 401
     page = client.get("/torra/", headers=reader)
@@ -75,21 +75,21 @@ def test_torras_pages_stand_beside_it_and_show_the_same(app, place, reader):
     assert "Content-Security-Policy" not in client.get("/").headers
 
 
-def test_no_thread_and_no_scheduler_is_started(app, reader):
+def test_no_thread_and_no_scheduler_is_started(app, reader) -> None:
     before = {thread.name for thread in threading.enumerate()}
     app.test_client().get("/torra/", headers=reader)
     assert {thread.name for thread in threading.enumerate()} == before
     assert not [name for name in before if "APScheduler" in name]
 
 
-def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(app, place, reader):
+def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(app, place, reader) -> None:
     desk = app.test_client().get("/torra/api/v1/overview", headers=reader).get_json()["desk"]
     assert desk["role"] == "STANDBY"
     assert desk["now"] == place[1]["as_of"]
     assert desk["demo"] is True
 
 
-def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(app, place):
+def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(app, place) -> None:
     app.cli.add_command(group)
     status = app.test_cli_runner().invoke(args=["torra", "status"])
     assert status.exit_code == 0, status.output
@@ -99,7 +99,7 @@ def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(app, place):
     assert link.output == f"/torra/login#token={access.tokens['read']}\n"
 
 
-def test_a_host_without_a_desk_yet_is_told_so(tmp_path: Path):
+def test_a_host_without_a_desk_yet_is_told_so(tmp_path: Path) -> None:
     example = runpy.run_path(str(ROOT / "examples" / "existing_flask_app.py"))
     with pytest.raises(Exception, match="no desk has run in"):
         example["create_app"]("none.db", str(tmp_path / "home"))

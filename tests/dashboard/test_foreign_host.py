@@ -129,7 +129,7 @@ print("unharmed")
 """
 
 
-def test_a_host_is_unchanged_outside_the_prefix(tmp_path: Path):
+def test_a_host_is_unchanged_outside_the_prefix(tmp_path: Path) -> None:
     (tmp_path / "config.py").write_text("NAME = 'host'\n")
     (tmp_path / "errors.py").write_text("class HostError(Exception): pass\n")
     (tmp_path / "clock.py").write_text("TICKS = 7\n")
@@ -159,7 +159,7 @@ def test_a_host_is_unchanged_outside_the_prefix(tmp_path: Path):
 
 
 @pytest.mark.parametrize("prefix", ["", "/", "desk", "//"])
-def test_a_prefix_that_would_swallow_the_host_is_refused(prefix):
+def test_a_prefix_that_would_swallow_the_host_is_refused(prefix: str) -> None:
     app = Flask("host")
     app.config["TORRA_AGENTS_URL_PREFIX"] = prefix
     with pytest.raises(ConfigError, match="TORRA_AGENTS_URL_PREFIX"):
@@ -167,13 +167,15 @@ def test_a_prefix_that_would_swallow_the_host_is_refused(prefix):
     assert "torra_agents" not in app.blueprints
 
 
-def test_pages_without_a_source_are_refused(tmp_path, monkeypatch):
+def test_pages_without_a_source_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # where the default home is not, whatever ran in the checkout
     with pytest.raises(ConfigError, match="data source"):
         TorraOverlay().init_app(Flask("host"))
 
 
-def test_a_host_names_more_hosts():
+def test_a_host_names_more_hosts() -> None:
     app = Flask("host")
     app.config["TORRA_AGENTS_TRUSTED_HOSTS"] = "desk.internal"
     TorraOverlay(app, desk_view=ScriptedView(), access=ACCESS)
@@ -185,7 +187,7 @@ def test_a_host_names_more_hosts():
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["has one", "has none"])
-def test_the_icon_of_a_host_stays_its_own(own):
+def test_the_icon_of_a_host_stays_its_own(own: bool) -> None:
     app = Flask("host", static_folder=None)
     if own:
         app.add_url_rule("/favicon.ico", "icon", lambda: "the host's icon")
@@ -198,7 +200,7 @@ def test_the_icon_of_a_host_stays_its_own(own):
     assert client.get("/torra/favicon.ico", headers=bearer("read")).status_code == 404
 
 
-def test_the_command_line_does_not_load_flask():
+def test_the_command_line_does_not_load_flask() -> None:
     text = "import sys, torra.dashboard; assert not {'flask', 'torra.config'} & set(sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", text],

@@ -6,6 +6,7 @@ import os
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,14 +27,14 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
+def pages(tmp_path_factory: pytest.TempPathFactory):
     found = open_pages(tmp_path_factory.mktemp("health"), (desks.BTC, desks.EUR))
     yield found
     found.desk.close()
 
 
 @pytest.fixture(scope="module")
-def paying(tmp_path_factory):
+def paying(tmp_path_factory: pytest.TempPathFactory):
     found = open_pages(
         tmp_path_factory.mktemp("paying"), profile=PAYING, steps=1,
         environment={"ANTHROPIC_API_KEY": KEY},
@@ -56,7 +57,7 @@ def urgent(found):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_a_healthy_desk_is_shown_whole(pages):
+def test_a_healthy_desk_is_shown_whole(pages) -> None:
     page = Page(pages.text("/health"))
     check_structure(page)
     told = pages.json("/api/v1/health")
@@ -73,7 +74,7 @@ def test_a_healthy_desk_is_shown_whole(pages):
     assert [s["name"] for s in told["signs"]["streams"]] == ["BTCUSD M15", "BTCUSD H1", "EURUSD H1"]
 
 
-def test_what_is_wrong_stands_on_top_the_worst_first(pages):
+def test_what_is_wrong_stands_on_top_the_worst_first(pages) -> None:
     real = pages.desk.clock.real_now()
     pages.database.block_provider("google", "429: <quota>", real + HOUR)
     pages.database.set_trading_state("HALTED", "the disk was full")
@@ -96,7 +97,7 @@ def test_what_is_wrong_stands_on_top_the_worst_first(pages):
         pages.database.set_trading_state("ACTIVE", "")
 
 
-def test_a_stale_stream_names_what_to_start(pages):
+def test_a_stale_stream_names_what_to_start(pages) -> None:
     moment = pages.desk.clock.now()
     try:
         pages.desk.clock.set(moment + timedelta(minutes=23))
@@ -109,11 +110,11 @@ def test_a_stale_stream_names_what_to_start(pages):
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_every_feed_has_its_remedy(feed):
+def test_every_feed_has_its_remedy(feed) -> None:
     assert health_checks.FEEDS[feed]
 
 
-def test_a_market_that_is_closed_is_no_trouble():
+def test_a_market_that_is_closed_is_no_trouble() -> None:
     row = {
         "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
         "quiet": {"count": 96}, "skipped": None,
@@ -139,7 +140,7 @@ def lease(found, **changes):
     )  # fmt: skip
 
 
-def test_who_holds_the_lease(pages):
+def test_who_holds_the_lease(pages) -> None:
     real = pages.desk.clock.real_now()
 
     def told(**changes):
@@ -155,7 +156,7 @@ def test_who_holds_the_lease(pages):
     assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
 
 
-def test_a_clock_that_was_set_back_is_told(pages):
+def test_a_clock_that_was_set_back_is_told(pages) -> None:
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
     later = (real + 2 * HOUR).isoformat()
@@ -163,7 +164,7 @@ def test_a_clock_that_was_set_back_is_told(pages):
     assert [one.level for one in found if one.name == "clock"] == ["warn"]
 
 
-def test_wakes_are_told_by_a_desk_that_tells_them(pages):
+def test_wakes_are_told_by_a_desk_that_tells_them(pages) -> None:
     real = pages.desk.clock.real_now()
     behind = lease(pages)
     timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
@@ -178,7 +179,7 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages):
 # --- bridges, providers, news ---------------------------------------------------------------------
 
 
-def test_a_bridge_that_denies_stands_there_with_its_facts(pages):
+def test_a_bridge_that_denies_stands_there_with_its_facts(pages) -> None:
     real = pages.desk.clock.real_now()
     pages.database.note_bridge(
         "main", deny="BRIDGE_DEAD", detail="no sign of life for 95 s",
@@ -196,7 +197,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages):
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
 
-def test_keys_are_set_or_not_and_never_shown(paying):
+def test_keys_are_set_or_not_and_never_shown(paying) -> None:
     one = sign(paying, "providers", "anthropic")
     assert ["key", "set"] in one["facts"] and ["used", "yes"] in one["facts"]
     assert ["key", "not set"] in sign(paying, "providers", "google")["facts"]
@@ -204,13 +205,13 @@ def test_keys_are_set_or_not_and_never_shown(paying):
         assert KEY not in paying.text(address)
 
 
-def test_a_provider_that_is_used_without_a_key_must_be_mended(paying):
+def test_a_provider_that_is_used_without_a_key_must_be_mended(paying) -> None:
     bare = replace(paying.backing, environment={})
     one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
     assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
 
 
-def test_a_provider_is_judged_by_its_newest_calls(paying):
+def test_a_provider_is_judged_by_its_newest_calls(paying) -> None:
     def call(at, status, ms=100.0):
         return {"provider": "anthropic", "at": at, "status": status, "elapsed_ms": ms}
 
@@ -224,7 +225,7 @@ def test_a_provider_is_judged_by_its_newest_calls(paying):
     assert bad.level == "warn" and "1 of its newest 2 calls failed" in bad.detail
 
 
-def test_news_are_told_by_the_collector_where_there_is_one(pages):
+def test_news_are_told_by_the_collector_where_there_is_one(pages) -> None:
     state = SimpleNamespace(
         source="finnhub", topic="crypto", status="refused", detail="the key was refused",
         asked=None, items=0, dropped=0, failures=3, due=30.0,
@@ -241,7 +242,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages):
 # --- database, access, checklist ------------------------------------------------------------------
 
 
-def test_the_database_is_read_through_on_demand(pages):
+def test_the_database_is_read_through_on_demand(pages) -> None:
     assert sign(pages, "database", "sound")["level"] == "unknown"
     asked = pages.client().post("/api/v1/health/check", json={}, headers=bearer("approve"))
     assert (asked.status_code, asked.get_json()["status"]) == (202, "accepted")
@@ -252,7 +253,7 @@ def test_the_database_is_read_through_on_demand(pages):
     assert refused.status_code == 403
 
 
-def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path):
+def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path) -> None:
     held = SimpleNamespace(
         database=SimpleNamespace(quick_check=lambda: waited.wait(5) and "row 3 is broken"),
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
@@ -267,7 +268,7 @@ def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are of POSIX")
-def test_tokens_that_others_can_read_are_told(pages):
+def test_tokens_that_others_can_read_are_told(pages) -> None:
     path = pages.backing.home / "access.json"
     path.write_text("{}", encoding="utf-8")
     try:
@@ -281,7 +282,7 @@ def test_tokens_that_others_can_read_are_told(pages):
     assert reach.level == "warn"
 
 
-def test_the_checklist_is_what_doctor_finds_without_the_database(pages):
+def test_the_checklist_is_what_doctor_finds_without_the_database(pages) -> None:
     glance = [(item.name, item.level) for item in self_check.glance(pages.backing.home, {})]
     whole = [(item.name, item.level) for item in self_check.run(pages.backing.home)]
     assert whole[: len(glance)] == glance
@@ -290,7 +291,7 @@ def test_the_checklist_is_what_doctor_finds_without_the_database(pages):
     assert told["level"] in ("ok", "warn")
 
 
-def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch):
+def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     monkeypatch.setattr("torra.dashboard.screens.health.glance", lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
@@ -299,7 +300,7 @@ def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch):
     assert len(looks) == 2
 
 
-def test_levels_and_marks_agree():
+def test_levels_and_marks_agree() -> None:
     assert tuple(MARKS) == LEVELS
     assert {glyph for (word, _) in MARKS.values() for glyph in word.split()[:1]} == set("✕!?◦●")
     assert Sign("a", "ok", "b").remedy == ""

@@ -24,13 +24,13 @@ def rows():
     return {row[0].strip(): row[1].strip() for row in get("/help").rows if len(row) == 2}
 
 
-def test_structure_and_policy():
+def test_structure_and_policy() -> None:
     page = get("/help")
     check_structure(page)
     check_policy(page)
 
 
-def test_every_state_of_a_signal_has_a_sentence_and_no_other():
+def test_every_state_of_a_signal_has_a_sentence_and_no_other() -> None:
     shown = {name: text for name, text in rows().items() if name in TRANSITIONS}
     assert set(shown) == set(TRANSITIONS)
     assert all(text.endswith(".") and len(text) > 20 for text in shown.values())
@@ -38,7 +38,7 @@ def test_every_state_of_a_signal_has_a_sentence_and_no_other():
     assert anchored == {f"signal-{n.lower().replace('_', '-')}" for n in TRANSITIONS}
 
 
-def test_every_term_can_be_linked_to():
+def test_every_term_can_be_linked_to() -> None:
     found = ids()
     wanted = {name.lower().replace("_", "-") for name in (*figures.SOURCES, *surroundings.REGIMES)}
     wanted |= {f"triage-{name.replace('_', '-')}" for name in surroundings.TRIAGE}
@@ -48,13 +48,13 @@ def test_every_term_can_be_linked_to():
     assert wanted <= found
 
 
-def test_every_link_within_the_page_has_its_target():
+def test_every_link_within_the_page_has_its_target() -> None:
     targets = [a["href"][1:] for a in get("/help").all("a") if a.get("href", "").startswith("#")]
     assert len(targets) > 14
     assert set(targets) <= ids()
 
 
-def test_links_of_other_pages_to_terms_have_their_target():
+def test_links_of_other_pages_to_terms_have_their_target() -> None:
     named = re.compile(
         r"url_for\('torra_agents\.help'(?:, _anchor='([^']+)')?\) \}\}(?:#([\w-]+))?"
     )
@@ -64,7 +64,7 @@ def test_links_of_other_pages_to_terms_have_their_target():
             assert not anchor or anchor in ids(), (path.name, anchor)
 
 
-def test_keys_are_those_of_the_menu_and_of_the_shell():
+def test_keys_are_those_of_the_menu_and_of_the_shell() -> None:
     told = {" ".join(key.split()): text for key, text in rows().items()}
     for _, word, key in MENU:
         if key != "?":
@@ -75,14 +75,14 @@ def test_keys_are_those_of_the_menu_and_of_the_shell():
     assert set(listed) <= set(told)
 
 
-def test_the_palettes_of_the_shell_are_told():
+def test_the_palettes_of_the_shell_are_told() -> None:
     prefs = (ROOT / "static" / "prefs.js").read_text(encoding="utf-8")
     assert len(re.findall(r'\["(blue-orange|classic|red-up|mono)"', prefs)) == 4
     text = rows()["Palette"]
     assert all(word in text for word in ("blue and orange", "classic", "red for up", "one colour"))
 
 
-def test_the_filter_shows_only_with_scripts():
+def test_the_filter_shows_only_with_scripts() -> None:
     page = get("/help")
     (box,) = [item for item in page.all("input") if item.get("type") == "search"]
     assert "data-filter" in box

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import FileSystemLoader
 
+from tests.conftest import Scale
 from tests.worlds.hostile_home import Home, supply
 from tests.worlds.hostile_texts import TEXTS
 from torra.config import ROOT
@@ -71,7 +72,7 @@ class Skeleton(HTMLParser):
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         attributes = dict(attrs)
         assert len(attributes) == len(attrs), f"<{tag}> has an attribute twice"
         self.shapes.add((tag, ""))
@@ -85,28 +86,28 @@ class Skeleton(HTMLParser):
             if name == "id":
                 self.ids.add(value)
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         self.texts.append(data)
 
-    def handle_comment(self, data):
+    def handle_comment(self, data) -> None:
         self.rare["!--"] += 1
 
-    def handle_decl(self, decl):
+    def handle_decl(self, decl) -> None:
         assert decl.lower() == "doctype html"
 
-    def unknown_decl(self, data):
+    def unknown_decl(self, data) -> None:
         raise AssertionError(f"a declaration: {data[:80]}")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def home(tmp_path_factory: pytest.TempPathFactory):
     found = Home(tmp_path_factory.mktemp("home") / "home")
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def harmless(home, tmp_path_factory, scaled):
+def harmless(home, tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
     found = Harmless(home, tmp_path_factory.mktemp("harmless"), scaled(100))
     yield found
     found.filled.close()
@@ -118,7 +119,7 @@ class Harmless:
     Of signals and proposals each, `some` are looked at.
     """
 
-    def __init__(self, home, folder, some):
+    def __init__(self, home, folder, some) -> None:
         self.filled = home.filled(folder / "home", itertools.cycle(HARMLESS))
         self.addresses = list(addresses(self.filled, some))
         self.rare, self.shapes, self.shown = {}, {}, {}
@@ -176,7 +177,7 @@ def offsets(scaled):
     return [at * len(TEXTS) // number for at in range(number)]
 
 
-def test_the_corpus_is_large_and_of_every_kind():
+def test_the_corpus_is_large_and_of_every_kind() -> None:
     assert len(TEXTS) >= 60
     assert len(set(TEXTS.values())) == len(TEXTS)
     signs = set(map(ord, "".join(TEXTS.values())))
@@ -184,7 +185,9 @@ def test_the_corpus_is_large_and_of_every_kind():
     assert wanted <= signs
 
 
-def test_no_text_of_a_stranger_becomes_more_than_text(home, harmless, tmp_path, scaled):
+def test_no_text_of_a_stranger_becomes_more_than_text(
+    home, harmless, tmp_path: Path, scaled: Scale
+) -> None:
     for offset in offsets(scaled):
         hostile = home.filled(tmp_path / f"home{offset}", supply(TEXTS.values(), offset))
         try:
@@ -194,7 +197,7 @@ def test_no_text_of_a_stranger_becomes_more_than_text(home, harmless, tmp_path, 
     assert seen["html"] > 40 and seen["json"] > 30 and seen["csv"] and seen["events"], seen
 
 
-def test_strangers_words_do_reach_the_pages(harmless):
+def test_strangers_words_do_reach_the_pages(harmless) -> None:
     """What no page shows would be harmless for another reason."""
     expected = {
         "overview", "symbol", "tick", "approvals", "approval", "signals", "signal", "costs",
@@ -232,7 +235,7 @@ def check_everything(hostile, harmless):
     return seen
 
 
-def check_page(body, expected, where):
+def check_page(body, expected, where) -> None:
     found = Skeleton(body)
     more = {(tag, name) for tag, name in found.shapes - expected.shapes if name not in INERT}
     assert not more, (where, more)
@@ -246,7 +249,7 @@ def check_page(body, expected, where):
         check_link(tag, link, attributes, where)
 
 
-def check_link(tag, link, attributes, where):
+def check_link(tag, link, attributes, where) -> None:
     if link.startswith(("/", "#", "?")) and not link.startswith("//"):
         return
     if link == "https://www.tradingview.com/":
@@ -256,7 +259,7 @@ def check_link(tag, link, attributes, where):
     assert re.fullmatch(r"https://[a-z0-9.-]+(?:/[^\s\\]*)?", link), (where, link[:100])
 
 
-def check_json(told, where):
+def check_json(told, where) -> None:
     """What a page writes by itself from an answer is clean; addresses are ours."""
     cells = told.get("cells", {}) if isinstance(told, dict) else {}
     for name, cell in cells.items():
@@ -272,7 +275,7 @@ def check_json(told, where):
                 )
 
 
-def check_csv(body, where):
+def check_csv(body, where) -> None:
     rows = list(csv.reader(io.StringIO(body, newline="")))
     assert len({len(row) for row in rows}) == 1, where
     for row in rows:
@@ -281,7 +284,7 @@ def check_csv(body, where):
             assert harmless, (where, cell[:100])
 
 
-def check_events(body, where):
+def check_events(body, where) -> None:
     frames = [frame for frame in body.split("\n\n") if frame.strip()]
     names = []
     for frame in frames:
@@ -297,7 +300,7 @@ def check_events(body, where):
 # --- the test itself ------------------------------------------------------------------------------
 
 
-def test_a_page_that_trusts_a_stranger_is_found(home, harmless, tmp_path):
+def test_a_page_that_trusts_a_stranger_is_found(home, harmless, tmp_path: Path) -> None:
     """The check sees what it looks for: one template that takes a text as it is."""
     folder = tmp_path / "templates"
     (folder / "torra_agents").mkdir(parents=True)
@@ -326,13 +329,13 @@ def test_a_page_that_trusts_a_stranger_is_found(home, harmless, tmp_path):
     ],
     ids=["handler", "image", "comment", "bidi", "bidi-value", "scheme", "rel", "relative", "user"],
 )  # fmt: skip
-def test_the_check_finds(body):
+def test_the_check_finds(body: str) -> None:
     expected = Skeleton('<p title="a"></p><a href="/" rel="x"></a>')
     with pytest.raises(AssertionError):
         check_page(body, expected, "here")
 
 
-def test_templates_take_no_text_as_it_is():
+def test_templates_take_no_text_as_it_is() -> None:
     for path in sorted(Path(ROOT / "templates").rglob("*.html")):
         text = path.read_text(encoding="utf-8")
         assert not re.search(

@@ -25,12 +25,12 @@ OPERATIONS = [
 NAMES = [f"{method} {path}" for path, method, _ in OPERATIONS]
 
 
-def test_the_file_is_what_the_routes_are():
+def test_the_file_is_what_the_routes_are() -> None:
     stored = (ROOT / "docs" / "openapi.json").read_text(encoding="utf-8")
     assert stored == description.rendered(), "run: python -m docs.generate"
 
 
-def test_the_table_of_scopes_is_what_the_routes_are():
+def test_the_table_of_scopes_is_what_the_routes_are() -> None:
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     assert description.with_scopes(page) == page, "run: python -m docs.generate"
     for route in every_route():
@@ -39,7 +39,7 @@ def test_the_table_of_scopes_is_what_the_routes_are():
             assert row == (route.scope or "nobody has to be logged in")
 
 
-def test_every_route_is_described_and_every_path_is_routed():
+def test_every_route_is_described_and_every_path_is_routed() -> None:
     rules = {
         (re.sub(r"<(?:\w+(?:\(.*?\))?:)?(\w+)>", r"{\1}", route.rule), method.lower())
         for route in API
@@ -51,13 +51,13 @@ def test_every_route_is_described_and_every_path_is_routed():
     assert {route.rule for route in API} <= urls
 
 
-def test_the_names_of_operations_are_unique():
+def test_the_names_of_operations_are_unique() -> None:
     names = [told["operationId"] for _, _, told in OPERATIONS]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
-def test_an_operation_says_what_it_wants_and_answers(path, method, told):
+def test_an_operation_says_what_it_wants_and_answers(path, method, told) -> None:
     (route,) = [
         item for item in API if description.address(item) == path and method.upper() in item.methods
     ]
@@ -87,7 +87,7 @@ def test_an_operation_says_what_it_wants_and_answers(path, method, told):
         assert told["security"] == []
 
 
-def test_every_reference_leads_somewhere():
+def test_every_reference_leads_somewhere() -> None:
     text = json.dumps(DOCUMENT)
     found = set(re.findall(r'"\$ref": "#/([^"]+)"', text))
     assert found
@@ -100,7 +100,7 @@ def test_every_reference_leads_somewhere():
     assert used == set(DOCUMENT["components"]["securitySchemes"])
 
 
-def test_every_schema_of_a_parameter_is_one():
+def test_every_schema_of_a_parameter_is_one() -> None:
     for _, _, told in OPERATIONS:
         schemas = [item["schema"] for item in told.get("parameters", [])]
         for content in told.get("requestBody", {}).get("content", {}).values():
@@ -124,7 +124,7 @@ READING = [(path, told) for path, method, told in OPERATIONS if method == "get"]
 
 
 @pytest.mark.parametrize(("path", "told"), READING, ids=[path for path, _ in READING])
-def test_a_real_answer_is_what_the_description_says(path, told):
+def test_a_real_answer_is_what_the_description_says(path, told) -> None:
     with scripted_client().get(filled(path)) as answer:
         code = str(answer.status_code)
         assert code in told["responses"], f"{code} is not described"
@@ -143,7 +143,7 @@ def test_a_real_answer_is_what_the_description_says(path, told):
             assert {"error", "status"} <= set(answer.get_json())
 
 
-def test_the_description_is_served_as_it_is_written():
+def test_the_description_is_served_as_it_is_written() -> None:
     answer = scripted_app().test_client().get("/api/v1/openapi.json", headers=bearer("read"))
     assert answer.get_data(as_text=True) == description.rendered()
     assert answer.mimetype == "application/json"

@@ -25,7 +25,7 @@ REFUSED = {400, 401, 403, 405, 413, 415, 500}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory: pytest.TempPathFactory):
     place = Place(tmp_path_factory.mktemp("origins"))
     client = place.app.test_client()
     assert log_in(client, "admin").status_code == 303
@@ -73,7 +73,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_a_session_alone_changes_nothing(place, person, route):
+def test_a_session_alone_changes_nothing(place, person, route) -> None:
     client, csrf = person
     before = place.changes()
     wrong = {
@@ -93,7 +93,7 @@ def test_a_session_alone_changes_nothing(place, person, route):
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_a_page_from_elsewhere_changes_nothing(place, person, route):
+def test_a_page_from_elsewhere_changes_nothing(place, person, route) -> None:
     client, csrf = person
     before = place.changes()
     for words, headers in ELSEWHERE.items():
@@ -113,7 +113,7 @@ def test_a_page_from_elsewhere_changes_nothing(place, person, route):
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_our_own_pages_are_heard(place, person, route):
+def test_our_own_pages_are_heard(place, person, route) -> None:
     client, csrf = person
     if route.name == "logout":
         place.clock.passed += 600
@@ -127,7 +127,7 @@ def test_our_own_pages_are_heard(place, person, route):
 @pytest.mark.parametrize(
     "headers", [OURS, origin("null")], ids=["a script", "a form under no-referrer"]
 )
-def test_a_form_of_ours_is_heard(place, headers):
+def test_a_form_of_ours_is_heard(place, headers) -> None:
     place.clock.passed += 600
     log_in(client := place.app.test_client(), "read")
     csrf = csrf_of(client)
@@ -136,7 +136,7 @@ def test_a_form_of_ours_is_heard(place, headers):
 
 
 @pytest.mark.parametrize("words", list(ELSEWHERE))
-def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place, words):
+def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place, words) -> None:
     place.clock.passed += 600
     client = place.app.test_client()
     for _ in range(7):
@@ -160,7 +160,9 @@ def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place, words):
     ],
     ids=["ours", "port", "hidden", "evil", "none", "localhost", "address", "ipv6"],
 )
-def test_in_the_clear_from_another_machine_the_origin_decides(host, headers, code):
+def test_in_the_clear_from_another_machine_the_origin_decides(
+    host: str, headers, code: int
+) -> None:
     """Browsers say Sec-Fetch-Site to encrypted addresses and to this machine only."""
     client = scripted_app(trusted_hosts=["desk.lan"]).test_client()
     sent = {"data": {"token": TOKENS["read"]}, "headers": {"Host": host, **headers}}
@@ -176,7 +178,7 @@ COMMANDS = [route for route in SCOPED if route.rule.startswith("/api/")]
 
 
 @pytest.mark.parametrize("route", COMMANDS, ids=ids_of(COMMANDS))
-def test_no_command_refuses_a_script_or_a_program_with_a_page(place, person, route):
+def test_no_command_refuses_a_script_or_a_program_with_a_page(place, person, route) -> None:
     client, _ = person
     stranger = {"Authorization": "Bearer wrong"}
     for headers, asker, code in (
@@ -196,7 +198,7 @@ def test_no_command_refuses_a_script_or_a_program_with_a_page(place, person, rou
 class Untouched(io.BytesIO):
     """A body that nobody may read."""
 
-    def read(self, *_):
+    def read(self, *_) -> None:
         raise AssertionError("the body was read")
 
     readinto = readline = read1 = readlines = read
@@ -204,7 +206,7 @@ class Untouched(io.BytesIO):
 
 @pytest.mark.parametrize("route", UNSAFE, ids=ids_of(UNSAFE))
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
-def test_a_body_that_is_too_large_is_not_even_read(place, person, route, kind):
+def test_a_body_that_is_too_large_is_not_even_read(place, person, route, kind: str) -> None:
     client, csrf = person
     answer = place.ask(
         "POST",
@@ -218,7 +220,7 @@ def test_a_body_that_is_too_large_is_not_even_read(place, person, route, kind):
     assert answer.status_code == 413
 
 
-def test_a_body_that_does_not_say_its_length_is_refused():
+def test_a_body_that_does_not_say_its_length_is_refused() -> None:
     chunked = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
     answer = (
         scripted_app()
@@ -234,7 +236,7 @@ def test_a_body_that_does_not_say_its_length_is_refused():
     assert answer.status_code == 413
 
 
-def test_the_largest_body_is_taken():
+def test_the_largest_body_is_taken() -> None:
     client = scripted_app().test_client()
     room = LARGEST_BODY - len(f"token={TOKENS['read']}&x=")
     for more, code in ((0, 303), (1, 413)):
@@ -245,7 +247,7 @@ def test_the_largest_body_is_taken():
         assert answer.status_code == code
 
 
-def test_a_large_body_of_a_get_is_refused_too(place):
+def test_a_large_body_of_a_get_is_refused_too(place) -> None:
     answer = place.ask("GET", "/help", data=b"x" * (LARGEST_BODY + 1), headers=bearer("read"))
     assert answer.status_code == 413
 
@@ -255,7 +257,7 @@ KINDS = ("text/plain", "multipart/form-data; boundary=x", "application/xml", "te
 
 
 @pytest.mark.parametrize("route", UNSAFE, ids=ids_of(UNSAFE))
-def test_other_kinds_of_bodies_are_refused(place, person, route):
+def test_other_kinds_of_bodies_are_refused(place, person, route) -> None:
     client, csrf = person
     before = place.changes()
     for kind in KINDS:

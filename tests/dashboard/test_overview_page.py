@@ -27,7 +27,7 @@ def overview(sort="attention", **changes):
 # --- the glance ---
 
 
-def test_a_calm_desk_says_so():
+def test_a_calm_desk_says_so() -> None:
     page = get("/", "full")
     assert page.cells["glance.waiting"] == "none waits"
     assert page.cells["glance.alarms"] == "none stands"
@@ -39,7 +39,7 @@ def test_a_calm_desk_says_so():
     assert all("hidden" in a for a in hidden)
 
 
-def test_a_busy_desk_tells_numbers_and_leads_on():
+def test_a_busy_desk_tells_numbers_and_leads_on() -> None:
     page = get("/", "busy")
     assert page.cells["glance.waiting"] == "2 to decide"
     assert page.cells["glance.alarms"] == "1 stands"
@@ -57,11 +57,11 @@ def test_a_busy_desk_tells_numbers_and_leads_on():
 @pytest.mark.parametrize(
     ("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (None, ""), (2.5, "alert")]
 )
-def test_the_cost_warns_near_the_ceiling(cost, tone):
+def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
     assert overview(cost_hour=cost)["cells"]["glance.cost"]["tone"] == tone
 
 
-def test_stale_feeds_are_counted():
+def test_stale_feeds_are_counted() -> None:
     assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
     assert "without bars now" in get("/", "weekend").cells["glance.feeds"]
     assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
@@ -98,17 +98,17 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"tick": {"reason": "GATE_VETO"}, "stream": {"stale": True}}, ["◷ stale M15", "⊘ VETO"]),
     ],
 )
-def test_each_reason_to_look_has_its_words(changes, told):
+def test_each_reason_to_look_has_its_words(changes, told) -> None:
     assert [item.text for item in overview_cells.notices(instance(**changes), {})] == told
 
 
-def test_an_approval_comes_before_everything():
+def test_an_approval_comes_before_everything() -> None:
     first, *_ = overview_cells.notices(instance(stream={"stale": True}), {"waiting_by": {"A": 1}})
     assert (first.rank, first.text) == (0, "◔ approval waits")
     assert not overview_cells.notices(instance(), {"waiting_by": {"B": 1}})
 
 
-def test_symbols_come_in_the_order_that_was_asked_for():
+def test_symbols_come_in_the_order_that_was_asked_for() -> None:
     assert overview()["order"] == ["i2", "i0", "i1"]  # XAUUSD has no tick
     assert overview("name")["order"] == ["i0", "i1", "i2"]
     assert overview("desk")["order"] == ["i0", "i1", "i2"]
@@ -126,7 +126,7 @@ def test_symbols_come_in_the_order_that_was_asked_for():
 # --- fifty symbols ---
 
 
-def test_a_large_desk_is_one_table_with_a_row_for_each_symbol():
+def test_a_large_desk_is_one_table_with_a_row_for_each_symbol() -> None:
     page = get("/", MANY)
     check_structure(page)
     check_policy(page)
@@ -138,7 +138,7 @@ def test_a_large_desk_is_one_table_with_a_row_for_each_symbol():
     assert "section" in {tag for tag, _ in get("/", "full").tags}
 
 
-def test_a_row_and_a_card_tell_the_same():
+def test_a_row_and_a_card_tell_the_same() -> None:
     row, card = get("/", MANY).cells, get("/", "busy").cells
     shared = [key for key in row if key.split(".")[0] in ("i0", "i1") and key in card]
     assert len(shared) > 20
@@ -148,7 +148,7 @@ def test_a_row_and_a_card_tell_the_same():
     assert row["i0.s0.source"] == "● BUDGET"
 
 
-def test_the_refresh_of_a_large_desk_writes_what_the_page_showed():
+def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:
     page, answer = get("/", MANY), client(MANY).get("/api/v1/overview").get_json()
     assert set(page.cells) == set(answer["cells"])
     for key, cell in answer["cells"].items():
@@ -157,7 +157,7 @@ def test_the_refresh_of_a_large_desk_writes_what_the_page_showed():
     assert answer["order"] == order_of(page)
 
 
-def test_the_filter_is_there_for_scripts_alone():
+def test_the_filter_is_there_for_scripts_alone() -> None:
     page = get("/", MANY)
     (field,) = [a for a in page.all("input") if "data-filter" in a]
     assert field["type"] == "search"
@@ -167,7 +167,7 @@ def test_the_filter_is_there_for_scripts_alone():
     assert "activeElement" in script  # rows do not move while somebody is among them
 
 
-def test_hostile_names_stay_text():
+def test_hostile_names_stay_text() -> None:
     data = ScriptedView("demo").overview()
     data["debates"] = [
         {

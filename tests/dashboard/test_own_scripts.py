@@ -37,7 +37,7 @@ def without_comments(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_writes_text_only_and_asks_nobody_else(path):
+def test_a_script_writes_text_only_and_asks_nobody_else(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not FROM_STRINGS.search(text)
     assert not HANDLER.search(text)
@@ -45,7 +45,7 @@ def test_a_script_writes_text_only_and_asks_nobody_else(path):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_says_what_it_is_for_and_loads_only_our_own(path):
+def test_a_script_says_what_it_is_for_and_loads_only_our_own(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("// ")
     assert len(text.splitlines()) < 500
@@ -55,7 +55,7 @@ def test_a_script_says_what_it_is_for_and_loads_only_our_own(path):
 
 
 @pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
-def test_a_sheet_loads_nothing(path):
+def test_a_sheet_loads_nothing(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"url\(|@import|expression\(|-moz-binding", text)
     assert text.startswith("/* ")
@@ -66,7 +66,7 @@ def test_a_sheet_loads_nothing(path):
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_a_template_escapes_everything_and_has_no_inline_code(path):
+def test_a_template_escapes_everything_and_has_no_inline_code(path) -> None:
     text = path.read_text(encoding="utf-8")
     found = UNSAFE_TEMPLATE.search(text)
     assert not found, text[max(0, found.start() - 60) : found.end() + 60]
@@ -97,11 +97,11 @@ def test_a_template_escapes_everything_and_has_no_inline_code(path):
         (UNSAFE_TEMPLATE, "{% autoescape false %}"),
     ],
 )
-def test_the_patterns_find_what_they_are_for(pattern, text):
+def test_the_patterns_find_what_they_are_for(pattern, text: str) -> None:
     assert pattern.search(text)
 
 
-def test_pages_put_choices_on_before_anything_is_painted():
+def test_pages_put_choices_on_before_anything_is_painted() -> None:
     base = (ROOT / "templates" / "torra_agents" / "base.html").read_text(encoding="utf-8")
     head = base[: base.index("</head>")]
     assert head.index("early.js") < head.index("stylesheet")
@@ -117,7 +117,7 @@ def test_pages_put_choices_on_before_anything_is_painted():
     assert all(plain.fullmatch(word) for word in (*choices, *values))
 
 
-def test_help_lists_the_keys_that_there_are():
+def test_help_lists_the_keys_that_there_are() -> None:
     keys = (STATIC / "keys.js").read_text(encoding="utf-8")
     table = keys[keys.index("const KEYS = [") : keys.index("\n];")]
     known = re.findall(r'^  \["([^"]+)", ', table, re.MULTILINE)

@@ -39,12 +39,12 @@ PAGES = [
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_has_structure_that_a_screen_reader_can_follow(address):
+def test_a_page_has_structure_that_a_screen_reader_can_follow(address) -> None:
     check_structure(get(address))
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_needs_nothing_that_the_policy_forbids(address):
+def test_a_page_needs_nothing_that_the_policy_forbids(address) -> None:
     check_policy(get(address))
 
 
@@ -52,7 +52,7 @@ def test_a_page_needs_nothing_that_the_policy_forbids(address):
     "address",
     [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
 )
-def test_every_answer_has_the_security_headers(address):
+def test_every_answer_has_the_security_headers(address) -> None:
     answer = client().get(address, buffered=True)
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
@@ -72,7 +72,7 @@ def test_every_answer_has_the_security_headers(address):
     "address",
     ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js", "/favicon.ico"],
 )
-def test_pages_only_read(method, address):
+def test_pages_only_read(method: str, address: str) -> None:
     answer = client().open(address, method=method, buffered=True)
     assert answer.status_code == 405
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -80,14 +80,14 @@ def test_pages_only_read(method, address):
     assert allowed <= {"GET", "HEAD", "OPTIONS"}
 
 
-def test_head_is_get_without_a_body():
+def test_head_is_get_without_a_body() -> None:
     answer = client().head("/")
     assert answer.status_code == 200
     assert answer.data == b""
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:5000", "localhost", "LOCALHOST:99", "[::1]:5000"])
-def test_this_machine_may_ask(host):
+def test_this_machine_may_ask(host: str) -> None:
     assert client().get("/", headers={"Host": host}).status_code == 200
 
 
@@ -98,19 +98,19 @@ def test_this_machine_may_ask(host):
 @pytest.mark.parametrize(
     "address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"]
 )
-def test_a_rebound_name_is_refused(host, address):
+def test_a_rebound_name_is_refused(host: str, address: str) -> None:
     answer = client().get(address, headers={"Host": host}, buffered=True)
     assert answer.status_code == 400
     assert "BTCUSD" not in answer.get_data(as_text=True)
 
 
-def test_a_configured_name_may_ask():
+def test_a_configured_name_may_ask() -> None:
     app = open_app(ScriptedView(), trusted_hosts=["desk.internal"]).test_client()
     assert app.get("/", headers={"Host": "desk.internal:8443"}).status_code == 200
     assert app.get("/", headers={"Host": "other.internal"}).status_code == 400
 
 
-def test_anybody_gets_the_icon_and_it_is_sent_once():
+def test_anybody_gets_the_icon_and_it_is_sent_once() -> None:
     stranger = create_app(ScriptedView(), access=ACCESS).test_client()
     answer = stranger.get("/favicon.ico", buffered=True)
     assert (answer.status_code, answer.mimetype) == (200, "image/svg+xml")
@@ -135,7 +135,7 @@ def test_anybody_gets_the_icon_and_it_is_sent_once():
         ("/help", "/api/v1/desk"),
     ],
 )
-def test_the_refresh_writes_what_the_page_showed(state, address, api):
+def test_the_refresh_writes_what_the_page_showed(state: str, address: str, api: str) -> None:
     page = get(address, state)
     answer = client(state).get(api).get_json()
     (main,) = page.all("main")
@@ -157,14 +157,14 @@ def test_the_refresh_writes_what_the_page_showed(state, address, api):
             assert attributes[name] == str(value), key
 
 
-def test_the_blank_row_of_the_tick_list_is_a_row_of_the_list():
+def test_the_blank_row_of_the_tick_list_is_a_row_of_the_list() -> None:
     page = get("/symbol/BTCUSD/M15")
     first = {key.removeprefix("tick.0.") for key in page.cells if key.startswith("tick.0.")}
     blank = {key.removeprefix("tick.#.") for key in page.cells if key.startswith("tick.#.")}
     assert first == blank
 
 
-def test_live_updates_can_be_paused_and_their_state_is_announced():
+def test_live_updates_can_be_paused_and_their_state_is_announced() -> None:
     page = get("/")
     (button,) = page.all("button")
     assert button["id"] == "live-pause"
@@ -175,7 +175,7 @@ def test_live_updates_can_be_paused_and_their_state_is_announced():
 # --- states of the desk ---
 
 
-def test_the_overview_shows_the_whole_desk():
+def test_the_overview_shows_the_whole_desk() -> None:
     page = get("/")
     for text in ("BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "2021-12-01 10:17:30 UTC", "$0.4312"):
         assert text in page.text
@@ -201,7 +201,7 @@ def test_the_overview_shows_the_whole_desk():
     ],
 )
 @pytest.mark.parametrize("address", ["/", "/symbol/BTCUSD/M15", "/help", PAGES[-1]])
-def test_a_banner_tells_the_state_on_every_page(state, banner, address):
+def test_a_banner_tells_the_state_on_every_page(state: str, banner: str | None, address) -> None:
     page = get(address, state)
     shown = {
         attributes["data-live"]
@@ -213,7 +213,7 @@ def test_a_banner_tells_the_state_on_every_page(state, banner, address):
     assert titles == (state == "demo")
 
 
-def test_the_reason_of_an_action_is_a_sentence():
+def test_the_reason_of_an_action_is_a_sentence() -> None:
     list_of_ticks = get("/symbol/BTCUSD/M15")
     reasons = {text for key, text in list_of_ticks.cells.items() if key.endswith(".reason")}
     assert "THRESHOLD" not in reasons
@@ -225,7 +225,7 @@ def test_the_reason_of_an_action_is_a_sentence():
     assert reasoning.why({}) == ""
 
 
-def test_a_listed_tick_is_judged_by_its_own_thresholds():
+def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     newest = {"timeframe": "M15", "instance": "BTCUSD", "desk": {}, "bars": [],
               "thresholds": {"buy": 0.1, "sell": 0.1}}  # fmt: skip
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
@@ -247,20 +247,20 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds():
         (None, "No consensus is stored"),
     ],
 )
-def test_the_headline_tells_which_side_of_a_threshold(consensus, words):
+def test_the_headline_tells_which_side_of_a_threshold(consensus: float | None, words: str) -> None:
     record = {"consensus": consensus, "thresholds": {"buy": 0.5, "sell": 0.5}}
     assert words in reasoning.headline(record)
 
 
 @pytest.mark.parametrize("state", ["halted", "reducing"])
-def test_a_stop_says_why_and_who_ends_it_and_names_no_command(state):
+def test_a_stop_says_why_and_who_ends_it_and_names_no_command(state: str) -> None:
     page = get("/", state)
     assert "a person asked for it" in page.text
     assert "until a person sets the desk active again" in page.text
     assert "torra resume" not in page.text
 
 
-def test_role_and_trading_state_are_told_apart():
+def test_role_and_trading_state_are_told_apart() -> None:
     strip = [get("/", state).cells for state in ("live", "standby", "halted")]
     assert [cells["desk.role"] for cells in strip[:2]] == [
         "● works (holds the lease)",
@@ -272,7 +272,7 @@ def test_role_and_trading_state_are_told_apart():
     )
 
 
-def test_the_demo_tells_its_pace():
+def test_the_demo_tells_its_pace() -> None:
     assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
     assert symbol_cells.strip({"rate": 12.5})["desk.pace"]["text"].startswith(
         "replayed 12.5 times "
@@ -280,7 +280,7 @@ def test_the_demo_tells_its_pace():
     assert symbol_cells.strip({})["desk.pace"]["text"] == "replayed faster than they happened"
 
 
-def test_the_words_of_the_overview_are_explained_there():
+def test_the_words_of_the_overview_are_explained_there() -> None:
     page = get("/")
     told = page.text.split("Shaded ends")[1]
     for word in ("L1", "ATH", "Composite", "Consensus"):
@@ -295,7 +295,7 @@ def test_the_words_of_the_overview_are_explained_there():
     assert len(page.all("abbr")) >= 5
 
 
-def test_the_agents_changes_are_counted():
+def test_the_agents_changes_are_counted() -> None:
     view = ScriptedView()
     rows = {t: view.symbol("BTCUSD", t, 1000)["ticks"] for t in ("M15", "H1")}
     changed = {t: sum(r["verdict"] != r["l1_verdict"] for r in rows[t]) for t in rows}
@@ -306,7 +306,7 @@ def test_the_agents_changes_are_counted():
     assert get("/symbol/BTCUSD/M15").cells["head.changes"] == own
 
 
-def test_an_empty_desk_says_what_comes_next_and_shows_no_number():
+def test_an_empty_desk_says_what_comes_next_and_shows_no_number() -> None:
     page = get("/", "empty")
     assert page.text.count("No tick has run yet") == 3
     for key, text in page.cells.items():
@@ -318,7 +318,7 @@ def test_an_empty_desk_says_what_comes_next_and_shows_no_number():
     assert "names no instance" in get("/", "bare").text
 
 
-def test_old_data_is_stamped_and_its_reason_shown():
+def test_old_data_is_stamped_and_its_reason_shown() -> None:
     fresh, stale = get("/"), get("/", "stale")
     badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "warn"}
     badge["title"] = "the newest tick is older than one and a half bars"
@@ -331,7 +331,7 @@ def test_old_data_is_stamped_and_its_reason_shown():
     assert client("halted").get("/healthz").get_json()["status"] == "attention"
 
 
-def test_a_closed_market_is_no_failure():
+def test_a_closed_market_is_no_failure() -> None:
     page = get("/", "weekend")
     badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "flat"}
     assert {**badge, "title": skips.NO_BARS} in page.all("span")
@@ -351,7 +351,7 @@ def test_a_closed_market_is_no_failure():
     assert cells["head.age"]["tone"] == ""
 
 
-def test_health_is_well_while_the_market_is_closed():
+def test_health_is_well_while_the_market_is_closed() -> None:
     class Weekend(ScriptedView):
         def overview(self):
             data = super().overview()
@@ -368,7 +368,7 @@ def test_health_is_well_while_the_market_is_closed():
     ]
 
 
-def test_only_runs_of_one_reason_are_folded():
+def test_only_runs_of_one_reason_are_folded() -> None:
     reasons = ["no_bar", "no_bar", "stale", None, "no_bar", None, None]
     events = [
         {"bar_time": f"2021-12-01T{20 - n}:00:00Z", "reason": reason, "was_skipped": bool(reason)}
@@ -385,7 +385,7 @@ def test_only_runs_of_one_reason_are_folded():
     ]
 
 
-def test_a_closed_trade_adds_up_from_what_the_page_shows():
+def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
     page = get("/symbol/BTCUSD/M15")
     trades = [row for row in page.rows if len(row) == 8 and row[5] in ("target", "stop")]
     assert len(trades) == 2
@@ -401,7 +401,7 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows():
         assert (row["entry"], row["planned"]) == ("1.25", "")
 
 
-def test_an_opening_tells_what_became_of_it():
+def test_an_opening_tells_what_became_of_it() -> None:
     view = ScriptedView()
     records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
     record = next(item for item in records if item["action"] == "OPEN_BUY")
@@ -416,7 +416,7 @@ def test_an_opening_tells_what_became_of_it():
     assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
 
 
-def test_a_close_tells_the_profit_of_what_it_closed():
+def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     opening = {
         "sid": "T1",
         "state": "CLOSED",
@@ -431,7 +431,7 @@ def test_a_close_tells_the_profit_of_what_it_closed():
     assert reasoning.story(late)["outcomes"][0]["profit"]["text"] == "—"
 
 
-def test_the_gates_own_ruling_is_told_from_the_one_in_force():
+def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
     assert "Gate, in force × 0.56" in page.text
     heads = [row[0] for row in page.rows if len(row) == 5]
@@ -440,7 +440,7 @@ def test_the_gates_own_ruling_is_told_from_the_one_in_force():
     assert "in force is 0.560, the lower of this and the rules'" in page.text
 
 
-def test_a_skipped_tick_has_its_row_and_its_page():
+def test_a_skipped_tick_has_its_row_and_its_page() -> None:
     page = get("/symbol/BTCUSD/M15")
     assert page.cells["tick.0.action"] == "· skipped"
     assert page.cells["tick.0.consensus"] == figures.DASH
@@ -451,7 +451,7 @@ def test_a_skipped_tick_has_its_row_and_its_page():
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_each_source_type_explains_itself(source):
+def test_each_source_type_explains_itself(source) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
     assert figures.MARKS[source].text in page.text
     assert figures.SOURCES[source] in page.text
@@ -467,7 +467,7 @@ def test_each_source_type_explains_itself(source):
     assert expected[source] in page.text
 
 
-def test_errors_are_our_own_pages_and_tell_nothing_away(caplog):
+def test_errors_are_our_own_pages_and_tell_nothing_away(caplog: pytest.LogCaptureFixture) -> None:
     assert "There is no such page" in get("/nope", status=404).text
     for address in ("/symbol/NOPE", "/symbol/BTCUSD/M7", "/symbol/BTCUSD/M15/yesterday"):
         get(address, status=404)
@@ -500,7 +500,7 @@ def rows_named(page, name):
 
 
 @pytest.mark.parametrize("source", ["AGENT_BUDGET", "AGENT_PARTIAL", "AGENT_FULL"])
-def test_a_person_can_recompute_the_tick_from_the_page(source):
+def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
     step = {
         name: numbers(rows_named(page, f"{name} ")[-1][1:])
@@ -547,7 +547,7 @@ def test_a_person_can_recompute_the_tick_from_the_page(source):
         (lambda r: r.update(consensus=0.9), "consensus"),
     ],
 )
-def test_a_step_that_does_not_come_out_is_named(damage, named):
+def test_a_step_that_does_not_come_out_is_named(damage, named: str) -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
     assert arithmetic.failed_checks(record, record["deliberation"]) == []
     damaged = json.loads(json.dumps(record))
@@ -555,7 +555,7 @@ def test_a_step_that_does_not_come_out_is_named(damage, named):
     assert named in arithmetic.failed_checks(damaged, damaged["deliberation"])
 
 
-def test_a_record_with_holes_makes_a_page_with_dashes():
+def test_a_record_with_holes_makes_a_page_with_dashes() -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
     for name in list(record):
         less = {key: value for key, value in record.items() if key != name}
@@ -567,7 +567,7 @@ def test_a_record_with_holes_makes_a_page_with_dashes():
     assert all(cell["text"] == figures.DASH for row in empty["arithmetic"] for cell in row["cells"])
 
 
-def test_nobody_heard_is_a_dash_and_no_zero():
+def test_nobody_heard_is_a_dash_and_no_zero() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS['L1_ONLY']}")
     for name in ("Analyst average", "Debate"):
         assert numbers(rows_named(page, f"{name} ")[0][1:5]) == [None] * 4
@@ -575,7 +575,7 @@ def test_nobody_heard_is_a_dash_and_no_zero():
     assert numbers(rows_named(page, "Technical k a")[0][1:5])[1] is None
 
 
-def test_calls_show_cost_status_prompts_and_replies():
+def test_calls_show_cost_status_prompts_and_replies() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_PARTIAL']}")
     assert "✕ timeout" in page.text
     assert "$0.0031" in page.text
@@ -584,7 +584,7 @@ def test_calls_show_cost_status_prompts_and_replies():
     assert len(page.all("pre")) == 3 * 4
 
 
-def test_an_action_shows_its_signal_and_a_veto_its_reason():
+def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
     view = ScriptedView()
     records = [view.tick("BTCUSD", "M15", time) for time in TICK_TIMES[60:]]
     opened = next(record for record in records if record["action"].startswith("OPEN"))
@@ -600,7 +600,7 @@ def test_an_action_shows_its_signal_and_a_veto_its_reason():
 
 
 @pytest.mark.parametrize("place", [60, 61, -1])
-def test_ticks_lead_to_their_neighbours(place):
+def test_ticks_lead_to_their_neighbours(place: int) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICK_TIMES[place]}")
     links = {a["rel"]: a["href"] for a in page.all("a") if a.get("rel") in ("prev", "next")}
     assert ("prev" in links) == (place != 60)
@@ -612,7 +612,7 @@ def test_ticks_lead_to_their_neighbours(place):
 # --- the chart ---
 
 
-def test_the_chart_has_candles_scores_markers_and_levels():
+def test_the_chart_has_candles_scores_markers_and_levels() -> None:
     chart = client().get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]
     times = [candle["time"] for candle in chart["candles"]]
     assert times == sorted(set(times))
@@ -626,7 +626,7 @@ def test_the_chart_has_candles_scores_markers_and_levels():
     assert client("empty").get("/api/v1/symbol/BTCUSD/M15").get_json()["chart"]["candles"] == []
 
 
-def test_the_chart_is_also_a_table_and_a_line_without_scripts():
+def test_the_chart_is_also_a_table_and_a_line_without_scripts() -> None:
     page = get("/symbol/BTCUSD/M15")
     newest = bars("BTCUSD", "M15")[-1]
     row = next(r for r in page.rows if r[0] == figures.moment(newest["time"]) and len(r) == 8)
@@ -637,7 +637,7 @@ def test_the_chart_is_also_a_table_and_a_line_without_scripts():
     assert any(a.get("d", "").startswith("M0.0") for a in page.all("path"))
 
 
-def test_verdicts_that_were_held_back_are_marked_once():
+def test_verdicts_that_were_held_back_are_marked_once() -> None:
     ticks = [
         {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
         for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
@@ -649,7 +649,7 @@ def test_verdicts_that_were_held_back_are_marked_once():
 # --- hostile text ---
 
 
-def test_text_of_models_stays_text():
+def test_text_of_models_stays_text() -> None:
     address = f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"
     raw = client().get(address).get_data(as_text=True)
     assert "<script>alert(1)</script>" in HOSTILE
@@ -666,19 +666,19 @@ def test_text_of_models_stays_text():
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_templates_never_switch_escaping_off(path):
+def test_templates_never_switch_escaping_off(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\|\s*(safe|tojson|urlize|xmlattr)|Markup|autoescape", text)
     assert not re.search(r"""=\{\{|='\{\{|\sstyle=|\son\w+=|javascript:|<script>|<style""", text)
 
 
-def test_python_never_switches_escaping_off():
+def test_python_never_switches_escaping_off() -> None:
     for path in (ROOT / "torra" / "dashboard").rglob("*.py"):
         assert not re.search(r"Markup|autoescape|render_template_string", path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_write_text_only(path):
+def test_scripts_write_text_only(path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
@@ -687,7 +687,7 @@ def test_scripts_write_text_only(path):
     )
 
 
-def test_one_glance_is_light():
+def test_one_glance_is_light() -> None:
     sheet = ROOT / "static" / "torra.css"
     assert sheet.stat().st_size < 16_000
     assert "prefers-reduced-motion" in sheet.read_text(encoding="utf-8")
@@ -697,7 +697,7 @@ def test_one_glance_is_light():
 # --- the command line of a host ---
 
 
-def test_flask_torra_status_tells_the_desk():
+def test_flask_torra_status_tells_the_desk() -> None:
     app = open_app(ScriptedView())
     app.cli.add_command(group)
     answer = app.test_cli_runner().invoke(args=["torra", "status"])
@@ -708,7 +708,7 @@ def test_flask_torra_status_tells_the_desk():
     assert json.loads(told.output)["desk"]["ceiling"] == 2.0
 
 
-def test_flask_torra_status_without_the_pages_is_one_line():
+def test_flask_torra_status_without_the_pages_is_one_line() -> None:
     app = Flask("bare")
     app.cli.add_command(group)
     answer = app.test_cli_runner().invoke(args=["torra", "status"])

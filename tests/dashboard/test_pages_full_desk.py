@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
@@ -57,20 +58,20 @@ def number(text):
 
 
 @pytest.mark.parametrize("address", [*AT.values(), "/", "/symbol/BTCUSD/M15", "/help"])
-def test_a_page_of_the_full_desk_is_sound(address):
+def test_a_page_of_the_full_desk_is_sound(address) -> None:
     page = get(address, "desk")
     check_structure(page)
     check_policy(page)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_step_and_the_panel_recompute(case):
+def test_every_step_and_the_panel_recompute(case) -> None:
     record = record_of(case)
     assert arithmetic.failed_checks(record, record["deliberation"]) == []
     assert "every step comes out as stored" in page_of(case).text
 
 
-def test_the_small_desk_of_an_older_record_looks_as_it_did():
+def test_the_small_desk_of_an_older_record_looks_as_it_did() -> None:
     page = get(OLD)
     for words in ("What surrounded it", "How far they agree", "DEGRADED", "without penalty"):
         assert words not in page.text
@@ -80,7 +81,7 @@ def test_the_small_desk_of_an_older_record_looks_as_it_did():
 # --- regime and triage ---
 
 
-def test_the_regime_stands_with_what_it_was_read_from():
+def test_the_regime_stands_with_what_it_was_read_from() -> None:
     page = page_of("whole")
     assert "Regime ↗ trend up ADX is 25 or more and +DI above −DI" in page.text
     for name, value in record_of("whole")["regime"]["reads"].items():
@@ -88,13 +89,13 @@ def test_the_regime_stands_with_what_it_was_read_from():
     assert "nothing odd about the bar" in page.text
 
 
-def test_triage_flags_are_words_with_their_meaning():
+def test_triage_flags_are_words_with_their_meaning() -> None:
     page = page_of("silent")
     assert "! range spike high less low is 2.5 ATR or more" in page.text
     assert "! volume spike 3 times the usual volume or more" in page.text
 
 
-def test_every_word_of_the_desk_has_its_meaning():
+def test_every_word_of_the_desk_has_its_meaning() -> None:
     assert set(surroundings.NEWS) == set(NewsStatus)
     assert set(surroundings.CALENDAR) == set(get_args(get_type_hints(EventView)["status"]))
     assert set(sources.CALENDAR) == set(surroundings.CALENDAR) - {"off", "available"}
@@ -122,7 +123,7 @@ def test_every_word_of_the_desk_has_its_meaning():
 # --- scheduled events ---
 
 
-def test_the_next_and_the_last_event_are_told_with_their_names():
+def test_the_next_and_the_last_event_are_told_with_their_names() -> None:
     page = page_of("whole")
     assert "Next scheduled event in 25 min, USD Non-farm payrolls <b>revised</b>" in page.text
     assert "Last scheduled event 1 h 35 min ago, USD ISM manufacturing PMI" in page.text
@@ -138,13 +139,13 @@ def test_the_next_and_the_last_event_are_told_with_their_names():
         ("degraded", "Calendar the calendar cannot be read; the last good one is used"),
     ],
 )
-def test_a_calendar_that_does_not_help_says_so(case, words):
+def test_a_calendar_that_does_not_help_says_so(case: str, words: str) -> None:
     page = page_of(case)
     assert words in page.text
     assert ("Next scheduled event" in page.text) == (case != "plain")
 
 
-def test_events_of_the_record_are_those_of_the_view():
+def test_events_of_the_record_are_those_of_the_view() -> None:
     moment = datetime(2021, 12, 1, 10, 15, tzinfo=UTC)
     event = ScheduledEvent(moment.replace(hour=12, minute=0), "EUR", "high", "Rate decision")
     told = told_events(EventView("available", to_next=105.0, events=(event,)))
@@ -163,7 +164,7 @@ def test_events_of_the_record_are_those_of_the_view():
 
 
 @pytest.mark.parametrize("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
-def test_why_there_is_no_news_is_told_in_plain_words(status):
+def test_why_there_is_no_news_is_told_in_plain_words(status) -> None:
     shown = surroundings.news({"news": told_news(NewsView(status))})
     assert shown["trouble"] == surroundings.NEWS[status]
     assert len(shown["trouble"]) > 12
@@ -178,13 +179,13 @@ def test_why_there_is_no_news_is_told_in_plain_words(status):
         ("plain", "News switched off: agents.include_news"),
     ],
 )
-def test_the_page_says_why_there_is_no_news(case, words):
+def test_the_page_says_why_there_is_no_news(case: str, words: str) -> None:
     page = page_of(case)
     assert words in page.text
     assert "News that counted" not in page.text
 
 
-def test_headlines_stand_with_age_class_score_and_weight():
+def test_headlines_stand_with_age_class_score_and_weight() -> None:
     page = page_of("whole")
     rows = [row for row in page.rows if len(row) == 7 and row[5] in ("finnhub", "file")]
     first = rows[0]
@@ -199,7 +200,7 @@ def test_headlines_stand_with_age_class_score_and_weight():
     assert "Fundamentals P/E 31.2 net margin, % 24.1" in page.text
 
 
-def test_news_of_the_record_are_those_of_the_store(tmp_path):
+def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
     seen = datetime(2021, 12, 1, 10, 3, tzinfo=UTC)
     items = [
         NewsItem(str(n), "finnhub", "finnhub:forex", f"Headline <{n}>", seen, seen, 0.5, "macro")
@@ -242,7 +243,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path):
         "https://example.co",
     ],
 )
-def test_a_plain_https_address_is_linked(address):
+def test_a_plain_https_address_is_linked(address: str) -> None:
     told = surroundings.link(address)
     assert told["href"] == address
     assert told["host"] == re.match(r"https://([^/:]+)", address)[1].lower()
@@ -265,11 +266,11 @@ def test_a_plain_https_address_is_linked(address):
         "https://example.com./", "https://news.example.com/" + "a" * 2000, "https://[bad/",
     ],
 )  # fmt: skip
-def test_anything_else_is_not_linked(address):
+def test_anything_else_is_not_linked(address: int | str | None) -> None:
     assert surroundings.link(address) is None
 
 
-def test_an_attack_in_a_headline_stays_text():
+def test_an_attack_in_a_headline_stays_text() -> None:
     raw = client("desk").get(AT["attack"]).get_data(as_text=True)
     page = Page(raw)
     assert "<script>alert" not in raw
@@ -290,7 +291,7 @@ def test_an_attack_in_a_headline_stays_text():
 # --- who spoke, and who did not ---
 
 
-def test_abstaining_is_no_failure_and_says_why():
+def test_abstaining_is_no_failure_and_says_why() -> None:
     page = page_of("silent")
     assert (
         "○ 2 abstained, without penalty (they leave every average). Sentiment: no sentiment "
@@ -306,7 +307,7 @@ def test_abstaining_is_no_failure_and_says_why():
     assert sorted(states) == ["abstained", "abstained", "failed"]
 
 
-def test_a_degraded_desk_says_how_and_whom_it_did_not_ask():
+def test_a_degraded_desk_says_how_and_whom_it_did_not_ask() -> None:
     page = page_of("degraded")
     badges = [a for a in page.all("span") if a.get("class") == "badge"]
     assert {"class": "badge", "data-tone": "warn"} in badges
@@ -321,7 +322,7 @@ def test_a_degraded_desk_says_how_and_whom_it_did_not_ask():
     assert "DEGRADED" not in page_of("whole").text
 
 
-def test_a_second_look_is_told_with_its_end():
+def test_a_second_look_is_told_with_its_end() -> None:
     told = {agent["title"]: agent for agent in reasoning.story(record_of("silent"))["agents"]}
     assert told["Bear researcher"]["looks"] == [agreement.LOOKS["second_look"]]
     assert told["Technical"]["looks"] == [agreement.LOOKS["first_look_stands"]]
@@ -329,7 +330,7 @@ def test_a_second_look_is_told_with_its_end():
     assert "Second look: this is its second answer" in page_of("silent").text
 
 
-def test_the_news_agents_ordinals_and_the_researchers_falsifiers():
+def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
     page = page_of("whole")
     rows = {row[0]: row for row in page.rows if len(row) == 3}
     for name, (low, high) in ORDINALS.items():
@@ -347,7 +348,7 @@ def test_the_news_agents_ordinals_and_the_researchers_falsifiers():
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
-def test_conviction_follows_from_what_the_page_shows(case):
+def test_conviction_follows_from_what_the_page_shows(case) -> None:
     page = page_of(case)
     shown = re.search(
         r"Conviction, raw ([\d.]+) Calibrated: raw × \(1 − ([\d.]+) × opposition\) ([\d.]+)",
@@ -371,7 +372,7 @@ def test_conviction_follows_from_what_the_page_shows(case):
 
 @pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("verdict", ["BUY", "SELL"])
-def test_the_size_is_what_the_tick_multiplied(side, verdict):
+def test_the_size_is_what_the_tick_multiplied(side: int, verdict: str) -> None:
     panel = Panel(dict.fromkeys(VECTORS, 0.1), side=side, conviction_raw=0.9, conviction=0.7)
     record = {"verdict": verdict, "gate": {"multiplier": 0.5}}
     (size,) = agreement.sizes(record, panel.as_json())
@@ -379,7 +380,7 @@ def test_the_size_is_what_the_tick_multiplied(side, verdict):
     assert size["against"] == (side * {"BUY": 1, "SELL": -1}[verdict] < 0)
 
 
-def test_disagreements_and_stances_are_listed():
+def test_disagreements_and_stances_are_listed() -> None:
     page = page_of("whole")
     panel = record_of("whole")["deliberation"]["panel"]
     assert panel["disagreements"]
@@ -403,13 +404,13 @@ def test_disagreements_and_stances_are_listed():
         ("side", ["side of the desk"]),
     ],
 )
-def test_a_panel_that_does_not_come_out_is_named(name, told):
+def test_a_panel_that_does_not_come_out_is_named(name: str, told) -> None:
     record = record_of("whole")
     record["deliberation"]["panel"][name] += 0.01
     assert arithmetic.failed_checks(record, record["deliberation"]) == told
 
 
-def test_a_panel_is_recomputed_from_l1_and_from_who_failed():
+def test_a_panel_is_recomputed_from_l1_and_from_who_failed() -> None:
     record = record_of("silent")
     less = {**record["deliberation"], "failures": {}}
     assert arithmetic.failed_checks(record, less) == ["raw conviction", "conviction"]
@@ -418,7 +419,7 @@ def test_a_panel_is_recomputed_from_l1_and_from_who_failed():
     assert told == ["stance of technical"]
 
 
-def test_nobody_heard_is_no_conviction():
+def test_nobody_heard_is_no_conviction() -> None:
     page = page_of("mute")
     assert "None heard: deterministic size." in page.text
     assert "Conviction, raw" not in page.text
@@ -434,7 +435,7 @@ def test_nobody_heard_is_no_conviction():
 # --- what blinds the desk, and what is ahead ---
 
 
-def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_page():
+def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_page() -> None:
     for address in ("/", "/symbol/BTCUSD/M15"):
         cells = get(address, "desk:degraded").cells
         calendar = "! Calendar cannot be read; the last good one is used (BTCUSD M15)."
@@ -454,7 +455,7 @@ def warned(told, tick):
 
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
-def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status):
+def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> None:
     expected = f"{sources.CALENDAR[status]} (EURUSD H1)"
     flags = [f"events:{word}" for word in status.split("_")]
     flagged = {"deliberation": {"flags": ["late:news", *flags]}}
@@ -462,7 +463,7 @@ def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status):
     assert warned(sources.calendar_warning, {"events": {"status": status}}) == expected
 
 
-def test_one_warning_names_every_stream_and_nothing_warns_of_nothing():
+def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
     told = sources.news_warning([{"instance": "EURUSD", "streams": streams}])
     assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
@@ -473,7 +474,7 @@ def test_one_warning_names_every_stream_and_nothing_warns_of_nothing():
         assert warned(sources.news_warning, tick) == warned(sources.calendar_warning, tick) == ""
 
 
-def test_the_overview_tells_a_near_event_of_each_symbol():
+def test_the_overview_tells_a_near_event_of_each_symbol() -> None:
     assert get("/", "desk").cells["i0.event"] == (
         "Next event: USD Non-farm payrolls <b>revised</b> in 7 min (10:25 UTC)"
     )
@@ -495,7 +496,7 @@ EVENTS_NAMED = (
 )
 
 
-def test_a_veto_names_its_rule_and_its_event():
+def test_a_veto_names_its_rule_and_its_event() -> None:
     page = page_of("vetoed")
     box = re.split(r"\bSignal\b", page.text)[0]
     assert f"GATE_VETO: WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}" in box
@@ -510,7 +511,7 @@ def test_a_veto_names_its_rule_and_its_event():
     assert overview.endswith(EVENTS_NAMED)
 
 
-def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once():
+def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
     read = []
 
     def words_of(keys, names):
@@ -530,7 +531,7 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once():
     assert first[LISTED] == rows[LISTED]
 
 
-def test_a_veto_without_a_verdict_is_told_too():
+def test_a_veto_without_a_verdict_is_told_too() -> None:
     record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
     told = reasoning.story(record)
     assert (told["why"], told["veto"]) == (
@@ -555,11 +556,11 @@ def test_a_veto_without_a_verdict_is_told_too():
         (None, ""),
     ],
 )  # fmt: skip
-def test_who_vetoed_is_told_from_the_record_alone(gate, words):
+def test_who_vetoed_is_told_from_the_record_alone(gate, words: str) -> None:
     assert vetoes.cause({"gate": gate}) == words
 
 
-def test_of_two_events_the_far_one_is_left_out():
+def test_of_two_events_the_far_one_is_left_out() -> None:
     events = [
         {"time": f"2021-12-01T{t}:00Z", "currency": "USD", "name": t} for t in ("08:00", "10:20")
     ]
@@ -570,7 +571,7 @@ def test_of_two_events_the_far_one_is_left_out():
 # --- layout that a test can hold ---
 
 
-def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone():
+def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone() -> None:
     sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
     assert ".streams .under { white-space: normal; }" in sheet
     assert "@media (min-width: 52rem) { .quad { grid-template-columns: 1fr 1fr; } }" in sheet
@@ -586,7 +587,7 @@ def test_tables_are_as_wide_as_their_columns_and_stack_on_a_phone():
 # --- one glance, and records with holes ---
 
 
-def test_overview_and_symbol_page_tell_regime_and_missing_voices():
+def test_overview_and_symbol_page_tell_regime_and_missing_voices() -> None:
     page = get("/", "desk")
     assert page.cells["i0.s0.regime"] == "↗ trend up"
     assert page.cells["i0.s0.short"] == "1 abstained"
@@ -598,7 +599,7 @@ def test_overview_and_symbol_page_tell_regime_and_missing_voices():
     assert all("regime" not in key or not text for key, text in plain.cells.items())
 
 
-def test_the_overview_says_degraded():
+def test_the_overview_says_degraded() -> None:
     record = record_of("degraded")
     cells = json.loads(json.dumps(_cells(record)))
     assert cells["k.short"]["text"] == "◍ DEGRADED, 1 abstained, 3 failed"
@@ -614,7 +615,7 @@ def _cells(record):
 
 
 @pytest.mark.parametrize("case", ["whole", "degraded"])
-def test_a_record_with_holes_still_makes_a_page(case):
+def test_a_record_with_holes_still_makes_a_page(case: str) -> None:
     record = record_of(case)
     odd = (None, "text", 3, [], {}, [None, "x", 4], {"items": [3], "events": [None]}, [[1]])
     for name in ("regime", "news", "events", "headlines", "features", "deliberation"):
@@ -635,7 +636,7 @@ def test_a_record_with_holes_still_makes_a_page(case):
             reasoning.story({**record, "deliberation": told})
 
 
-def test_the_made_up_desk_has_the_shape_of_a_real_one():
+def test_the_made_up_desk_has_the_shape_of_a_real_one() -> None:
     from agents.debate.deliberation import Deliberation  # noqa: PLC0415
 
     _, told = debate("whole", "BTCUSD", "M15", dict.fromkeys(VECTORS, 0.1), "AGENT_FULL", 99)

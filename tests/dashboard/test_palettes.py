@@ -51,13 +51,13 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_contrast_is_computed_rightly():
+def test_the_contrast_is_computed_rightly() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#0072b2", "#ffffff") == pytest.approx(5.19, abs=0.01)  # measured before
 
 
 @pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
-def test_every_text_can_be_read_on_every_ground(palette, scheme):
+def test_every_text_can_be_read_on_every_ground(palette, scheme) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in INKS for ground in GROUNDS]
     pairs += [(ink, f"{ink}-ground") for ink in ("up", "down", "note", "warn", "alert")]
@@ -68,7 +68,7 @@ def test_every_text_can_be_read_on_every_ground(palette, scheme):
 
 
 @pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
-def test_every_line_bar_and_edge_can_be_seen(palette, scheme):
+def test_every_line_bar_and_edge_can_be_seen(palette, scheme) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in ("up", "down", "ink") for ground in ("track", "zone")]
     pairs += [(edge, ground) for edge in ("edge", "focus") for ground in ("surface", "ground")]
@@ -77,14 +77,14 @@ def test_every_line_bar_and_edge_can_be_seen(palette, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_chosen_scheme_is_the_systems_own(scheme):
+def test_a_chosen_scheme_is_the_systems_own(scheme: str) -> None:
     own = block(f':root[data-scheme="{scheme}"]')
     expected = {**COLOURS["blue-orange", scheme]}
     assert {**expected, **own} == expected
     assert set(own) == set(expected) - {"navy", "gold"}
 
 
-def test_up_and_down_are_told_apart_in_every_palette():
+def test_up_and_down_are_told_apart_in_every_palette() -> None:
     for (palette, scheme), colours in COLOURS.items():
         assert colours["up"] != colours["down"]
         swapped = COLOURS["red-up", scheme]
@@ -92,7 +92,7 @@ def test_up_and_down_are_told_apart_in_every_palette():
             assert (colours["up"], colours["down"]) == (swapped["down"], swapped["up"])
 
 
-def test_the_header_can_be_read_on_navy():
+def test_the_header_can_be_read_on_navy() -> None:
     sheet = (STATIC / "shell.css").read_text(encoding="utf-8")
     navy = COLOURS["blue-orange", "light"]["navy"]
     header = sheet[sheet.index(".top {") : sheet.index(".banner {")]

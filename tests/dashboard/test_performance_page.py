@@ -37,16 +37,16 @@ TARGETS = {
 ROWS = page.rows_of(PARTS)
 
 
-def test_the_page_is_rendered_from_what_was_measured():
+def test_the_page_is_rendered_from_what_was_measured() -> None:
     told = page.DOCUMENT.read_text(encoding="utf-8")
     assert told == page.render(PARTS, read()), "run `python -m benchmarks.report --render`"
 
 
-def test_the_results_are_kept_as_they_are_written():
+def test_the_results_are_kept_as_they_are_written() -> None:
     assert FILE.read_text(encoding="utf-8") == text_of(read())
 
 
-def test_the_pictures_are_drawn_from_what_was_measured():
+def test_the_pictures_are_drawn_from_what_was_measured() -> None:
     results = read()
     for name in plots.drawings():
         text = plots.file_of(name).read_text(encoding="utf-8")
@@ -57,11 +57,11 @@ def test_the_pictures_are_drawn_from_what_was_measured():
         assert file.read_text(encoding="utf-8") == text
 
 
-def test_every_target_of_a_decision_has_a_row():
+def test_every_target_of_a_decision_has_a_row() -> None:
     assert {one.what: page.wanted(one, ROWS) for one in PEERS} == TARGETS
 
 
-def test_every_part_was_measured_in_full_and_every_miss_is_explained():
+def test_every_part_was_measured_in_full_and_every_miss_is_explained() -> None:
     results = read()
     assert set(results) == {part.name for part in PARTS}
     for part in PARTS:
@@ -108,7 +108,7 @@ def of(**changes: list[float]) -> Measured:
     ],
     ids=["most", "least", "exactly", "always"],
 )
-def test_the_median_decides(figure: str, values: list[float], told: str):
+def test_the_median_decides(figure: str, values: list[float], told: str) -> None:
     part = a_part()
     assert missed(part, of()) == [] and "missed" not in page.section(part, of())
     found = of(**{figure: values})
@@ -118,11 +118,13 @@ def test_the_median_decides(figure: str, values: list[float], told: str):
     assert page.UNEXPLAINED.reason in page.lacking([part], {"own": found})
 
 
-def test_a_target_knows_how_much_of_it_is_used_up():
+def test_a_target_knows_how_much_of_it_is_used_up() -> None:
     assert at_most(10).share(5) == 0.5 and at_least(10).share(5) == 2.0
 
 
-def test_what_is_measured_anew_leaves_the_rest(tmp_path: Path, monkeypatch, capsys):
+def test_what_is_measured_anew_leaves_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "results.json"
     monkeypatch.setattr(report, "PARTS", (a_part(wait=12.0, rate=1e4, number=3, holds=1.0),))
     monkeypatch.setattr(report, "keep", lambda found: file.write_text(text_of(found)))
@@ -141,7 +143,9 @@ def test_what_is_measured_anew_leaves_the_rest(tmp_path: Path, monkeypatch, caps
     assert json.loads(file.read_text())["own"]["figures"]["rate"] == [1e4] * RUNS
 
 
-def test_a_part_that_breaks_costs_only_itself(monkeypatch, capsys):
+def test_a_part_that_breaks_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     good, bad = a_part(wait=1.0, rate=1e4, number=3, holds=1.0), a_part(wait=1.0)
     monkeypatch.setattr(report, "PARTS", (bad, good))
     assert report.attempted(bad, True) is None and report.attempted(good, True) is not None

@@ -7,6 +7,7 @@ import shutil
 import threading
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ HOSTILE = '"><script>alert(1)</script>\u202e'
 class Form(HTMLParser):
     """The fields of the form of a page, by name: what a browser would send."""
 
-    def __init__(self, text):
+    def __init__(self, text) -> None:
         super().__init__(convert_charrefs=True)
         self.fields: list[tuple[str, str]] = []
         self.labels: set[str] = set()
@@ -46,7 +47,7 @@ class Form(HTMLParser):
         self._inside = False
         self.feed(text)
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         known = dict(attrs)
         self._inside = self._inside or known.get("id") == "profile-form"
         if tag == "label" and "for" in known:
@@ -67,20 +68,20 @@ class Form(HTMLParser):
             if tag == "textarea":
                 self.fields.append((known["name"], ""))
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag) -> None:
         if self._open and tag == self._open[0]:
             self._open = None
         if tag == "form":
             self._inside = False
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         if self._open and self._open[0] == "textarea":
             name, value = self.fields.pop()
             self.fields.append((name, value + (data if value else data.removeprefix("\n"))))
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def home(tmp_path_factory: pytest.TempPathFactory):
     return tmp_path_factory.mktemp("home")
 
 
@@ -102,7 +103,7 @@ def ran(home):
 
 
 @pytest.fixture
-def desk(ran, home, monkeypatch):
+def desk(ran, home, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(profiles, "_trials", Trials())
     monkeypatch.setattr(RateLimits, "wait", lambda *_: 0.0)
     shutil.rmtree(home / "profiles", ignore_errors=True)
@@ -155,7 +156,7 @@ def save(client, places, **more):
 # --- the pages ------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home):
+def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text('{"risk": {"max_positions": 1}}')
     page = Page(client.get("/profiles").get_data(as_text=True))
@@ -168,7 +169,7 @@ def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home)
     assert rows["EURUSD"][5] == "paper"
 
 
-def test_a_channels_key_is_shown_only_as_set_or_not(desk, home):
+def test_a_channels_key_is_shown_only_as_set_or_not(desk, home) -> None:
     with_channel = DeskSettings.model_validate(
         {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
     )
@@ -182,7 +183,7 @@ def test_a_channels_key_is_shown_only_as_set_or_not(desk, home):
     assert client.get("/api/v1/profiles").json["desk"]["channels"][0]["key_set"] is True
 
 
-def test_a_view_without_a_home_says_so():
+def test_a_view_without_a_home_says_so() -> None:
     client = open_app(ScriptedView("demo")).test_client()
     assert "No profiles here" in client.get("/profiles").get_data(as_text=True)
     assert client.get("/profiles/default").status_code == 404
@@ -190,14 +191,14 @@ def test_a_view_without_a_home_says_so():
 
 
 @pytest.mark.parametrize("name", ["nobody", "CON", "a%00b"])
-def test_a_profile_that_cannot_be_is_not_here(client, name):
+def test_a_profile_that_cannot_be_is_not_here(client, name: str) -> None:
     assert client.get(f"/profiles/{name}").status_code == 404
     assert client.get(f"/api/v1/profiles/{name}").status_code == 404
     for what in ("check", "save", "undo", "trial", "adopt"):
         assert client.post(f"/api/v1/profiles/{name}/{what}", json={}).status_code == 404
 
 
-def test_every_setting_is_in_the_form_once_with_its_label(client):
+def test_every_setting_is_in_the_form_once_with_its_label(client) -> None:
     form = Form(client.get("/profiles/default").get_data(as_text=True))
     names = [name for name, _ in form.fields if name not in profile_form.COMMANDS]
     assert sorted(names) == sorted(item.name for item in settings(DEFAULT))
@@ -205,7 +206,7 @@ def test_every_setting_is_in_the_form_once_with_its_label(client):
     assert len({form.ids[name] for name in names}) == len(names)
 
 
-def test_a_form_that_comes_back_untouched_changes_nothing(client, home):
+def test_a_form_that_comes_back_untouched_changes_nothing(client, home) -> None:
     book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
     rich = {
         ("agents", "role_models"): {"technical": "mine:8b"},
@@ -221,7 +222,7 @@ def test_a_form_that_comes_back_untouched_changes_nothing(client, home):
     assert answer.json["digest"] == sent["digest"] == book.read("default").digest
 
 
-def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home):
+def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home) -> None:
     values = changed(
         DEFAULT,
         {("agents", "role_models"): {HOSTILE: HOSTILE}, ("news", "file"): "",
@@ -237,7 +238,7 @@ def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home):
     assert "\\u202e" not in found.lower()
 
 
-def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home):
+def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home) -> None:
     save(client, {"risk.max_positions": 2})
     text = client.get("/profiles/default").get_data(as_text=True)
     assert text.count("◆ differs</span>") == 1
@@ -246,7 +247,7 @@ def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home):
     assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
 
 
-def test_the_models_of_the_roles_are_told_with_what_decides_them(client):
+def test_the_models_of_the_roles_are_told_with_what_decides_them(client) -> None:
     save(client, {"agents.role_models.technical": "mine", "agents.deep_think_model": "deep"})
     rows = {row[0]: row for row in Page(client.get("/profiles/default").get_data(True)).rows if row}
     assert rows["technical analyst"][3:] == ["mine", "agents.role_models.technical"]
@@ -254,7 +255,7 @@ def test_the_models_of_the_roles_are_told_with_what_decides_them(client):
     assert rows["risk gate"][3:] == ["rules", "the default of rules"]
 
 
-def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, home):
+def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, home) -> None:
     good = save(client, {"risk.max_positions": 2}).json["digest"]
     (home / "profiles" / "default.json").write_text('{"risk": {"max_position": 2}}')
     text = client.get("/profiles/default").get_data(as_text=True)
@@ -268,7 +269,7 @@ def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, hom
 # --- check and save -------------------------------------------------------------------------------
 
 
-def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk):
+def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk) -> None:
     entries = len(desk.database.audit_entries())
     told = post(client, "check", {"settings": {"risk.max_positions": -1, "risk.no": 1}}).json
     assert [fault["name"] for fault in told["faults"]] == ["risk.max_positions", ""]
@@ -277,7 +278,7 @@ def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk):
     assert not (home / "profiles").exists()
 
 
-def test_a_check_tells_the_difference_and_who_may(client):
+def test_a_check_tells_the_difference_and_who_may(client) -> None:
     body = {"settings": {"risk.max_positions": 2, "thresholds.buy": 0.6}}
     told = post(client, "check", body).json
     assert [(row["place"], row["before"], row["after"], row["way"]) for row in told["changes"]] == [
@@ -289,7 +290,7 @@ def test_a_check_tells_the_difference_and_who_may(client):
     assert refused == "risk.max_positions: only an administrator may"
 
 
-def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk):
+def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk) -> None:
     answer = save(client, {"risk.max_positions": 2})
     assert (answer.status_code, answer.json["status"]) == (200, "done")
     assert "BTCUSD, EURUSD runs with it" in answer.json["reason"]
@@ -305,7 +306,7 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk):
     assert told["waiting"] == []
 
 
-def test_an_old_page_is_told_what_changed_meanwhile(client):
+def test_an_old_page_is_told_what_changed_meanwhile(client) -> None:
     page = digest(client)
     save(client, {"thresholds.buy": 0.7})
     late = post(client, "save", {"digest": page, "settings": {"thresholds.sell": 0.6}})
@@ -315,7 +316,7 @@ def test_an_old_page_is_told_what_changed_meanwhile(client):
     ]
 
 
-def test_a_save_without_a_digest_is_refused(client):
+def test_a_save_without_a_digest_is_refused(client) -> None:
     answer = post(client, "save", {"settings": {"thresholds.buy": 0.7}})
     assert (answer.status_code, "digest" in answer.json["reason"]) == (409, True)
 
@@ -333,13 +334,13 @@ def test_a_save_without_a_digest_is_refused(client):
         ("admin", {"risk.capital": 0}, 422),
     ],
 )
-def test_who_may_save_what(client, scope, places, code):
+def test_who_may_save_what(client, scope: str, places, code: int) -> None:
     before = digest(client)
     assert save(client, places, headers=bearer(scope)).status_code == code
     assert (digest(client) != before) == (code == 200)
 
 
-def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk):
+def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk) -> None:
     answer = save(client, {"risk.max_positions": 5})
     assert answer.json["command"] == "torra profile set default risk.max_positions 5"
     assert answer.json["command"] in answer.json["reason"]
@@ -349,7 +350,7 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk):
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
 
 
-def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk):
+def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk) -> None:
     answer = save(client, {"agents.include_news": True})
     assert (answer.status_code, answer.json["status"]) == (202, "accepted")
     assert "agents.include_news takes effect at the next start" in answer.json["reason"]
@@ -358,14 +359,14 @@ def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk):
     assert "◐ saved, not running yet" in client.get("/profiles").get_data(as_text=True)
 
 
-def test_pages_without_a_running_desk_say_when_it_takes_effect(desk, backing):
+def test_pages_without_a_running_desk_say_when_it_takes_effect(desk, backing) -> None:
     client = with_backing(desk, replace(backing, adopt=None))
     answer = save(client, {"thresholds.buy": 0.6})
     assert answer.json["status"] == "accepted"
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home):
+def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "default.json").write_text('{"risk": {"max_positions": 9}}')
     assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
@@ -374,7 +375,7 @@ def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home)
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
 
 
-def from_the_command_line(home, places):
+def from_the_command_line(home, places) -> None:
     book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
     wanted = {tuple(name.split(".")): value for name, value in places.items()}
     book.save("default", lambda v: changed(v, wanted), digest=None, may="loosen", actor="cli")
@@ -391,8 +392,8 @@ WAITING = [
 @pytest.mark.parametrize(("scope", "places", "reason"), WAITING)
 @pytest.mark.parametrize("what", ["save", "undo"])
 def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
-    client, desk, home, scope, places, reason, what
-):
+    client, desk, home, scope, places, reason, what: str
+) -> None:
     before = desk.setups["BTCUSD"].profile.digest()
     from_the_command_line(home, places)
     from_the_command_line(home, {"thresholds.sell": 0.7})
@@ -412,7 +413,7 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
     assert desk.setups["BTCUSD"].profile.digest() == digest(client)
 
 
-def test_a_harmless_change_that_waits_goes_along(client, desk, home):
+def test_a_harmless_change_that_waits_goes_along(client, desk, home) -> None:
     from_the_command_line(home, {"thresholds.sell": 0.7})
     answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
     assert answer.json["status"] == "done"
@@ -424,13 +425,15 @@ def test_a_harmless_change_that_waits_goes_along(client, desk, home):
     }  # fmt: skip
 
 
-def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home):
+def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home) -> None:
     from_the_command_line(home, {"risk.max_positions": 1})
     assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
 
 
-def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypatch):
+def test_a_desk_that_stands_by_takes_nothing_and_says_so(
+    client, desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(desk, "epoch", None)
     answer = save(client, {"thresholds.buy": 0.7})
     assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
@@ -439,7 +442,7 @@ def test_a_desk_that_stands_by_takes_nothing_and_says_so(client, desk, monkeypat
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
+def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home) -> None:
     from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
     desk.roster.setups = {
         **desk.setups,
@@ -464,7 +467,9 @@ def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home):
     assert client.get(API).json["pending"] == 0
 
 
-def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
+def test_a_save_during_a_tick_says_that_it_runs_yet(
+    client, desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
     told = threading.Event()
     monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
@@ -481,7 +486,7 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(client, desk, monkeypatch):
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.6
 
 
-def test_an_undo_puts_the_very_profile_back(client, desk):
+def test_an_undo_puts_the_very_profile_back(client, desk) -> None:
     before = digest(client)
     save(client, {"thresholds.buy": 0.7, "agents.role_models.technical": "mine"})
     answer = post(client, "undo", {"number": 1})
@@ -490,12 +495,12 @@ def test_an_undo_puts_the_very_profile_back(client, desk):
 
 
 @pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
-def test_an_undo_to_nothing_fails_with_the_reason(client, number):
+def test_an_undo_to_nothing_fails_with_the_reason(client, number: str) -> None:
     answer = post(client, "undo", {"number": number})
     assert (answer.status_code, answer.json["status"]) == (409, "failed")
 
 
-def test_an_undo_that_would_loosen_is_refused(client):
+def test_an_undo_that_would_loosen_is_refused(client) -> None:
     save(client, {"risk.max_positions": 1})
     answer = post(client, "undo", {"number": 1})
     assert (answer.status_code, answer.json["outcome"]) == (403, "loosens")
@@ -504,7 +509,7 @@ def test_an_undo_that_would_loosen_is_refused(client):
 # --- without scripts ------------------------------------------------------------------------------
 
 
-def test_the_form_works_without_scripts(client):
+def test_the_form_works_without_scripts(client) -> None:
     sent = fields(client) | {"risk.max_positions": "-2", "thresholds.buy": "0.6"}
     wrong = post(client, "check", None, data=sent).get_data(as_text=True)
     assert "✕ 1 to mend before it can be saved." in wrong
@@ -526,7 +531,7 @@ def test_the_form_works_without_scripts(client):
     assert "Somebody was faster" in late.get_data(as_text=True)
 
 
-def test_a_session_needs_its_own_token_to_save(client):
+def test_a_session_needs_its_own_token_to_save(client) -> None:
     client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
     sent = fields(client) | {"thresholds.buy": "0.6"}
     assert sent["csrf"]
@@ -546,7 +551,7 @@ def wait_for(client, answer):
     return client.get(answer.json["url"]).json
 
 
-def test_a_trial_shows_the_last_tick_then_and_now(client, desk):
+def test_a_trial_shows_the_last_tick_then_and_now(client, desk) -> None:
     ticks = desk.database.ticks("BTCUSD", "M15", 99)
     body = {
         "instance": "BTCUSD",
@@ -565,7 +570,7 @@ def test_a_trial_shows_the_last_tick_then_and_now(client, desk):
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_a_trial_of_nothing_new_is_the_tick_again(client):
+def test_a_trial_of_nothing_new_is_the_tick_again(client) -> None:
     told = wait_for(client, post(client, "trial", {"instance": "EURUSD"}))
     assert {row["what"] for row in told["rows"] if row["differs"]} <= {"Profile"}
 
@@ -580,13 +585,15 @@ def test_a_trial_of_nothing_new_is_the_tick_again(client):
     ],
     ids=["none", "stranger", "faults", "path"],
 )
-def test_a_trial_that_cannot_be_says_why(client, body, reason):
+def test_a_trial_that_cannot_be_says_why(client, body, reason: str) -> None:
     answer = post(client, "trial", body)
     assert answer.status_code == 409
     assert reason in answer.json["reason"]
 
 
-def test_a_vendor_is_asked_only_after_an_explicit_yes(desk, backing, monkeypatch):
+def test_a_vendor_is_asked_only_after_an_explicit_yes(
+    desk, backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
     asked = []
     monkeypatch.setattr(one_tick, "run", lambda *args, **named: asked.append(named) or {})
@@ -610,8 +617,14 @@ def test_a_vendor_is_asked_only_after_an_explicit_yes(desk, backing, monkeypatch
     ids=["runs tighter", "saved tighter", "both loose", "broken file", "nothing runs"],
 )
 def test_a_trial_costs_no_more_than_what_runs(
-    desk, home, backing, monkeypatch, running, saved, ceiling
-):
+    desk,
+    home,
+    backing,
+    monkeypatch: pytest.MonkeyPatch,
+    running: float | None,
+    saved: float | None,
+    ceiling: float,
+) -> None:
     asked = []
     monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or {"rows": []})
     limits = {
@@ -633,7 +646,9 @@ def test_a_trial_costs_no_more_than_what_runs(
     assert asked[0].agents.max_api_cost_per_hour == ceiling
 
 
-def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(desk, home, backing, monkeypatch):
+def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
+    desk, home, backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(desk.roster, "setups", {})
     (home / "profiles").mkdir()
     (home / "profiles" / "default.json").write_text("{")
@@ -650,8 +665,8 @@ def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(desk, home, backing, 
 )
 @pytest.mark.parametrize("where", ["asked", "waiting"])
 def test_a_trial_of_guarded_settings_needs_an_administrator(
-    desk, home, backing, monkeypatch, places, where
-):
+    desk, home, backing, monkeypatch: pytest.MonkeyPatch, places, where: str
+) -> None:
     asked = []
     monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or {"rows": []})
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
@@ -668,7 +683,9 @@ def test_a_trial_of_guarded_settings_needs_an_administrator(
     assert len(asked) == 1
 
 
-def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(client, monkeypatch):
+def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(
+    client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, go = [100.0], threading.Event()
     monkeypatch.setattr(profiles, "_trials", Trials(lambda: now[0]))
     monkeypatch.setattr(profiles, "rerun", lambda *_: go.wait(30) and {"rows": []})
@@ -684,7 +701,7 @@ def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(client, monkey
     assert wait_for(client, begun)["status"] == "done"
 
 
-def test_results_are_bounded_and_belong_to_their_home(tmp_path):
+def test_results_are_bounded_and_belong_to_their_home(tmp_path: Path) -> None:
     kept = Trials()
     ids = []
     for _ in range(trials.KEPT + 2):
@@ -696,11 +713,13 @@ def test_results_are_bounded_and_belong_to_their_home(tmp_path):
     assert kept.told(tmp_path / "other", ids[-1]) is None
 
 
-def test_a_trial_that_breaks_says_so_and_frees_the_place(tmp_path, caplog):
-    def breaks():
+def test_a_trial_that_breaks_says_so_and_frees_the_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks() -> None:
         raise ValueError("secret detail")
 
-    def refuses():
+    def refuses() -> None:
         raise ConfigError("no bars")
 
     kept = Trials()
@@ -712,7 +731,7 @@ def test_a_trial_that_breaks_says_so_and_frees_the_place(tmp_path, caplog):
     assert reasons == ["it broke; the log of torra.dashboard says how", "no bars"]
 
 
-def test_a_trial_runs_within_bounds():
+def test_a_trial_runs_within_bounds() -> None:
     wide = Profile.model_validate(
         {"agents": {"max_api_cost_per_hour": 9.0, "timeout_seconds": 900.0}}
     )
@@ -721,6 +740,6 @@ def test_a_trial_runs_within_bounds():
     assert canonical(bounded(Profile(), 2.0)) == DEFAULT
 
 
-def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(client):
+def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(client) -> None:
     assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
     assert client.get("/api/v1/trials/none").status_code == 404

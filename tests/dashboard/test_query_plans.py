@@ -62,11 +62,11 @@ STREAMS = ("events",)
 class Recorder:
     """Every statement that any connection runs while it records."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.said = Counter()
         self.on = False
 
-    def __call__(self, statement):
+    def __call__(self, statement) -> None:
         if self.on:
             self.said[statement] += 1
 
@@ -123,7 +123,7 @@ def values(database, desk):
 
 
 @pytest.fixture(scope="module")
-def pages(recorder, tmp_path_factory):
+def pages(recorder, tmp_path_factory: pytest.TempPathFactory):
     database, client, filling = open_pages(tmp_path_factory.mktemp("pages"), 1200, 3)
     yield database, client, filling
     database.close()
@@ -176,7 +176,7 @@ def first_rows_only(statement, rows):
 
 
 @pytest.mark.parametrize("name", sorted(ROUTES))
-def test_no_statement_of_a_page_reads_a_table_through(name, pages, recorder):
+def test_no_statement_of_a_page_reads_a_table_through(name, pages, recorder) -> None:
     database, client, filling = pages
     with recorder.recording() as said:
         answer = client.get(address(ROUTES[name], filling))
@@ -186,7 +186,7 @@ def test_no_statement_of_a_page_reads_a_table_through(name, pages, recorder):
     assert answer.status_code < 500
 
 
-def test_the_pages_of_the_desk_do_ask_the_database(pages, recorder):
+def test_the_pages_of_the_desk_do_ask_the_database(pages, recorder) -> None:
     _, client, filling = pages
     for name, least in (("overview", 8), ("symbol", 10), ("tick", 8)):
         with recorder.recording() as said:
@@ -204,11 +204,11 @@ def test_the_pages_of_the_desk_do_ask_the_database(pages, recorder):
         "SELECT * FROM journal ORDER BY at LIMIT 3",
     ],
 )
-def test_a_statement_that_reads_a_table_through_is_found_out(statement, pages):
+def test_a_statement_that_reads_a_table_through_is_found_out(statement: str, pages) -> None:
     assert faults(pages[0], statement)
 
 
-def test_what_is_limited_in_its_own_order_passes(pages):
+def test_what_is_limited_in_its_own_order_passes(pages) -> None:
     for table in ("signals", "desk_state"):
         key = "seq" if table == "signals" else "id"
         assert not faults(pages[0], f"SELECT * FROM {table} ORDER BY {key} DESC LIMIT 20")

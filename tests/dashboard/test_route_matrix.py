@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import Scale
 from tests.doubles.entrance import Place, bearer, ids_of
 from torra.dashboard.doors.routes import every_route
 
@@ -28,7 +29,7 @@ WRONG = ("DELETE", "POST", "OPTIONS", "PUT", "PATCH", "TRACE")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory: pytest.TempPathFactory):
     place = Place(tmp_path_factory.mktemp("matrix"))
     yield place
     place.close()
@@ -50,7 +51,7 @@ def expected(route, method, visitor):
     return 303 if to_login else 401
 
 
-def check(place, route, method, visitor, headers):
+def check(place, route, method, visitor, headers) -> None:
     named = {"json": {}} if method != "GET" else {}
     sent = {"Accept": "text/html", **headers}
     answer = place.ask(method, route.rule, headers=sent, **named)
@@ -72,7 +73,7 @@ def check(place, route, method, visitor, headers):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_who_may_ask(place, route, scaled):
+def test_who_may_ask(place, route, scaled: Scale) -> None:
     """The first who may ask is answered by the screen itself, at night all of them."""
     for method in route.methods:
         answered = 0
@@ -83,7 +84,7 @@ def test_who_may_ask(place, route, scaled):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_no_other_method_is_answered(place, route, scaled):
+def test_no_other_method_is_answered(place, route, scaled: Scale) -> None:
     place.real = False
     at_rule = {method for one in ROUTES if one.rule == route.rule for method in one.methods}
     wrong = [method for method in WRONG if method not in at_rule]
@@ -102,7 +103,7 @@ def test_no_other_method_is_answered(place, route, scaled):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_a_rebound_name_is_refused_before_all_else(place, route):
+def test_a_rebound_name_is_refused_before_all_else(place, route) -> None:
     for method in route.methods:
         answer = place.ask(method, route.rule, headers={"Host": "evil.test", **bearer("admin")})
         assert answer.status_code == 400, (method, route.rule)
@@ -110,7 +111,7 @@ def test_a_rebound_name_is_refused_before_all_else(place, route):
 
 
 @pytest.mark.parametrize("host", FOREIGN, ids=[f"host {n}" for n in range(len(FOREIGN))])
-def test_names_that_are_not_ours_are_refused(place, host):
+def test_names_that_are_not_ours_are_refused(place, host) -> None:
     answer = place.ask("GET", "/help", headers={"Host": host, **bearer("admin")})
     assert answer.status_code == 400
 
@@ -118,12 +119,12 @@ def test_names_that_are_not_ours_are_refused(place, host):
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:5000", "127.0.0.1:80", "[::1]", "[::1]:5"]
 )
-def test_names_of_this_machine_are_answered(place, host):
+def test_names_of_this_machine_are_answered(place, host: str) -> None:
     answer = place.ask("GET", "/help", headers={"Host": host, **bearer("read")})
     assert answer.status_code == 200
 
 
-def test_asking_changes_nothing_and_a_head_is_like_a_get(place):
+def test_asking_changes_nothing_and_a_head_is_like_a_get(place) -> None:
     before = place.changes()
     for route in ROUTES:
         if "GET" in route.methods:
@@ -136,7 +137,7 @@ def test_asking_changes_nothing_and_a_head_is_like_a_get(place):
             assert place.changes() == before, route.rule
 
 
-def test_the_table_has_what_the_matrix_is_for():
+def test_the_table_has_what_the_matrix_is_for() -> None:
     scopes = {route.scope for route in ROUTES}
     assert scopes == {None, *RANK}
     assert {route.name for route in ROUTES if route.scope is None} == {

@@ -32,7 +32,7 @@ def taken():
 
 
 @pytest.mark.parametrize("start", ["open_server", "serve", "check_port"])
-def test_a_taken_port_is_one_line_with_the_remedy(taken, start):
+def test_a_taken_port_is_one_line_with_the_remedy(taken, start: str) -> None:
     where = ("127.0.0.1", taken)
     arguments = where if start == "check_port" else (open_app(ScriptedView()), *where)
     with pytest.raises(ConfigError) as caught:
@@ -44,23 +44,23 @@ def test_a_taken_port_is_one_line_with_the_remedy(taken, start):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
-def test_an_address_beyond_this_machine_is_refused(host):
+def test_an_address_beyond_this_machine_is_refused(host: str) -> None:
     for start in (server.check_port, lambda *at: server.serve(open_app(ScriptedView()), *at)):
         with pytest.raises(ConfigError, match=r"this machine only.*SSH tunnel.*--allow-remote"):
             start(host, 5150)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_other_machines_are_served_when_a_person_says_so(host):
+def test_other_machines_are_served_when_a_person_says_so(host: str) -> None:
     server.check_port(host, 0, allow_remote=True)
 
 
-def test_leave_without_an_address_is_not_leave_for_every_address():
+def test_leave_without_an_address_is_not_leave_for_every_address() -> None:
     with pytest.raises(ConfigError, match="this machine only"):
         server.check_port("", 0, allow_remote=True)
 
 
-def test_who_serves_other_machines_names_what_the_pages_answer_to():
+def test_who_serves_other_machines_names_what_the_pages_answer_to() -> None:
     assert server.trusted_names((), allow_remote=False) == ()
     named = ("Desk.lan", "10.8.0.1", "[fd00::1]", "a")
     assert server.trusted_names(named, allow_remote=True) == ("desk.lan", *named[1:])
@@ -76,12 +76,12 @@ def test_who_serves_other_machines_names_what_the_pages_answer_to():
      "desk.lan\n", "-desk"],
     ids=[f"name {n}" for n in range(11)],
 )  # fmt: skip
-def test_a_name_is_a_name_and_no_pattern(name):
+def test_a_name_is_a_name_and_no_pattern(name: str) -> None:
     with pytest.raises(ConfigError, match="is no host name"):
         server.trusted_names((name,), allow_remote=True)
 
 
-def test_a_free_port_is_left_free():
+def test_a_free_port_is_left_free() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -114,7 +114,7 @@ def running():
     assert not thread.is_alive()
 
 
-def test_the_server_answers_and_ends(running):
+def test_the_server_answers_and_ends(running) -> None:
     answer, _ = running("GET", "/healthz")
     assert answer.status == 200
     assert answer.getheader("Server") is None
@@ -135,16 +135,16 @@ def many_files():
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_process_with_many_open_files_still_answers(running):
+def test_a_process_with_many_open_files_still_answers(running) -> None:
     assert running("GET", "/healthz")[0].status == 200
 
 
-def test_a_body_is_limited_before_it_is_taken_off_the_line(running):
+def test_a_body_is_limited_before_it_is_taken_off_the_line(running) -> None:
     answer, _ = running("POST", "/login", Content_Length=str(server.MOST_BYTES + 1))
     assert answer.status == 413
 
 
-def test_a_body_in_pieces_is_measured_as_a_whole(running):
+def test_a_body_in_pieces_is_measured_as_a_whole(running) -> None:
     ours = {"Sec_Fetch_Site": "same-origin", "Content_Type": "application/json"}
     for size, status in ((10, 401), (LARGEST_BODY + 1, 413)):
         pieces = iter([b"x" * (size // 2), b"x" * (size - size // 2)])
@@ -164,5 +164,7 @@ def test_a_body_in_pieces_is_measured_as_a_whole(running):
     ],
     ids=["nothing", "proto", "forwarded", "for and host"],
 )
-def test_a_proxy_on_this_machine_is_believed_about_encryption_alone(running, told, seen):
+def test_a_proxy_on_this_machine_is_believed_about_encryption_alone(
+    running, told, seen: str
+) -> None:
     assert running("GET", "/seen", **told)[1] == f"{seen} 127.0.0.1"

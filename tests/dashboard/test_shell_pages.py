@@ -17,7 +17,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 
 
 @pytest.fixture
-def desk(tmp_path):
+def desk(tmp_path: Path):
     made = desks.open_desk(tmp_path, (desks.BTC,))
     yield made
     made.close()
@@ -36,7 +36,7 @@ def read(desk, address, scope="admin"):
     return page
 
 
-def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk):
+def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk) -> None:
     page = read(desk, "/")
     assert "⊘ Halt trading" in page.text
     assert not [a for a in page.all("button") if "disabled" in a]
@@ -47,7 +47,7 @@ def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk):
     assert "Signals and positions: resume" in page.text
 
 
-def test_every_visitor_finds_the_audit_log_and_no_stranger(desk):
+def test_every_visitor_finds_the_audit_log_and_no_stranger(desk) -> None:
     assert "/audit" in [a.get("href") for a in read(desk, "/help", "read").all("a")]
     assert [a["data-login"] for a in read(desk, "/help", "read").all("html")] == ["/login"]
     assert "/audit" not in [a.get("href") for a in read(desk, "/login", "").all("a")]

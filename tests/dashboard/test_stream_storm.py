@@ -21,6 +21,7 @@ import pytest
 import torra_trader
 from agents.contracts import Completion, Request
 from instance_database import Database
+from tests.conftest import Scale
 from tests.doubles import loopback
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
@@ -184,7 +185,9 @@ def served(app: Any) -> Iterator[int]:
 
 
 @pytest.fixture
-def stormy(tmp_path: Path, monkeypatch) -> Iterator[tuple[Any, Mortal, random.Random]]:
+def stormy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Any, Mortal, random.Random]]:
     """Yield a desk whose agents and ticks fail, and whose event stream dies now and then."""
     chance = random.Random(6)
     desk = desks.open_desk(tmp_path, (desks.BTC,), provider=Erring(chance))
@@ -232,7 +235,9 @@ def until(met: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.timeout(1500)
-def test_a_thousand_streams_in_a_storm(stormy, scaled, tmp_path: Path, record_property) -> None:
+def test_a_thousand_streams_in_a_storm(
+    stormy, scaled: Scale, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     desk, events, chance = stormy
     database, before = desk.database, set(threading.enumerate())
     backing = Backing(

@@ -212,7 +212,7 @@ def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(client, databas
 
 @pytest.mark.parametrize("part", ["Response", "Follower.frames"])
 def test_an_answer_that_cannot_be_made_holds_nothing(
-    client, database, backing, monkeypatch, part: str
+    client, database, backing, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("not now")
@@ -224,7 +224,9 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
 
 
 @pytest.mark.parametrize("way", ["fails", "replaces"])
-def test_a_host_that_drops_an_answer_holds_nothing(backing, database, way: str, caplog) -> None:
+def test_a_host_that_drops_an_answer_holds_nothing(
+    backing, database, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whether its own after_request breaks, or answers something else in its place."""
 
     def after(response: Response) -> Response:
@@ -332,7 +334,7 @@ def test_a_reader_waits_in_no_transaction(database) -> None:
     assert seen == [False]
 
 
-def test_a_reader_that_falls_behind_is_told(database, monkeypatch) -> None:
+def test_a_reader_that_falls_behind_is_told(database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
     write(database, [WORD] * 2, DESK_STREAM)
     clock = Moments(
@@ -394,7 +396,13 @@ def nothing(**_: Any) -> None: ...
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_stream_tells_nothing_more_to_who_is_let_in_no_more(
-    backing, database, monkeypatch, happens: Callable[..., None], by: str, ends: bool, hosted: bool
+    backing,
+    database,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[..., None],
+    by: str,
+    ends: bool,
+    hosted: bool,
 ) -> None:
     """The stream reads on after its request is over, as a server lets it."""
     monkeypatch.setattr(streaming, "POLL_SECONDS", 0.0)
@@ -482,7 +490,7 @@ def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(client, da
     assert [one["seq"] for one in shared(client, database, "/api/v1/streams/desk?after=4")] == [5]
 
 
-def test_six_streams_two_to_a_session(backing, database, monkeypatch) -> None:
+def test_six_streams_two_to_a_session(backing, database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     app = open_app(ScriptedView(), backing=backing)
@@ -597,7 +605,9 @@ def test_a_reader_is_woken_by_what_is_written(backing, database) -> None:
     assert backing.slots.held == 0
 
 
-def test_a_reader_that_leaves_gives_its_slot_back(backing, database, monkeypatch) -> None:
+def test_a_reader_that_leaves_gives_its_slot_back(
+    backing, database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(streaming, "POLL_SECONDS", 0.02)
     write(database, [START])
@@ -616,7 +626,9 @@ def test_a_reader_that_leaves_gives_its_slot_back(backing, database, monkeypatch
 # --- a host that listens --------------------------------------------------------------------------
 
 
-def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(database, caplog) -> None:
+def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(
+    database, caplog: pytest.LogCaptureFixture
+) -> None:
     events, heard = EventStream(database, gather=0.0), []
 
     def fail(sender: Any, **change: Any) -> None:

@@ -46,7 +46,7 @@ def drawn(told, name):
 # --- lanes over time ---
 
 
-def test_equal_neighbours_are_one_run_and_a_gap_parts_them():
+def test_equal_neighbours_are_one_run_and_a_gap_parts_them() -> None:
     found = timelines.runs(events("bbbnbbb", missing=(5,)), STEP)
     assert [(run.value, run.count) for run in found] == [
         ("BULLISH", 3),
@@ -60,7 +60,7 @@ def test_equal_neighbours_are_one_run_and_a_gap_parts_them():
     assert timelines.runs([], STEP) == []
 
 
-def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value():
+def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value() -> None:
     told = timelines.timeline("k", events("bbns"), STEP, figures.STATES)
     assert drawn(told, "BULLISH") == [(0.0, 500.0, 11, 8)]
     assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
@@ -71,7 +71,7 @@ def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value():
     assert told["rows"][2]["long"] == "30 min"
 
 
-def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length():
+def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
     weekend = [*events("bb"), (START + 100 * STEP, "BULLISH")]
     told = timelines.timeline("k", weekend, STEP, figures.STATES)
     ((_, width, y, height),) = drawn(told, "gap")
@@ -83,7 +83,7 @@ def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length():
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(figures.STATES)), max_size=60))
-def test_blocks_fill_the_picture_without_overlap(steps):
+def test_blocks_fill_the_picture_without_overlap(steps) -> None:
     moment, made = START, []
     for wait, value in steps:
         moment += wait * STEP
@@ -102,7 +102,7 @@ def test_blocks_fill_the_picture_without_overlap(steps):
         assert sum(run.count for run in merged) == (moment - made[0][0]) // STEP + 1
 
 
-def test_a_value_has_the_same_lane_whatever_else_is_there():
+def test_a_value_has_the_same_lane_whatever_else_is_there() -> None:
     for text in ("n", "bn", "sssn", "nbs"):
         told = timelines.timeline("k", events(text), STEP, figures.STATES)
         assert {block[2] for block in drawn(told, "NEUTRAL")} == {21}
@@ -114,7 +114,7 @@ def test_a_value_has_the_same_lane_whatever_else_is_there():
     assert len({mark.glyph for mark in marks}) == len({mark.word for mark in marks}) == 5
 
 
-def test_verdicts_tell_vetoes_and_skips_apart():
+def test_verdicts_tell_vetoes_and_skips_apart() -> None:
     ticks = [
         {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "GATE_VETO"},
         {"bar_time": "2026-02-13T00:15:00Z", "verdict": "BUY", "reason": "POSITION_HELD"},
@@ -144,7 +144,7 @@ def markov_of(consensus, smoothing=1.0):
     }
 
 
-def test_the_odds_are_the_brains_own_counts_and_probabilities():
+def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
     view, told = markov_of([0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5])
     cells = state_odds.odds_cells(told, "M15")
     assert cells["markov.now"]["text"] == "▲▲ strong bullish for 2 ticks (30 min)"
@@ -167,7 +167,7 @@ def test_the_odds_are_the_brains_own_counts_and_probabilities():
     assert not cells["markov.few"]["hidden"]
 
 
-def test_enough_moves_need_no_warning_and_no_history_has_no_number():
+def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
     _, told = markov_of([0.5] * 30, smoothing=0.5)
     cells = state_odds.odds_cells(told, "M15")
     assert cells["markov.few"]["hidden"]
@@ -184,13 +184,13 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number():
 
 
 @pytest.mark.parametrize("state", ["demo", "empty", "weekend", "busy"])
-def test_the_page_is_sound_in_every_state(state):
+def test_the_page_is_sound_in_every_state(state: str) -> None:
     page = get(ADDRESS, state)
     check_structure(page)
     check_policy(page)
 
 
-def test_the_page_tells_states_as_picture_table_and_words():
+def test_the_page_tells_states_as_picture_table_and_words() -> None:
     page = get(ADDRESS)
     view = ScriptedView().symbol("BTCUSD", "M15", 300)["markov"]
     assert page.cells["markov.now"].startswith(figures.mark(view["state"]).text)
@@ -206,7 +206,7 @@ def test_the_page_tells_states_as_picture_table_and_words():
     assert "No tick yet." in get(ADDRESS, "empty").text
 
 
-def test_an_empty_symbol_says_what_it_waits_for():
+def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "no bar is stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
         "bars": first_tick([{}], {"role": "ACTIVE"}, "store"),
@@ -225,7 +225,7 @@ def test_an_empty_symbol_says_what_it_waits_for():
 # --- the chart ---
 
 
-def test_the_chart_is_told_every_score_and_decision_by_bar():
+def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     chart = client().get(f"/api/v1{ADDRESS}").get_json()["chart"]
     ticks = ScriptedView().symbol("BTCUSD", "M15", 300)["ticks"][::-1]
     assert len(chart["times"]) == len(ticks) == len(chart["told"])
@@ -250,7 +250,7 @@ def test_the_chart_is_told_every_score_and_decision_by_bar():
     ],
     ids=["approved", "automatic", "other_side", "not_filled", "ended"],
 )
-def test_a_fill_that_no_tick_tells_has_an_arrow(action, position, trades, marked):
+def test_a_fill_that_no_tick_tells_has_an_arrow(action: str, position, trades, marked) -> None:
     opened = {"opened_at": "2026-02-13T00:20:07Z"}
     data = {
         "timeframe": "M15",
@@ -264,7 +264,7 @@ def test_a_fill_that_no_tick_tells_has_an_arrow(action, position, trades, marked
         assert markers[0]["time"] == int((START + STEP).timestamp())
 
 
-def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks():
+def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
     page = get(ADDRESS)
     (chart,) = [a for a in page.all("div") if a.get("id") == "chart"]
     assert chart["data-ticks"] == f"{ADDRESS}/"
@@ -281,7 +281,7 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks():
         assert re.search(rf"^  {name}: {{ title: ", script, re.MULTILINE)
 
 
-def test_lanes_are_made_once_for_page_and_cells():
+def test_lanes_are_made_once_for_page_and_cells() -> None:
     shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
     for line in shown["lanes"].values():
         assert line["cells"].items() <= shown["cells"].items()

@@ -10,6 +10,7 @@ import pytest
 from agents.contracts import AgentReport, DebateContext, Evidence, Feature
 from agents.evidence import grounded
 from scoring_rubric import visible
+from tests.conftest import Scale
 from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, FIRST_CASE, LIMITS, SAYS, FullDeskView
 from tests.worlds.demo_view import bars
@@ -34,7 +35,7 @@ def page_of():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_link_inside_a_page_leads_somewhere(page_of, case):
+def test_every_link_inside_a_page_leads_somewhere(page_of, case) -> None:
     page = page_of(case)
     ids = {a["id"] for _, a in page.tags if "id" in a}
     inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
@@ -47,7 +48,7 @@ def test_every_link_inside_a_page_leads_somewhere(page_of, case):
 # --- order ---
 
 
-def test_the_stages_stand_in_their_order_and_everybody_in_them():
+def test_the_stages_stand_in_their_order_and_everybody_in_them() -> None:
     stages = story_of("whole")["transcript"]
     assert [stage["title"] for stage in stages] == ["Analysts", "Debate, round 1", "Gate"]
     names = [[entry["name"] for entry in stage["entries"]] for stage in stages]
@@ -58,7 +59,7 @@ def test_the_stages_stand_in_their_order_and_everybody_in_them():
     assert said[0]["reasoning"] == SAYS["technical"]
 
 
-def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of):
+def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of) -> None:
     _, first, second, _ = story_of("rounds")["transcript"]
     bull, bear = first["entries"]
     assert (bull["reasoning"], bull["replaced"]) == (FIRST_CASE, True)
@@ -85,7 +86,7 @@ def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of):
         (["timeout", "timeout"], 0, {}),
     ],
 )
-def test_each_report_finds_the_round_in_which_it_was_given(words, reports, expected):
+def test_each_report_finds_the_round_in_which_it_was_given(words, reports: int, expected) -> None:
     told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
     found = transcripts._kept(
         {
@@ -100,7 +101,7 @@ def test_each_report_finds_the_round_in_which_it_was_given(words, reports, expec
     assert {place[1]: int(row["reasoning"]) for place, row in found.items()} == expected
 
 
-def test_a_number_that_was_clamped_tells_what_was_meant(page_of):
+def test_a_number_that_was_clamped_tells_what_was_meant(page_of) -> None:
     (entry,) = [
         entry
         for entry in transcripts.entries_of(story_of("wrong")["transcript"])
@@ -114,7 +115,7 @@ def test_a_number_that_was_clamped_tells_what_was_meant(page_of):
         assert transcripts.raw_votes([{"status": "ok", "reply": reply}]) == {}
 
 
-def test_the_scorer_that_stood_in_speaks_in_its_own_stage():
+def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record = record_of("mute")
     reply = {"momentum": {"score": 0.4, "note": ""}, "summary": "A plain reading."}
     call = {**record["calls"][0], "role_id": "chart_scorer", "stage": "fallback", "round": 1}
@@ -157,13 +158,13 @@ FEATURES = {
         ("a.none", 1.0, "absent"),
     ],
 )
-def test_a_citation_is_judged_as_the_overlay_judges_it(name, value, state):
+def test_a_citation_is_judged_as_the_overlay_judges_it(name: str, value, state: str) -> None:
     assert citations.judge(name, value, FEATURES) == state
     if not isinstance(value, bool):
         assert grounded([Evidence(name, value)], FEATURES) == (state == "equal")
 
 
-def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of):
+def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of) -> None:
     cited = {row["id"]: row for row in story_of("wrong")["cited"]}
     assert set(cited) == {
         "technical.rsi14", "technical.adx14", "technical.momo", "market.spread_atr"
@@ -184,7 +185,7 @@ def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of):
     assert [a["id"] for a in rows] == [row["anchor"] for row in story_of("wrong")["cited"]]
 
 
-def test_what_the_sitting_adds_to_the_evidence_is_known():
+def test_what_the_sitting_adds_to_the_evidence_is_known() -> None:
     record = record_of("whole")
     told = record["deliberation"]
     known = citations.evidence(record, told)
@@ -197,7 +198,7 @@ def test_what_the_sitting_adds_to_the_evidence_is_known():
     assert "gate.multiplier" in citations.shown_to("risk_gate", known)
 
 
-def test_anchors_are_readable_and_never_twice():
+def test_anchors_are_readable_and_never_twice() -> None:
     anchors = citations.Anchors()
     told = [anchors.of(name) for name in ("technical.rsi14", 'a"b<c', "a'b c", "", "x" * 99)]
     assert told[0] == "feature-technical.rsi14"
@@ -207,7 +208,7 @@ def test_anchors_are_readable_and_never_twice():
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") for name in told)
 
 
-def test_nobody_is_shown_a_headline_but_the_news_agent():
+def test_nobody_is_shown_a_headline_but_the_news_agent() -> None:
     words = Feature("news.item.n1", "Central bank cuts")
     features = {"news.item.n1": words, "news.score": Feature("news.score", 0.2)}
     shown = {name: citations.shown_to(name, features) for name in SAYS}
@@ -217,7 +218,7 @@ def test_nobody_is_shown_a_headline_but_the_news_agent():
 # --- what each was given ---
 
 
-def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(page_of):
+def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(page_of) -> None:
     told = {one["name"]: one for one in story_of("whole")["inputs"]}
     assert told["technical"]["others"] == []
     analysts = ["Technical", "Sentiment", "News", "Key levels", "Momentum"]
@@ -233,7 +234,7 @@ def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(page_of)
     assert "The other case." in page_of("rounds").text
 
 
-def test_prose_of_others_is_told_as_it_was_shown():
+def test_prose_of_others_is_told_as_it_was_shown() -> None:
     record = record_of("whole")
     rows = {row["who"]: row for row in story_of("whole")["quoted"]}
     (report,) = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "technical"]
@@ -245,7 +246,7 @@ def test_prose_of_others_is_told_as_it_was_shown():
     assert rows["Key levels"]["numbers"] == "abstained"
 
 
-def test_a_text_that_repeats_an_earlier_call_is_told_once():
+def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
     calls = [
         {"role_id": "news", "round": 1, "attempt": 1, "system": "S", "user": "U", "reply": "no"},
         {"role_id": "news", "round": 1, "attempt": 2, "system": "S", "user": "U\nmore"},
@@ -258,7 +259,7 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once():
     assert (other["user"], other["as"], common) == ("U", "", "")
 
 
-def test_what_all_instructions_begin_with_is_told_once():
+def test_what_all_instructions_begin_with_is_told_once() -> None:
     shared = "The same line for everybody.\n" * 10
     calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
     rows, common = inputs.call_rows(calls)
@@ -267,7 +268,7 @@ def test_what_all_instructions_begin_with_is_told_once():
     assert inputs.call_rows(calls[:1])[1] == ""
 
 
-def test_texts_are_cut_to_what_a_page_holds():
+def test_texts_are_cut_to_what_a_page_holds() -> None:
     calls = [
         {"role_id": str(n), "system": "s" * 2_000, "user": "u" * 9_000, "reply": "r" * 60_000}
         for n in range(14)
@@ -282,7 +283,7 @@ def test_texts_are_cut_to_what_a_page_holds():
 # --- the strip ---
 
 
-def test_the_strip_counts_requests_retries_and_second_looks(page_of):
+def test_the_strip_counts_requests_retries_and_second_looks(page_of) -> None:
     told = story_of("silent")["summary"]
     assert (told["requests"], told["retries"], told["looks"]) == ("8", "0", "2")
     told = story_of("degraded")["summary"]
@@ -296,7 +297,7 @@ def test_the_strip_counts_requests_retries_and_second_looks(page_of):
     assert [a["data-state"] for a in seats].count("failed") == 1
 
 
-def test_cost_and_time_stand_against_their_limits(page_of):
+def test_cost_and_time_stand_against_their_limits(page_of) -> None:
     record = record_of("whole")
     told = story_of("whole")["summary"]
     assert told["cost"]["width"] == pytest.approx(record["cost_usd"] / 2.0 * 100, abs=0.01)
@@ -321,7 +322,7 @@ def test_cost_and_time_stand_against_their_limits(page_of):
         ("AGENT_SKIPPED", [], "no answer could have changed this verdict"),
     ],
 )
-def test_a_state_says_what_it_means_and_what_to_do(source, flags, words):
+def test_a_state_says_what_it_means_and_what_to_do(source: str, flags, words: str) -> None:
     told = summary.note({"source_type": source}, {"flags": flags})
     assert (told is None) == (words == "")
     if told:
@@ -329,7 +330,7 @@ def test_a_state_says_what_it_means_and_what_to_do(source, flags, words):
         assert len(told["do"]) > 20
 
 
-def test_gone_texts_are_said_to_be_gone(page_of):
+def test_gone_texts_are_said_to_be_gone(page_of) -> None:
     page = page_of("pruned")
     assert "older than desk.json keeps them" in page.text
     assert not page.all("pre")
@@ -339,7 +340,7 @@ def test_gone_texts_are_said_to_be_gone(page_of):
 # --- since the tick before ---
 
 
-def test_the_difference_tells_what_moved_and_no_more(page_of):
+def test_the_difference_tells_what_moved_and_no_more(page_of) -> None:
     now, old = record_of("whole"), record_of("whole")
     assert difference.changes(now, old)["rows"] == []
     old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
@@ -368,7 +369,7 @@ def test_the_difference_tells_what_moved_and_no_more(page_of):
         ({"skipped": {"reason": "stale"}}, "the tick before was skipped: stale"),
     ],
 )
-def test_nothing_to_compare_is_said(before, why):
+def test_nothing_to_compare_is_said(before, why: str) -> None:
     told = difference.changes(record_of("whole"), before)
     assert (told["there"], told["why"]) == (False, why)
 
@@ -393,7 +394,7 @@ def damaged(record):
 
 
 @pytest.mark.parametrize("case", ["rounds", "wrong"])
-def test_odd_parts_of_a_sitting_still_make_a_page(case, scaled):
+def test_odd_parts_of_a_sitting_still_make_a_page(case: str, scaled: Scale) -> None:
     record = record_of(case)
     every = list(damaged(record))
     step = max(1, len(every) // scaled(len(every), least=24))

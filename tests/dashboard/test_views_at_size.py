@@ -11,10 +11,12 @@ import json
 import re
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from benchmarks import bench_pages
+from tests.conftest import Scale
 from tests.dashboard.test_query_plans import ROUTES, address, values
 from tests.doubles.page_reader import COMPILED, Page
 from tests.doubles.visitors import open_app
@@ -40,7 +42,7 @@ STEP = 20
 class Opened:
     """A database on disk, with a view and a client of its own each time one is asked for."""
 
-    def __init__(self, folder, rows, instances, **more):
+    def __init__(self, folder, rows, instances, **more) -> None:
         self.path = folder / "torra.db"
         self.desk = large_database.build(self.path, rows, instances, **more)
         self.database = large_database.open_database(self.path)
@@ -57,7 +59,7 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory, scaled):
+def small(tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
     """What counts in the present hour, for all its profiles, is as much as in the large one."""
     booked = large_database.BOOKED * scaled(50, least=3) // 3
     opened = Opened(tmp_path_factory.mktemp("small"), SMALL, 3, booked=booked)
@@ -66,7 +68,7 @@ def small(tmp_path_factory, scaled):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory, scaled):
+def large(tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
     rows, instances = scaled(1_000_000, least=LARGER), scaled(50, least=3)
     opened = Opened(tmp_path_factory.mktemp("large"), rows, instances)
     yield opened
@@ -80,7 +82,7 @@ def steps(opened, name):
     """Return how many instructions SQLite ran for one page, asked for the first time."""
     counted = [0]
 
-    def count():
+    def count() -> None:
         counted[0] += 1
 
     client, connection = opened.client(), opened.database.connection().conn
@@ -95,7 +97,7 @@ def steps(opened, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_costs_the_same_however_much_is_stored(name, small, large):
+def test_a_page_costs_the_same_however_much_is_stored(name, small, large) -> None:
     if len(large.desk.instances) > 3:
         few = large.desk.model_copy(update={"instances": large.desk.instances[:3]})
         large = large_of_three(large, few)
@@ -110,7 +112,7 @@ def large_of_three(large, few):
     return seen
 
 
-def test_pages_are_quick(large, scaled):
+def test_pages_are_quick(large, scaled: Scale) -> None:
     requests = scaled(100, least=4)
     client = large.client()
     asked = bench_pages.addresses_of(large.database, large.desk, requests + bench_pages.WARM)
@@ -120,7 +122,7 @@ def test_pages_are_quick(large, scaled):
         assert median <= bench_pages.TARGETS[name], name
 
 
-def test_the_benchmark_checks_its_targets():
+def test_the_benchmark_checks_its_targets() -> None:
     rows = {row.figure: row for row in bench_pages.PART.rows if row.target}
     assert {row.bound() for row in rows.values()} == {
         "<= 50.0 ms", "<= 80.0 ms", "<= 60.0 ms", "<= 5.00 s"
@@ -137,7 +139,7 @@ def test_the_benchmark_checks_its_targets():
 
 
 @pytest.fixture
-def fresh(tmp_path):
+def fresh(tmp_path: Path):
     opened = Opened(tmp_path, 60, 2)
     yield opened
     opened.database.close()
@@ -154,7 +156,7 @@ def add_tick(opened, instance, close, score):
     return key
 
 
-def test_a_new_tick_is_seen_at_once(fresh):
+def test_a_new_tick_is_seen_at_once(fresh) -> None:
     view, name = fresh.view(), fresh.desk.instances[0].id
     client = fresh.client(view)
     before = view.overview()["instances"][0]
@@ -176,7 +178,7 @@ def test_a_new_tick_is_seen_at_once(fresh):
     assert cells.headline(data["latest"]) in client.get("/").get_data(as_text=True)
 
 
-def test_a_tick_that_came_late_takes_its_place(fresh):
+def test_a_tick_that_came_late_takes_its_place(fresh) -> None:
     """A bar that was waited for while the next one ran: the newest tick stays the newest."""
     view, name = fresh.view(), fresh.desk.instances[0].id
     close = large_database.NOW
@@ -194,7 +196,7 @@ def test_a_tick_that_came_late_takes_its_place(fresh):
     assert view.symbol(name, "M15", 300)["ticks"][1]["torra_key"] == key
 
 
-def test_ages_and_waits_go_on_while_rows_are_kept(fresh):
+def test_ages_and_waits_go_on_while_rows_are_kept(fresh) -> None:
     client = fresh.client()
     first = Page(client.get("/").get_data(as_text=True)).cells
     fresh.looking.clock.set(large_database.NOW + timedelta(minutes=9))
@@ -203,7 +205,7 @@ def test_ages_and_waits_go_on_while_rows_are_kept(fresh):
     assert (first["i0.s0.next"], later["i0.s0.next"]) == ("14:20", "6:00")
 
 
-def test_what_a_person_changes_is_seen_at_once(fresh):
+def test_what_a_person_changes_is_seen_at_once(fresh) -> None:
     client = fresh.client()
     before = client.get("/api/v1/overview").get_json()
     told = before["cells"]["glance.waiting"]["text"], before["cells"]["glance.alarms"]["text"]
@@ -219,7 +221,7 @@ def test_what_a_person_changes_is_seen_at_once(fresh):
     assert not after["banner.halted"]["hidden"]
 
 
-def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh):
+def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh) -> None:
     view, name = fresh.view(), fresh.desk.instances[0].id
     changed = large_database.profile().model_copy(
         update={"thresholds": type(large_database.profile().thresholds)(buy=0.3, sell=0.7)}
@@ -229,7 +231,7 @@ def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh):
     assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.3, "sell": 0.7}
 
 
-def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh):
+def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh) -> None:
     """The cells made from what is kept are those of the whole record."""
 
     def link(*parts):
@@ -247,7 +249,7 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_glance_of_every_kind_of_tick_needs_no_more(case):
+def test_a_glance_of_every_kind_of_tick_needs_no_more(case) -> None:
     for place in (69, 92, 329):
         whole = desk_record("BTCUSD", "M15", place, case)
         whole = {**whole, "denied": [*whole["denied"], "ANOTHER_REASON"]}
@@ -269,7 +271,7 @@ def told_of(name, tick, link):
 # --- what is kept ---
 
 
-def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for():
+def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for() -> None:
     made = []
     kept = Kept(3)
     for key in (1, 2, 3, 1, 4, 1, 2):
@@ -278,11 +280,11 @@ def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for():
     assert len(kept) == 3
 
 
-def test_threads_share_the_memory():
+def test_threads_share_the_memory() -> None:
     kept = Kept(8)
     wrong = []
 
-    def ask(first):
+    def ask(first) -> None:
         for number in range(400):
             key = (first + number) % 16
             if kept.get(key, lambda key=key: key * 2) != key * 2:
@@ -297,7 +299,7 @@ def test_threads_share_the_memory():
     assert len(kept) == 8
 
 
-def test_a_kept_row_is_known_by_everything_that_it_shows():
+def test_a_kept_row_is_known_by_everything_that_it_shows() -> None:
     """Another text, tone, title, address or visibility of any cell is another row."""
     told = {"k.a": {"text": "x", "tone": "", "title": "t", "set": {"href": "/a"}, "hidden": False}}
     known = overview_cells._shown("BTC", "/symbol/BTC", told)
@@ -311,7 +313,7 @@ def test_a_kept_row_is_known_by_everything_that_it_shows():
     assert hash(known) == hash(overview_cells._shown("BTC", "/symbol/BTC", told))
 
 
-def test_addresses_are_those_of_the_routes(fresh):
+def test_addresses_are_those_of_the_routes(fresh) -> None:
     app = fresh.client().application
     parts = ("BTC.USD_x-1", "M15", "2021-12-01T10:15:00Z")
     with app.test_request_context("/"):

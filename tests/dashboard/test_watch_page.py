@@ -14,6 +14,7 @@ import pytest
 
 from agent_config import MODES
 from agents.contracts import VECTORS, ModelUnavailable
+from tests.conftest import Scale
 from tests.doubles.browser import (
     DESK,
     PHONE,
@@ -102,7 +103,7 @@ def states(picture):
 # --- a debate as far as it is told ---
 
 
-def test_everybody_waits_until_asked():
+def test_everybody_waits_until_asked() -> None:
     picture = told(start())
     assert states(picture) == dict.fromkeys(SEATS, "pending")
     assert (picture["over"], picture["counts"]) == (False, "4 pending")
@@ -112,7 +113,7 @@ def test_everybody_waits_until_asked():
     )
 
 
-def test_who_is_at_work_has_a_clock_and_who_is_done_a_time():
+def test_who_is_at_work_has_a_clock_and_who_is_done_a_time() -> None:
     picture = told(start(), begins("technical"), begins("sentiment"), says("technical"), step=3.0)
     one = {agent["name"]: agent for agent in picture["agents"]}
     assert (one["technical"]["state"], one["technical"]["took"]) == ("done", "1.2 s")
@@ -131,7 +132,7 @@ def test_who_is_at_work_has_a_clock_and_who_is_done_a_time():
         (fails("technical", None), "failed", "no reason is told"),
     ],
 )
-def test_each_way_to_end_has_its_state(event, state, about):
+def test_each_way_to_end_has_its_state(event, state: str, about: str) -> None:
     picture = told(start(), begins("technical"), event)
     one = picture["agents"][0]
     assert (one["state"], one["about"]) == (state, about)
@@ -139,7 +140,7 @@ def test_each_way_to_end_has_its_state(event, state, about):
     assert [line["who"] for line in picture["log"]] == ["", "Technical"]
 
 
-def test_a_whole_debate_has_one_line_for_each_who_spoke():
+def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     picture = told(*WHOLE)
     assert picture["over"]
     assert states(picture) == dict.fromkeys(SEATS, "done")
@@ -165,7 +166,7 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke():
         ("odd", False, "It ended without a result."),
     ],
 )
-def test_an_error_says_what_happens_next(code, recoverable, words):
+def test_an_error_says_what_happens_next(code: str, recoverable: bool, words: str) -> None:
     error = (
         "error",
         {"phase": "decision", "code": code, "message": "m", "recoverable": recoverable},
@@ -179,21 +180,21 @@ def test_an_error_says_what_happens_next(code, recoverable, words):
     assert (named["technical"], named["risk_gate"]) == ("failed", "not asked")
 
 
-def test_a_silent_debate_is_not_called_live():
+def test_a_silent_debate_is_not_called_live() -> None:
     assert not told(start(), begins("technical"), step=30.0)["silent"]
     silent = told(start(), begins("technical"), step=61.0)
     assert (silent["silent"], silent["silence"]) == (True, "1 min")
     assert not told(*WHOLE, step=600.0)["silent"]
 
 
-def test_a_part_of_the_events_is_the_beginning_of_the_whole():
+def test_a_part_of_the_events_is_the_beginning_of_the_whole() -> None:
     whole = told(*WHOLE)["log"]
     for upto in range(1, len(WHOLE)):
         log = told(*WHOLE[:upto])["log"]
         assert log == whole[: len(log)]
 
 
-def test_strangers_words_are_cleaned_and_odd_events_passed_over():
+def test_strangers_words_are_cleaned_and_odd_events_passed_over() -> None:
     picture = told(
         start(), ("agent_token", {"agent": "technical"}), ("changed", None), ("__init__", {}),
         says("technical", ATTACK), says(None, None, adjustments="x", confidence=[], ms="soon"),
@@ -210,7 +211,7 @@ def test_strangers_words_are_cleaned_and_odd_events_passed_over():
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
+def desk(tmp_path_factory: pytest.TempPathFactory):
     made = desks.open_desk(tmp_path_factory.mktemp("desk"), (desks.BTC,))
     made.events = EventStream(made.database, gather=0.0)
     desks.take_lease(made)
@@ -269,7 +270,7 @@ def read(client, address, status=200):
     return page
 
 
-def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(desk, client, key):
+def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(desk, client, key) -> None:
     address = write(desk, WHOLE[:4], key)
     page = read(client, "/watch")
     bar = figures.moment(key.split("|")[2])
@@ -286,7 +287,7 @@ def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(desk, client, key)
     assert (debate["data-seq"], debate["data-over"]) == ("4", "")
 
 
-def test_a_debate_that_ended_leads_to_its_tick(desk, client, key):
+def test_a_debate_that_ended_leads_to_its_tick(desk, client, key) -> None:
     address = write(desk, WHOLE, key)
     page = read(client, address)
     (link,) = [a for a in page.all("a") if a.get("id") == "to-tick"]
@@ -300,7 +301,7 @@ def test_a_debate_that_ended_leads_to_its_tick(desk, client, key):
     assert (listed[address]["kind"], listed[address]["ended"]) == ("decision", True)
 
 
-def test_a_failed_attempt_leads_to_the_next(desk, client, key):
+def test_a_failed_attempt_leads_to_the_next(desk, client, key) -> None:
     lost = ("error", {"code": "producer_lost", "message": "", "recoverable": True})
     first = write(desk, [start(), lost], key)
     page = read(client, first)
@@ -311,7 +312,7 @@ def test_a_failed_attempt_leads_to_the_next(desk, client, key):
     assert (onward["href"], "hidden" in onward) == (second, False)
 
 
-def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key):
+def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key) -> None:
     address = f"/symbol/BTCUSD/M15/{key.split('|')[2]}"
     assert client.get(address).status_code == 404
     watch = write(desk, WHOLE[:2], key)
@@ -322,7 +323,7 @@ def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key):
 
 
 @pytest.mark.parametrize("address", ["/watch/none", "/watch/desk", "/api/v1/watch/none"])
-def test_what_is_no_debate_is_not_here(desk, client, address):
+def test_what_is_no_debate_is_not_here(desk, client, address: str) -> None:
     desk.database.open_stream("desk", "desk", "", "we")
     assert client.get(address).status_code == 404
 
@@ -336,7 +337,7 @@ def test_what_is_no_debate_is_not_here(desk, client, address):
     ],
     ids=["rules", "vendor", "one role"],
 )
-def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief):
+def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief: bool) -> None:
     profile = Profile.model_validate({"agents": agents})
     behind = SimpleNamespace(
         desk=SimpleNamespace(setups={"A": SimpleNamespace(profile=profile),
@@ -346,7 +347,7 @@ def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief):
     assert not watching.asks_rules_only(None)
 
 
-def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path):
+def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path: Path) -> None:
     made = desks.open_desk(tmp_path, (desks.BTC,))
     try:
         app = app_of(made, tmp_path)
@@ -359,7 +360,7 @@ def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path):
     assert [a for a in page.all("div") if a.get("id") == "debates"]
 
 
-def test_the_overview_and_the_menu_lead_to_the_debates(client):
+def test_the_overview_and_the_menu_lead_to_the_debates(client) -> None:
     page = read(client, "/")
     links = [a for a in page.all("a") if a.get("href") == "/watch"]
     assert [a["data-key"] for a in links if "data-key" in a] == ["w"]
@@ -367,7 +368,7 @@ def test_the_overview_and_the_menu_lead_to_the_debates(client):
     assert ("help", "Help", "i") in MENU
 
 
-def test_without_a_database_there_is_nothing_to_watch():
+def test_without_a_database_there_is_nothing_to_watch() -> None:
     app = open_app(ScriptedView())
     app.jinja_env.bytecode_cache = COMPILED
     page = read(app.test_client(), "/watch")
@@ -376,7 +377,7 @@ def test_without_a_database_there_is_nothing_to_watch():
     assert app.test_client().get("/api/v1/watch").get_json() == {"debates": []}
 
 
-def test_attacks_in_a_debate_stay_text(desk, client, key):
+def test_attacks_in_a_debate_stay_text(desk, client, key) -> None:
     address = write(desk, [start(), says("technical", ATTACK), fails(ATTACK, ATTACK)], key)
     raw = client.get(address).text
     assert "<script>alert" not in raw
@@ -392,7 +393,7 @@ JPEG = b"\xff\xd8\xff\xe0" + b"0" * 20
 
 
 @pytest.mark.parametrize(("data", "kind"), [(PNG, "image/png"), (JPEG, "image/jpeg")])
-def test_a_stored_picture_is_shown_as_what_it_is(desk, client, data, kind):
+def test_a_stored_picture_is_shown_as_what_it_is(desk, client, data, kind: str) -> None:
     name = desk.database.store_picture(data)
     answer = client.get(f"/pictures/{name}.png")
     assert (answer.status_code, answer.mimetype, answer.data) == (200, kind, data)
@@ -403,17 +404,17 @@ def test_a_stored_picture_is_shown_as_what_it_is(desk, client, data, kind):
 
 
 @pytest.mark.parametrize("data", [b"<svg xmlns='x'/>", b"<html>", b"GIF89a", b"", b"\xff\xd8"])
-def test_what_is_no_picture_is_not_shown(desk, client, data):
+def test_what_is_no_picture_is_not_shown(desk, client, data: bytes) -> None:
     name = desk.database.store_picture(data)
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "0" * 63, "A" * 64, "..", "a/b", "x"])
-def test_an_unknown_picture_is_not_here(client, name):
+def test_an_unknown_picture_is_not_here(client, name: str) -> None:
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
-def test_the_page_of_a_real_tick_knows_its_limits_and_the_tick_before(desk, client):
+def test_the_page_of_a_real_tick_knows_its_limits_and_the_tick_before(desk, client) -> None:
     for _ in range(2):
         desks.step(desk)
     newest, before = desk.database.ticks("BTCUSD", "M15", 2)
@@ -433,7 +434,7 @@ class Held:
 
     name = "held"
 
-    def __init__(self, failing=()):
+    def __init__(self, failing=()) -> None:
         self.rules = RulesProvider()
         self.failing = failing
         self.asked = {name: threading.Event() for name in SEATS}
@@ -444,7 +445,7 @@ class Held:
         threading.Thread(target=self.answer, args=(request, future), daemon=True).start()
         return future
 
-    def answer(self, request, future):
+    def answer(self, request, future) -> None:
         name = request.role.id
         self.asked[name].set()
         self.free[name].wait(PATIENCE)
@@ -453,13 +454,13 @@ class Held:
         else:
             future.set_result(self.rules.submit(request).result())
 
-    def close(self):
+    def close(self) -> None:
         for free in self.free.values():
             free.set()
 
 
 @needs_browser
-def test_a_debate_is_watched_live(tmp_path, scaled):
+def test_a_debate_is_watched_live(tmp_path: Path, scaled: Scale) -> None:
     only_nightly(scaled)
     held = Held(failing=("bear_researcher",))
     profile = Profile.model_validate({"agents": {"timeout_seconds": 60.0}})
@@ -483,7 +484,7 @@ def test_a_debate_is_watched_live(tmp_path, scaled):
         desk.close()
 
 
-def watch_it(visit, site, held, work):
+def watch_it(visit, site, held, work) -> None:
     page = visit.page
     work.start()
     assert held.asked["technical"].wait(PATIENCE)
@@ -516,7 +517,7 @@ def watch_it(visit, site, held, work):
     cite_it(visit)
 
 
-def cite_it(visit):
+def cite_it(visit) -> None:
     """Point at a citation, pin it, filter and fold the conversation."""
     page = visit.page
     page.set_viewport_size(DESK)
@@ -543,7 +544,7 @@ def cite_it(visit):
     page.locator("article.voice details[open]").first.wait_for()
 
 
-def test_strangers_may_watch_nothing(desk, key):
+def test_strangers_may_watch_nothing(desk, key) -> None:
     address = write(desk, WHOLE[:2], key)
     client = app_of(desk, "home").test_client()
     for one in ("/watch", address, f"/api/v1{address}", f"/pictures/{'0' * 64}.png"):

@@ -10,6 +10,7 @@ import pytest
 
 from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
+from tests.conftest import Scale
 from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
@@ -33,7 +34,7 @@ def timeline_of(record, limits=LIMITS):
 # --- time ---
 
 
-def test_calls_lie_one_after_the_other_behind_what_came_before_the_debate():
+def test_calls_lie_one_after_the_other_behind_what_came_before_the_debate() -> None:
     record = record_of("silent")
     record["elapsed_ms"] = record["deliberation"]["elapsed_ms"] + 500.0
     told = timeline_of(record)
@@ -46,7 +47,7 @@ def test_calls_lie_one_after_the_other_behind_what_came_before_the_debate():
     assert rows["Risk gate", "1.1"]["start"] == 500.0 + 800.0 + 800.0
 
 
-def test_a_stage_ends_when_the_sitting_says():
+def test_a_stage_ends_when_the_sitting_says() -> None:
     record = record_of("whole")
     record["elapsed_ms"] = record["deliberation"]["elapsed_ms"] + 1000.0
     rows = {row["who"]: row for row in timeline_of(record)["rows"]}
@@ -64,7 +65,7 @@ def test_a_stage_ends_when_the_sitting_says():
     assert ends["gate"] == pytest.approx(15_000 * (1 - FALLBACK_SHARE))  # nobody has answered
 
 
-def test_the_axis_ends_at_the_deadline_or_is_drawn_larger():
+def test_the_axis_ends_at_the_deadline_or_is_drawn_larger() -> None:
     near = record_of("whole") | {"elapsed_ms": 6_000.0}
     told = timeline_of(near)
     assert (told["span"], told["deadline_x"], told["beyond"]) == (15_000.0, 1000.0, False)
@@ -76,7 +77,7 @@ def test_the_axis_ends_at_the_deadline_or_is_drawn_larger():
     assert (none["deadline"], none["deadline_x"], none["rows"][0]["until"]) == ("", None, None)
 
 
-def test_bars_lie_on_the_axis_and_the_shortest_can_be_seen(scaled):
+def test_bars_lie_on_the_axis_and_the_shortest_can_be_seen(scaled: Scale) -> None:
     rng = random.Random(7)
     for _ in range(scaled(20_000, least=160)):
         record = record_like(rng)
@@ -111,11 +112,11 @@ def record_like(rng):
 
 
 @pytest.mark.parametrize(("ms", "nice"), [(0, 1), (0.3, 0.5), (1, 1), (7, 10), (2100, 2500)])
-def test_an_axis_ends_at_a_round_number(ms, nice):
+def test_an_axis_ends_at_a_round_number(ms: float, nice: float) -> None:
     assert waterfall._nice(ms) == pytest.approx(nice)
 
 
-def test_the_page_shows_each_call_as_a_bar_and_as_numbers():
+def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index('silent')]}", "desk")
     rows = [row for row in page.rows if len(row) == 7 and row[1].startswith("analysts 1.")]
     assert [row[0] for row in rows] == ["Technical", "Technical", "Key levels", "Momentum"]
@@ -131,7 +132,7 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case):
+def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case) -> None:
     record = record_of(case)
     told = record["deliberation"]
     for vector, chart in zip(VECTORS, waterfall.score_charts(record, told), strict=True):
@@ -148,7 +149,7 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case):
 
 
 @pytest.mark.parametrize("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
-def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case):
+def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: str) -> None:
     record = record_of(case)
     spoke = {figures.title(r["agent_id"]) for r in record["deliberation"]["reports"]}
     for chart in waterfall.score_charts(record, record["deliberation"]):
@@ -157,7 +158,7 @@ def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case):
         assert {"Bull researcher", "Bear researcher"} <= names
 
 
-def test_a_side_without_the_other_moves_nothing():
+def test_a_side_without_the_other_moves_nothing() -> None:
     record = record_of("rounds")
     told = record["deliberation"]
     assert "Bull researcher" in dict(waterfall._shares(told, "momentum"))
@@ -169,7 +170,7 @@ def test_a_side_without_the_other_moves_nothing():
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_source_type_has_its_charts(source):
+def test_every_source_type_has_its_charts(source) -> None:
     time = TIMES[-1 - SOURCES.index(source)]
     record = ScriptedView().tick("BTCUSD", "M15", time)
     for vector, chart in zip(
@@ -184,14 +185,14 @@ def test_every_source_type_has_its_charts(source):
             assert ends["Blended"] == chart["origin"]
 
 
-def test_a_score_that_was_cut_says_so():
+def test_a_score_that_was_cut_says_so() -> None:
     record = record_of("whole")
     record["l1"]["momentum"], record["agents"]["momentum"] = 0.99, 1.0
     chart = waterfall.score_charts(record, record["deliberation"])[2]
     assert "Cut at a bound" in [row["name"] for row in chart["rows"]]
 
 
-def test_the_consensus_stands_against_its_thresholds():
+def test_the_consensus_stands_against_its_thresholds() -> None:
     record = record_of("vetoed")
     chart = waterfall.decision_chart(record)
     rows = {row["name"]: row for row in chart["rows"]}
@@ -206,7 +207,7 @@ def test_the_consensus_stands_against_its_thresholds():
     assert waterfall.decision_chart({**record, "consensus": None}) is None
 
 
-def test_a_chart_is_told_to_those_who_do_not_see_it():
+def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TIMES[-1]}", "desk")
     told = [a["aria-label"] for a in page.all("svg") if a.get("role") == "img"]
     assert len(told) == len(VECTORS) + 1
@@ -215,7 +216,7 @@ def test_a_chart_is_told_to_those_who_do_not_see_it():
     assert all("Blended" in one or "Consensus" in one for one in told)
 
 
-def test_charts_of_records_with_holes_have_reasons():
+def test_charts_of_records_with_holes_have_reasons() -> None:
     empty = waterfall.score_charts({}, {})
     assert [chart["why"] for chart in empty] == ["no L1 score is recorded"] * len(VECTORS)
     record = record_of("whole")

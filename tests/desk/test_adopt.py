@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ def fit(setup, profile):
 
 
 @pytest.fixture
-def desk(tmp_path):
+def desk(tmp_path: Path):
     made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
     desks.take_lease(made)
     made.roster.refit = Refit(fit)
@@ -49,7 +50,7 @@ def newest(desk, instance="BTCUSD", timeframe="M15"):
     return desk.database.latest_tick(instance, timeframe)
 
 
-def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk):
+def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk) -> None:
     desks.step(desk)
     before = newest(desk)
     provider = desk.setups["BTCUSD"].provider
@@ -64,12 +65,12 @@ def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk):
     assert (after["profile"], after["thresholds"]["buy"]) == (CAREFUL.digest(), 0.9)
 
 
-def test_another_profile_touches_nobody(desk):
+def test_another_profile_touches_nobody(desk) -> None:
     desk.adopt("mine", CAREFUL)
     assert set(digests(desk).values()) == {Profile().digest()}
 
 
-def test_a_desk_that_stands_by_applies_nothing(desk):
+def test_a_desk_that_stands_by_applies_nothing(desk) -> None:
     epoch, desk.epoch = desk.epoch, None
     desk.adopt(NAME, CAREFUL)
     assert desk.database.applied_profile("BTCUSD") is None
@@ -77,7 +78,7 @@ def test_a_desk_that_stands_by_applies_nothing(desk):
     desk.epoch = epoch
 
 
-def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch):
+def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     told = threading.Event()
     desk.roster.refit = Refit(fit, lambda setup: told.set())
@@ -93,7 +94,7 @@ def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch):
     assert digests(desk)["BTCUSD"] == third.digest()  # the newest wish, not the first
 
 
-def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
+def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk) -> None:
     """The setup is looked up under its lock, not before it."""
     ran = []
     looked = threading.Event()
@@ -117,21 +118,21 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk):
     assert newest(desk)["profile"] == CAREFUL.digest()
 
 
-def test_what_cannot_be_opened_changes_nothing(desk):
+def test_what_cannot_be_opened_changes_nothing(desk) -> None:
     with pytest.raises(ConfigError, match="cannot be asked here"):
         desk.adopt(NAME, changed(agents={"provider": "anthropic"}))
     assert set(digests(desk).values()) == {Profile().digest()}
     assert desk.roster.wished == {}
 
 
-def test_a_desk_without_a_way_to_open_says_so(desk):
+def test_a_desk_without_a_way_to_open_says_so(desk) -> None:
     desk.roster.refit = None
     with pytest.raises(ConfigError, match="at its start only"):
         desk.adopt(NAME, CAREFUL)
 
 
-def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch):
-    def fails(*_):
+def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_) -> None:
         raise StoreUnavailable("the disk is full")
 
     monkeypatch.setattr(desk.database, "apply_profile", fails)
@@ -140,7 +141,9 @@ def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch):
     assert set(digests(desk).values()) == {Profile().digest()}
 
 
-def test_conditions_of_a_symbol_do_not_change_under_an_open_position(desk, monkeypatch):
+def test_conditions_of_a_symbol_do_not_change_under_an_open_position(
+    desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
     monkeypatch.setattr(
         desk.database, "position", lambda name: object() if name == "BTCUSD" else None
@@ -169,7 +172,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("case", WAITS)
-def test_what_waits_for_the_next_start(case):
+def test_what_waits_for_the_next_start(case) -> None:
     before, after, names = WAITS[case]
     found = fixed(changed(**before), changed(**after), [desks.BTC])
     assert [text.split(" ")[0].split(".asset")[0] for text in found] == names
@@ -180,7 +183,7 @@ class Account:
     late: str
 
 
-def test_answers_that_came_late_are_still_booked_after_a_change():
+def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
     class Models:
         def account(self, settings, name):
             return Account("new")
@@ -197,7 +200,9 @@ def test_answers_that_came_late_are_still_booked_after_a_change():
 # --- all of it or none of it ----------------------------------------------------------------------
 
 
-def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monkeypatch):
+def test_a_database_that_fails_at_the_second_instance_changes_neither(
+    desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = desk.database.apply_profile
 
     def fails(name, *words):
@@ -214,7 +219,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(desk, monk
     assert not any(setup.lock.locked() for setup in desk.setups.values())
 
 
-def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch):
+def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each try to lock a setup that is busy takes as long as it may; the clock tells it."""
     waited = []
 
@@ -239,7 +244,9 @@ def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch):
     desk.roster.setups = before
 
 
-def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
+def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(
+    desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     lock = desk.setups["BTCUSD"].lock
     threads = set(threading.enumerate())
@@ -252,7 +259,7 @@ def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(desk, monkeypatch):
     assert desk.roster.wished == {}
 
 
-def late_failure(desk, monkeypatch):
+def late_failure(desk, monkeypatch: pytest.MonkeyPatch):
     """Adopt while a tick of BTCUSD runs; return what waits for the end of the swap."""
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
@@ -264,7 +271,9 @@ def late_failure(desk, monkeypatch):
 @pytest.mark.parametrize(
     "error", [StoreUnavailable("locked"), ValueError("anything")], ids=["store", "else"]
 )
-def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(desk, monkeypatch, error):
+def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
+    desk, monkeypatch: pytest.MonkeyPatch, error
+) -> None:
     real = desk.database.apply_profile
 
     def fails(name, *words):
@@ -294,7 +303,9 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(desk, m
     assert desk.database.alarms() == []
 
 
-def test_a_position_that_the_running_tick_opens_keeps_the_conditions(desk, monkeypatch):
+def test_a_position_that_the_running_tick_opens_keeps_the_conditions(
+    desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
     wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
@@ -313,7 +324,7 @@ def test_a_position_that_the_running_tick_opens_keeps_the_conditions(desk, monke
 TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
 
 
-def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
+def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
     """A desk that stood by while another one adopted TIGHT gains the lease."""
     first = desks.open_desk(tmp_path, (desks.BTC,))
     desks.take_lease(first, 60.0)
@@ -333,16 +344,16 @@ def taking_over(tmp_path, read, fitting=fit, *, applied=TIGHT):
     return second, told
 
 
-def refuses(*_, **__):
+def refuses(*_, **__) -> None:
     raise ConfigError("it is broken")
 
 
-def breaks(*_):
+def breaks(*_) -> None:
     raise RuntimeError("anything")
 
 
 @pytest.mark.parametrize("saved", [TIGHT, CAREFUL], ids=["adopted", "for the next start"])
-def test_a_take_over_goes_by_the_files(tmp_path, saved):
+def test_a_take_over_goes_by_the_files(tmp_path: Path, saved) -> None:
     desk, told = taking_over(tmp_path, lambda _: saved)
     assert digests(desk) == {"BTCUSD": saved.digest()}
     assert told == [saved.digest()]
@@ -353,7 +364,7 @@ def test_a_take_over_goes_by_the_files(tmp_path, saved):
 
 
 @pytest.mark.parametrize("read", [refuses, breaks, None], ids=["broken", "else", "no files"])
-def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path, read):
+def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path: Path, read) -> None:
     desk, told = taking_over(tmp_path, read)
     assert digests(desk) == {"BTCUSD": TIGHT.digest()}
     assert told == [TIGHT.digest()]
@@ -366,7 +377,9 @@ def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path, read)
 
 
 @pytest.mark.parametrize("why", ["cannot be opened here", "another version", "never applied"])
-def test_a_desk_without_a_profile_that_can_be_used_halts(tmp_path, why, monkeypatch):
+def test_a_desk_without_a_profile_that_can_be_used_halts(
+    tmp_path: Path, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = {"another version": {"profile": '{"gone": 1}', "digest": "x"}, "never applied": None}
     if why in rows:
         monkeypatch.setattr("instance_database.Database.applied_profile", lambda *_: rows[why])
@@ -379,14 +392,14 @@ def test_a_desk_without_a_profile_that_can_be_used_halts(tmp_path, why, monkeypa
     desk.close()
 
 
-def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path):
+def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path: Path) -> None:
     desk, _ = taking_over(tmp_path, lambda _: CAREFUL, refuses)
     assert desk.database.trading_state() == "HALTED"
     assert desk.database.applied_profile("BTCUSD")["digest"] == TIGHT.digest()
     desk.close()
 
 
-def test_a_take_over_forgets_wishes_of_before(desk):
+def test_a_take_over_forgets_wishes_of_before(desk) -> None:
     desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
     desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
     adoption.take_over(desk.roster, pytest.fail)
@@ -401,7 +414,7 @@ HOME_NEWS = {
 }
 
 
-def at_home(tmp_path):
+def at_home(tmp_path: Path):
     """A desk as `torra run` opens it, and a profile that its home got afterwards."""
     (tmp_path / "desk.json").write_text(DeskSettings(instances=(desks.BTC,)).model_dump_json())
     desk, _ = wiring.open_desk(tmp_path)
@@ -410,7 +423,9 @@ def at_home(tmp_path):
     return desk
 
 
-def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
+def test_a_take_over_opens_what_waits_for_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk = at_home(tmp_path)
     (tmp_path / "news.jsonl").write_text("")
     before = desk.roster.outlook
@@ -426,7 +441,9 @@ def test_a_take_over_opens_what_waits_for_a_start(tmp_path, monkeypatch):
     desk.close()
 
 
-def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(tmp_path, monkeypatch):
+def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk = at_home(tmp_path)
     desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
     before = desk.roster.outlook
@@ -438,7 +455,7 @@ def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(tmp_path, mo
     desk.close()
 
 
-def test_a_profile_that_does_not_fit_the_instance_is_not_taken(tmp_path):
+def test_a_profile_that_does_not_fit_the_instance_is_not_taken(tmp_path: Path) -> None:
     desk = at_home(tmp_path)
     without = changed(timeframe_weights={"D1": 1.0})
     with pytest.raises(ConfigError, match="gives it no weight"):

@@ -178,7 +178,7 @@ def test_warm_up_tells_nothing(desk: Desk) -> None:
     ids=["skipped", "store", "raised", "interrupted"],
 )
 def test_a_tick_that_comes_to_nothing_ends_in_an_error(
-    desk: Desk, monkeypatch, error: BaseException, code: str, recoverable: bool
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: str, recoverable: bool
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
@@ -199,7 +199,9 @@ def test_a_tick_that_comes_to_nothing_ends_in_an_error(
     assert ("a hole" in end["message"]) is (code == "skipped:nan")
 
 
-def test_an_attempt_that_is_tried_again_is_another_stream(desk: Desk, monkeypatch) -> None:
+def test_an_attempt_that_is_tried_again_is_another_stream(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decide, asked = torra_trader._decide, []
 
     def once(*given: Any) -> Any:
@@ -218,7 +220,9 @@ def test_an_attempt_that_is_tried_again_is_another_stream(desk: Desk, monkeypatc
     assert sorted(ends) == ["decision", "error"]
 
 
-def test_a_listener_that_fails_does_not_fail_the_tick(desk: Desk, caplog, monkeypatch) -> None:
+def test_a_listener_that_fails_does_not_fail_the_tick(
+    desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(kind: str, payload: Any) -> None:
         raise ValueError("no")
 
@@ -326,7 +330,7 @@ class held:  # noqa: N801 - reads as a word
 
 
 def test_events_wait_while_the_database_cannot_be_written(
-    opened, database: Database, monkeypatch, caplog
+    opened, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(event_stream, "RETRY_SECONDS", 0.01)
     append, refused = database.append_events, []
@@ -348,7 +352,7 @@ def test_events_wait_while_the_database_cannot_be_written(
 
 
 def test_what_cannot_be_written_ends_its_stream(
-    opened, database: Database, monkeypatch, caplog
+    opened, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     append = database.append_events
 
@@ -369,7 +373,9 @@ def test_what_cannot_be_written_ends_its_stream(
     assert "a defect" in caplog.text
 
 
-def test_nothing_that_is_told_raises(opened, database: Database, caplog) -> None:
+def test_nothing_that_is_told_raises(
+    opened, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     events = opened()
     events.on_event("tick_start", {})
     events.on_event("tick_start", START)
@@ -472,7 +478,9 @@ def test_every_tick_of_a_batch_is_told(opened, database: Database) -> None:
     assert [one["bar_time"] for one in changes(database)] == ["0", "1", "2"]
 
 
-def test_a_listener_that_raises_stops_nobody(opened, database: Database, caplog) -> None:
+def test_a_listener_that_raises_stops_nobody(
+    opened, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     events, heard = opened(), []
 
     def fail(change: Any) -> None:

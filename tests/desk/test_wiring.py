@@ -67,7 +67,9 @@ def test_a_setting_that_would_be_ignored_is_refused(
         wiring.open_desk(home(tmp_path, profile))
 
 
-def test_a_retired_model_is_refused_with_its_replacement(tmp_path, monkeypatch) -> None:
+def test_a_retired_model_is_refused_with_its_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     agents = {"provider": "anthropic", "deep_think_model": "claude-sonnet-4-20250514"}
     with pytest.raises(ConfigError, match=r"claude-sonnet-4-20250514.*claude-sonnet-5-5"):
@@ -81,7 +83,9 @@ def test_a_broken_price_list_is_refused(tmp_path: Path) -> None:
         wiring.open_desk(folder)
 
 
-def test_a_profile_that_asks_vendors_has_an_account_by_its_name(tmp_path, monkeypatch) -> None:
+def test_a_profile_that_asks_vendors_has_an_account_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
     try:
@@ -99,7 +103,7 @@ def blocked(desk: Desk) -> dict[str, str]:
 
 
 def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
-    tmp_path: Path, monkeypatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
@@ -180,7 +184,7 @@ def test_a_desk_that_loses_the_lease_rests_and_begins_again_at_a_take_over(tmp_p
         desk.close()
 
 
-def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch) -> None:
+def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     for name in ("start", "rest", "close"):
         monkeypatch.setattr(Outlook, name, lambda _, name=name: told.append(name))

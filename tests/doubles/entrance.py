@@ -27,7 +27,7 @@ OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
 class Moved(System):
     """A clock whose real time stands until a test moves it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.moment = datetime(2026, 2, 13, 12, tzinfo=UTC)
         self.passed = 0.0
 
@@ -37,7 +37,7 @@ class Moved(System):
     def monotonic(self):
         return self.passed
 
-    def pass_by(self, seconds):
+    def pass_by(self, seconds) -> None:
         self.moment += timedelta(seconds=seconds)
         self.passed += seconds
 
@@ -90,7 +90,7 @@ class Place:
     is False these answer nothing; error pages never say anything here, which saves their making.
     """
 
-    def __init__(self, home):
+    def __init__(self, home) -> None:
         self.clock = Moved()
         self.access = make_access(self.clock)
         self.desk = desks.open_desk(home)
@@ -111,7 +111,7 @@ class Place:
             "missing": "nothing",
         }
 
-    def close(self):
+    def close(self) -> None:
         self._patch.undo()
         self.desk.close()
 

@@ -32,7 +32,7 @@ class Page(HTMLParser):
         self.feed(text)
         self.text = re.sub(r"\s+", " ", " ".join(self.words))
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         attributes = dict(attrs)
         self.tags.append((tag, attributes))
         if tag == "tr":
@@ -44,12 +44,12 @@ class Page(HTMLParser):
         if self._live:
             self.cells[self._live] = ""
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag) -> None:
         self._live = None
         if tag in ("td", "th") and self.open:
             self.open.pop()
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         self.words.append(data)
         if self.open:
             self.rows[-1][-1] += data
@@ -63,14 +63,14 @@ class Page(HTMLParser):
 class Compiled(BytecodeCache):
     """Templates, compiled once for all apps of a test run."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.known = {}
 
-    def load_bytecode(self, bucket):
+    def load_bytecode(self, bucket) -> None:
         if bucket.key in self.known:
             bucket.bytecode_from_string(self.known[bucket.key])
 
-    def dump_bytecode(self, bucket):
+    def dump_bytecode(self, bucket) -> None:
         self.known[bucket.key] = bucket.bytecode_to_string()
 
 
@@ -101,7 +101,7 @@ def read(address, state, status):
     return Page(answer.get_data(as_text=True))
 
 
-def check_structure(page):
+def check_structure(page) -> None:
     """Check headings, captions, scopes, ids: what a screen reader follows."""
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
@@ -120,7 +120,7 @@ def check_structure(page):
             assert attributes["aria-labelledby"] in ids
 
 
-def check_policy(page):
+def check_policy(page) -> None:
     """Check that a page needs nothing that its policy forbids."""
     for tag, attributes in page.tags:
         assert "style" not in attributes, tag

@@ -15,7 +15,7 @@ ACCESS = Access({scope: f"token-to-{scope}" for scope in SCOPES}, "a key that si
 class LoggedIn:
     """A WSGI app that adds a bearer token where the request brings neither token nor cookie."""
 
-    def __init__(self, app, scope="admin"):
+    def __init__(self, app, scope="admin") -> None:
         self.app = app
         self.token = ACCESS.tokens[scope]
 

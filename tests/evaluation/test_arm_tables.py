@@ -43,7 +43,7 @@ def compared(**changes):
     return Compared(**(given | changes))
 
 
-def test_a_report_has_every_table_and_each_is_whole():
+def test_a_report_has_every_table_and_each_is_whole() -> None:
     found = arm_exhibits(compared())
     assert [one.name for one in found] == [*NAMES, "criteria"]
     for one in found:
@@ -51,7 +51,7 @@ def test_a_report_has_every_table_and_each_is_whole():
         json.dumps([one.rows, dict(one.figures)], allow_nan=False)
 
 
-def test_an_arm_has_the_same_figures_whatever_else_is_in_the_table():
+def test_an_arm_has_the_same_figures_whatever_else_is_in_the_table() -> None:
     whole = compared()
     few = replace(whole, arms=[whole.arms[0], whole.arms[2]])
     assert whole.arms[2].name == "budget"
@@ -60,7 +60,7 @@ def test_an_arm_has_the_same_figures_whatever_else_is_in_the_table():
     assert arm_exhibits(whole) == arm_exhibits(compared())
 
 
-def test_placebos_are_compared_and_never_claimed():
+def test_placebos_are_compared_and_never_claimed() -> None:
     tables = {one.name: one for one in arm_exhibits(compared())}
     assert [row[0] for row in tables["claims"].rows] == ["l1", "legacy", "budget"]
     assert [row[0] for row in tables["arms"].rows] == [arm.name for arm in compared().arms]
@@ -70,7 +70,7 @@ def test_placebos_are_compared_and_never_claimed():
     assert tables["claims"].figures["l1.edge"] == 0.0
 
 
-def test_the_same_arm_is_no_edge_without_placebos_or_after_many_trials():
+def test_the_same_arm_is_no_edge_without_placebos_or_after_many_trials() -> None:
     for changes in ({"placebos": {}}, {"trials": 100_000_000}):
         tables = {one.name: one for one in arm_exhibits(compared(**changes))}
         assert tables["claims"].figures["budget.edge"] == 0.0
@@ -81,7 +81,7 @@ def claimed(**changes):
     return tables["claims"], {row[0]: row[-1] for row in tables["claims"].rows}
 
 
-def test_random_entries_are_no_stand_in_for_the_placebos_of_agents():
+def test_random_entries_are_no_stand_in_for_the_placebos_of_agents() -> None:
     by_chance = {"l1": 0.001, "legacy": 0.001, "budget": 0.001}
     table, why = claimed(placebos={"legacy": ("shuffled",)}, by_chance=by_chance)
     assert why["budget"] == "no placebo of its own"
@@ -93,7 +93,7 @@ def test_random_entries_are_no_stand_in_for_the_placebos_of_agents():
     assert why["budget"] == "not better than random entries"
 
 
-def test_the_control_is_held_against_random_entries_alone():
+def test_the_control_is_held_against_random_entries_alone() -> None:
     given = {"control": "budget", "placebos": {}}
     table, why = claimed(**given, by_chance={"budget": 0.001})
     assert why["budget"] == "every rule holds"
@@ -106,7 +106,7 @@ def test_the_control_is_held_against_random_entries_alone():
     assert why["budget"] == "no placebo of its own"
 
 
-def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told():
+def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told() -> None:
     told = Measured(false_single=Share(7, 9), fallbacks=Share(5, 5), lost=0)
     rows = {row[0]: row for row in arm_exhibits(compared(measured=told))[-1].rows}
     assert "against 78 %" in rows["false signals"][2]
@@ -120,7 +120,7 @@ def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told():
     [[], [ArmSeen("l1", (), ())], [arm_of([1.0], "budget")], [arm_of([], "l1")]],
     ids=["none", "nothing-seen", "no-control", "no-trade"],
 )
-def test_whatever_is_missing_there_is_a_report(arms):
+def test_whatever_is_missing_there_is_a_report(arms) -> None:
     for one in arm_exhibits(Compared(arms)):
         shows_no_gaps(one)
         assert not one.enough or one.name == "criteria"

@@ -41,7 +41,7 @@ def met(measured, name):
     return {one.name: one.met for one in criteria(measured)}[name]
 
 
-def test_nothing_measured_is_nothing_met():
+def test_nothing_measured_is_nothing_met() -> None:
     found = criteria_exhibit(Measured())
     shows_no_gaps(found)
     assert [row[3] for row in found.rows] == [NOT_MEASURED] * 5
@@ -49,7 +49,7 @@ def test_nothing_measured_is_nothing_met():
     assert found.says.startswith("0 of 5 criteria are met, 0 not, 5 cannot be told")
 
 
-def test_everything_measured():
+def test_everything_measured() -> None:
     found = criteria_exhibit(ALL)
     shows_no_gaps(found)
     assert [row[3] for row in found.rows] == [MET] * 5
@@ -77,19 +77,19 @@ def test_everything_measured():
         ("fallback", {"lost": None}, CANNOT_TELL),
     ],
 )
-def test_a_criterion_is_met_only_beyond_doubt(name, change, told):
+def test_a_criterion_is_met_only_beyond_doubt(name: str, change, told) -> None:
     assert met(replace(ALL, **change), name) == told
     shows_no_gaps(criteria_exhibit(replace(ALL, **change)))
 
 
-def test_the_remark_says_what_the_counts_would_have_to_be():
+def test_the_remark_says_what_the_counts_would_have_to_be() -> None:
     found = criteria(replace(ALL, false_agents=Share(45, 100), false_single=Share(55, 100)))
     assert "these two take about 389 signals each" in found[0].remark
     same = criteria(replace(ALL, false_agents=Share(45, 100), false_single=Share(45, 100)))
     assert "these two shares are equal" in same[0].remark
 
 
-def test_seconds_are_those_within_which_95_of_100_ticks_were_done():
+def test_seconds_are_those_within_which_95_of_100_ticks_were_done() -> None:
     ticks = [replace(t, elapsed_ms=1_000.0 * (n + 1)) for n, t in enumerate(quiet_ticks(100))]
     assert seconds_of(ticks) == 95.0
     assert seconds_of(ticks[:1]) == 1.0

@@ -51,7 +51,7 @@ def knowing(seed, rate=0.1):
     return seen(r, margin, volatility, vetoed)
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     signals = seen([-1.0, -1.2, 2.0, 0.5, -1.0], [0.6] * 5, [0.002] * 5, [1, 1, 1, 0, 0])
     found = gate_value("full", signals, rng())
     assert (found.vetoed, found.passed, found.rate) == (3, 2, 0.6)
@@ -62,7 +62,7 @@ def test_by_hand():
     assert found.matched == pytest.approx(-0.25 - (-0.2 / 3))
 
 
-def test_a_gate_that_knows_is_told_from_the_lot():
+def test_a_gate_that_knows_is_told_from_the_lot() -> None:
     found = gate_value("full", knowing(1), rng())
     assert found.p < 0.01
     assert found.interval.low > 0
@@ -70,14 +70,14 @@ def test_a_gate_that_knows_is_told_from_the_lot():
     assert "this one differs beyond chance" in gate_exhibit([found]).says
 
 
-def test_a_gate_by_lot_is_called_better_as_seldom_as_the_level_says():
+def test_a_gate_by_lot_is_called_better_as_seldom_as_the_level_says() -> None:
     found = [gate_value("full", by_lot(seed)[:300], rng()) for seed in range(40)]
     assert sum(one.p <= 0.05 for one in found) <= 7
     assert sum(one.interval.low > 0 for one in found) <= 5
     assert np.mean([one.net - one.by_lot for one in found]) == pytest.approx(0.0, abs=3.0)
 
 
-def test_against_the_lot_it_does_not_matter_whether_all_signals_won():
+def test_against_the_lot_it_does_not_matter_whether_all_signals_won() -> None:
     signals = by_lot(4)[:300]
     lifted = [replace(signal, r=signal.r + 3.0) for signal in signals]
     one, other = (gate_value("full", those, rng()) for those in (signals, lifted))
@@ -85,7 +85,7 @@ def test_against_the_lot_it_does_not_matter_whether_all_signals_won():
     assert other.net < -2 * other.vetoed
 
 
-def test_a_gate_that_only_vetoes_weak_signals_is_matched_with_weak_ones():
+def test_a_gate_that_only_vetoes_weak_signals_is_matched_with_weak_ones() -> None:
     """It avoids more than a lot over all signals would, and nothing against its like."""
     _, margin, volatility = market(5, 6_000)
     r = np.where(np.random.default_rng(55).random(6_000) < 0.8 * margin - 0.2, 2.0, -1.0)
@@ -98,7 +98,7 @@ def test_a_gate_that_only_vetoes_weak_signals_is_matched_with_weak_ones():
     assert found.compared == found.vetoed
 
 
-def test_strata_are_made_where_there_is_enough_of_both():
+def test_strata_are_made_where_there_is_enough_of_both() -> None:
     many = stratified(knowing(1))
     assert {signal.stratum for signal in many} == set(range(6))
     few = stratified(by_lot(1)[:100])
@@ -109,18 +109,18 @@ def test_strata_are_made_where_there_is_enough_of_both():
     ("rate", "alarm", "word"),
     [(0.0, True, "sleeps"), (0.1, False, ""), (0.24, False, ""), (0.6, True, "blocks")],
 )
-def test_a_veto_rate_outside_the_band_is_an_alarm(rate, alarm, word):
+def test_a_veto_rate_outside_the_band_is_an_alarm(rate: float, alarm: bool, word: str) -> None:
     found = gate_value("full", by_lot(3, rate), rng())
     assert found.alarm is alarm
     assert ("Alarm" in gate_exhibit([found]).says) is alarm
     assert word in gate_exhibit([found]).says
 
 
-def test_few_signals_are_no_alarm():
+def test_few_signals_are_no_alarm() -> None:
     assert not gate_value("full", by_lot(3, 0.0)[:20], rng()).alarm
 
 
-def test_signals_are_joined_with_their_ticks():
+def test_signals_are_joined_with_their_ticks() -> None:
     first, second, third, unseen = (
         replace(tick, l1_consensus=consensus, atr=2.0, multiplier=multiplier)
         for tick, consensus, multiplier in zip(
@@ -154,19 +154,19 @@ def test_signals_are_joined_with_their_ticks():
     ],
     ids=["none", "unknown", "one", "never", "alike"],
 )
-def test_too_little_is_said_to_be_too_little(signals):
+def test_too_little_is_said_to_be_too_little(signals) -> None:
     found = gate_value("full", signals, rng())
     shows_no_gaps(gate_exhibit([found]))
     assert found.p is None
     assert not gate_exhibit([found]).enough
 
 
-def test_what_it_takes_is_said_once_for_all_arms():
+def test_what_it_takes_is_said_once_for_all_arms() -> None:
     told = gate_exhibit([gate_value(name, by_lot(1), rng()) for name in ("budget", "full")]).says
     assert told.count("Seeing a gate worth") == 1
     assert "budget: " in told and "full: " in told
 
 
-def test_an_arm_without_a_gate():
+def test_an_arm_without_a_gate() -> None:
     shows_no_gaps(gate_exhibit([]))
     assert gate_exhibit([]).says == "No arm has a gate whose vetoes are known."

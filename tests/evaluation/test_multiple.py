@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.conftest import Scale
 from tests.worlds.arm_trades import shows_no_gaps
 from torra.evaluation.intervals import Mean, binomial_tail, mean_of
 from torra.evaluation.multiple import (
@@ -60,7 +61,7 @@ def allowed(runs: int) -> int:
 
 @pytest.mark.parametrize("shape", NO_EDGE)
 @pytest.mark.parametrize("count", [100, 400])
-def test_without_an_edge_claims_stay_within_the_level(shape, count, scaled):
+def test_without_an_edge_claims_stay_within_the_level(shape, count: int, scaled: Scale) -> None:
     """Every placebo is taken as beaten, so that the other rules alone hold the level."""
     runs = scaled(4_000, SEEDS)
     false = 0
@@ -72,7 +73,7 @@ def test_without_an_edge_claims_stay_within_the_level(shape, count, scaled):
     assert false <= most
 
 
-def test_of_many_arms_without_an_edge_hardly_one_is_ever_claimed(scaled):
+def test_of_many_arms_without_an_edge_hardly_one_is_ever_claimed(scaled: Scale) -> None:
     """Six arms on the same ticks share most of their trades; the level holds for all together."""
     runs, false, alone = scaled(2_000, SEEDS), 0, 0
     for seed in range(runs):
@@ -86,7 +87,7 @@ def test_of_many_arms_without_an_edge_hardly_one_is_ever_claimed(scaled):
     assert alone > allowed(runs)  # without the correction the level would not hold
 
 
-def test_an_edge_that_is_there_is_found():
+def test_an_edge_that_is_there_is_found() -> None:
     found = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -114,14 +115,14 @@ def good(trades: int = 800, hits: int = 400, p: float = 0.001, low: float = 0.05
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_every_rule_is_needed(one, beaten, trials, why):
+def test_every_rule_is_needed(one, beaten: bool | None, trials: int, why: str) -> None:
     (claim,) = claims([one], {"full": beaten}, trials)
     assert claim.edge is (why == "every rule holds")
     assert claim.why.startswith(why)
     shows_no_gaps(claims_exhibit([one], {"full": beaten}, trials))
 
 
-def test_the_sentence_claims_only_what_the_table_claims():
+def test_the_sentence_claims_only_what_the_table_claims() -> None:
     won = claims_exhibit([good()], {"full": True}, 12)
     assert won.says.startswith("full shows an edge on these bars")
     assert "12 looks at this symbol so far" in won.says
@@ -133,7 +134,7 @@ def test_the_sentence_claims_only_what_the_table_claims():
     assert not nothing.enough
 
 
-def test_the_sentence_names_what_each_winner_beat():
+def test_the_sentence_names_what_each_winner_beat() -> None:
     arms = [replace(good(), arm="l1"), replace(good(), arm="full")]
     told = claims_exhibit(
         arms,
@@ -149,11 +150,11 @@ def test_the_sentence_names_what_each_winner_beat():
 P_VALUES = [0.001, 0.03, 0.012, 0.8, 0.03, 0.2]
 
 
-def test_benjamini_hochberg_is_scipys():
+def test_benjamini_hochberg_is_scipys() -> None:
     assert benjamini_hochberg(P_VALUES) == pytest.approx(stats.false_discovery_control(P_VALUES))
 
 
-def test_holm_is_its_definition():
+def test_holm_is_its_definition() -> None:
     """Rejected at a level as long as every smaller p passes level / (tests left)."""
     adjusted = holm(P_VALUES)
     for level in np.linspace(0.001, 0.999, 200):
@@ -164,7 +165,7 @@ def test_holm_is_its_definition():
         assert rejected == {i for i, p in enumerate(adjusted) if p <= level}
 
 
-def test_what_was_not_tested_stays_unknown_and_more_trials_only_raise_p():
+def test_what_was_not_tested_stays_unknown_and_more_trials_only_raise_p() -> None:
     assert holm([None, 0.01, None, 0.04]) == (None, 0.02, None, 0.04)
     assert benjamini_hochberg([None, 0.01, 0.04]) == (None, 0.02, 0.04)
     assert holm([]) == benjamini_hochberg([]) == ()
@@ -172,7 +173,7 @@ def test_what_was_not_tested_stays_unknown_and_more_trials_only_raise_p():
     assert holm([0.5, 0.9], family=100) == (1.0, 1.0)
 
 
-def test_an_arm_without_an_interval_is_a_look_all_the_same():
+def test_an_arm_without_an_interval_is_a_look_all_the_same() -> None:
     few = ArmFigures("few", 12, Mean(12, 0.2, 1.0), hits=5)
     told, _ = claims([good(p=0.02), few], {"full": True})
     assert told.adjusted == 0.04

@@ -41,25 +41,27 @@ def arm(verdicts, name="full"):
         ("SELL", "BUY", -2.0),
     ],
 )
-def test_a_flip_is_worth_its_outcome_less_the_controls(verdict, control, worth):
+def test_a_flip_is_worth_its_outcome_less_the_controls(
+    verdict: str, control: str, worth: float
+) -> None:
     one, other = arm([verdict]), arm([control], "l1")
     ticks, (flip,) = flips(one, other, {one.ticks[0].key: UP})
     assert (ticks, flip.verdict, flip.control) == (1, verdict, control)
     assert flip.worth == pytest.approx(worth)
 
 
-def test_the_same_verdict_is_no_flip_whatever_came_after():
+def test_the_same_verdict_is_no_flip_whatever_came_after() -> None:
     one, other = arm(["BUY", "HOLD"]), arm(["BUY", "HOLD"], "l1")
     assert flips(one, other, {tick.key: UP for tick in one.ticks}) == (2, ())
 
 
-def test_ticks_of_one_arm_alone_are_not_compared():
+def test_ticks_of_one_arm_alone_are_not_compared() -> None:
     one, other = arm(["BUY"] * 5), arm(["HOLD"] * 3, "l1")
     ticks, found = flips(one, other, {tick.key: UP for tick in one.ticks}, horizon=1)
     assert (ticks, len(found)) == (3, 3)
 
 
-def test_flips_nearer_than_the_horizon_count_once():
+def test_flips_nearer_than_the_horizon_count_once() -> None:
     one, other = arm(["BUY"] * 40), arm(["HOLD"] * 40, "l1")
     known = {tick.key: UP for tick in one.ticks if tick.key != one.ticks[0].key}
     ticks, found = flips(one, other, known, horizon=16)
@@ -84,7 +86,7 @@ def counted_of(flipped, hours=30):
     ]
 
 
-def test_outcomes_of_two_timeframes_that_overlap_count_once():
+def test_outcomes_of_two_timeframes_that_overlap_count_once() -> None:
     """An M15 flip is over after an hour, an H1 flip after four: neither falls into the other."""
     assert counted_of(lambda t: t.timeframe == "H1")[:3] == [("H1", 0), ("H1", 4), ("H1", 8)]
     first = counted_of(lambda t: t.timeframe == "H1" or t.close_time >= START + timedelta(hours=2))
@@ -93,7 +95,7 @@ def test_outcomes_of_two_timeframes_that_overlap_count_once():
     assert all(later - before >= 1 for before, later in pairwise(apart))
 
 
-def test_a_gap_keeps_an_outcome_open():
+def test_a_gap_keeps_an_outcome_open() -> None:
     ticks = [*quiet_ticks(3), plain_tick(START + timedelta(hours=48), "H1")]
     ticks += [replace(t, bar_time=t.bar_time + timedelta(hours=47, minutes=15),
                       close_time=t.close_time + timedelta(hours=47, minutes=15))
@@ -105,7 +107,7 @@ def test_a_gap_keeps_an_outcome_open():
     assert hours == [0.0, 47.5, 48.5]
 
 
-def test_the_outcomes_of_bars_are_those_of_the_verdicts():
+def test_the_outcomes_of_bars_are_those_of_the_verdicts() -> None:
     ticks = quiet_ticks(3)
     index = pd.DatetimeIndex([tick.close_time for tick in ticks])
     frame = pd.DataFrame({"open": [100.0, 102.0, 103.0], "close": [101.5, 102.5, 104.0]}, index)
@@ -127,20 +129,20 @@ def with_worth(values, horizon=1):
     return flip_result(one, other, known, rng(), horizon)
 
 
-def test_the_test_of_flips_is_the_exact_sign_test():
+def test_the_test_of_flips_is_the_exact_sign_test() -> None:
     found = with_worth([0.5] * 14 + [-0.4] * 4 + [0.0] * 3)
     assert (found.wins, found.losses, found.counted) == (14, 4, 21)
     assert found.p == pytest.approx(stats.binomtest(14, 18).pvalue)
     assert found.worth.mean == pytest.approx((14 * 0.5 - 4 * 0.4) / 21)
 
 
-def test_flips_by_coin_are_claimed_as_seldom_as_the_level_says():
+def test_flips_by_coin_are_claimed_as_seldom_as_the_level_says() -> None:
     coins = [with_worth(np.random.default_rng(seed).normal(size=60)) for seed in range(200)]
     assert sum(found.p <= 0.05 for found in coins) <= 19
     assert sum(found.worth.p <= 0.05 for found in coins) <= 19
 
 
-def test_the_exhibit_names_who_changed_for_better_and_for_worse():
+def test_the_exhibit_names_who_changed_for_better_and_for_worse() -> None:
     good, bad = with_worth([0.5] * 40 + [-0.5] * 5), with_worth([-0.5] * 40 + [0.5] * 5)
     none = with_worth([0.5, -0.5] * 20)
     found = flips_exhibit(
@@ -158,7 +160,7 @@ def test_the_exhibit_names_who_changed_for_better_and_for_worse():
 
 
 @pytest.mark.parametrize("results", [[], [with_worth([])], [with_worth([0.3])]], ids=len)
-def test_few_flips_are_said_to_be_few(results):
+def test_few_flips_are_said_to_be_few(results) -> None:
     found = flips_exhibit(results)
     shows_no_gaps(found)
     assert "which is too few" in found.says

@@ -27,7 +27,7 @@ MARKET = coin(1, 600)
 """Results that every arm shares: 150 days of four trades."""
 
 
-def test_the_difference_is_that_of_the_days_in_per_cent_of_the_capital():
+def test_the_difference_is_that_of_the_days_in_per_cent_of_the_capital() -> None:
     one, other = arm_of([1.0] * 200), arm_of([0.5] * 200, "l1")
     found = day_result(one, [other], rng())
     assert found.days.n == 51  # the last tick closes one trade later
@@ -36,7 +36,7 @@ def test_the_difference_is_that_of_the_days_in_per_cent_of_the_capital():
     assert found.days.low is None  # days all alike leave nothing to chance to measure
 
 
-def test_what_the_market_does_to_both_falls_out():
+def test_what_the_market_does_to_both_falls_out() -> None:
     one = arm_of(MARKET + 0.1 + noise(2, 600))
     other = arm_of(MARKET, "l1")
     found = day_result(one, [other], rng())
@@ -45,12 +45,12 @@ def test_what_the_market_does_to_both_falls_out():
     assert alone.days.high - alone.days.low > 4 * (found.days.high - found.days.low)
 
 
-def test_days_in_a_week_resemble_each_other():
+def test_days_in_a_week_resemble_each_other() -> None:
     month = MARKET[:100]
     assert day_result(arm_of(month), [arm_of(-month, "l1")], rng()).days.block == 5
 
 
-def test_the_exhibit_says_who_did_better_and_what_it_takes():
+def test_the_exhibit_says_who_did_better_and_what_it_takes() -> None:
     arms = [arm_of(MARKET + shift + noise(3, 600), str(shift)) for shift in (0.2, -0.2, 0.0)]
     found = days_exhibit([day_result(arm, [arm_of(MARKET, "l1")], rng()) for arm in arms])
     shows_no_gaps(found)
@@ -61,7 +61,7 @@ def test_the_exhibit_says_who_did_better_and_what_it_takes():
 
 
 @pytest.mark.parametrize("count", [0, 1, 20])
-def test_too_few_days_are_said_to_be_few(count):
+def test_too_few_days_are_said_to_be_few(count: int) -> None:
     one, other = arm_of(MARKET[:count]), arm_of(MARKET[:count], "l1")
     found = days_exhibit([day_result(one, [other], rng())])
     shows_no_gaps(found)
@@ -75,13 +75,13 @@ def placebos(spread=0.2):
     return [arm_of(MARKET + noise(20 + n, 600, spread), kind) for n, kind in kinds]
 
 
-def test_an_arm_that_adds_something_beats_its_placebos():
+def test_an_arm_that_adds_something_beats_its_placebos() -> None:
     found = placebo_result(arm_of(MARKET + 0.2, "full"), placebos(), rng())
     assert found.beaten is True
     assert placebos_exhibit([found]).says.startswith("full beat every placebo beyond chance.")
 
 
-def test_an_arm_that_does_what_they_do_does_not():
+def test_an_arm_that_does_what_they_do_does_not() -> None:
     those = placebos()
     beaten = [
         placebo_result(arm_of(MARKET + noise(seed, 600), "full"), those, rng()).beaten
@@ -90,7 +90,7 @@ def test_an_arm_that_does_what_they_do_does_not():
     assert sum(beaten) <= 2
 
 
-def test_better_than_their_mean_but_not_than_the_best_is_not_enough():
+def test_better_than_their_mean_but_not_than_the_best_is_not_enough() -> None:
     lucky = arm_of(MARKET + 0.5, "lucky")
     found = placebo_result(arm_of(MARKET + 0.3, "full"), [*placebos(), lucky], rng())
     assert found.days.days.low > 0
@@ -98,7 +98,7 @@ def test_better_than_their_mean_but_not_than_the_best_is_not_enough():
     shows_no_gaps(placebos_exhibit([found]))
 
 
-def test_arms_without_placebos_of_their_own_are_named():
+def test_arms_without_placebos_of_their_own_are_named() -> None:
     mine = placebo_result(arm_of(MARKET + 0.2, "full"), placebos(), rng())
     other = placebo_result(arm_of(MARKET, "budget"), [], rng())
     told = placebos_exhibit([mine, other]).says
@@ -106,7 +106,7 @@ def test_arms_without_placebos_of_their_own_are_named():
     assert told.endswith("No placebo of its own: budget.")
 
 
-def test_without_placebos_nothing_is_beaten():
+def test_without_placebos_nothing_is_beaten() -> None:
     found = placebo_result(arm_of(MARKET, "full"), [], rng())
     assert found.beaten is None
     told = placebos_exhibit([found])
@@ -115,7 +115,7 @@ def test_without_placebos_nothing_is_beaten():
     shows_no_gaps(placebos_exhibit([]))
 
 
-def test_an_arm_without_days_is_no_crash():
+def test_an_arm_without_days_is_no_crash() -> None:
     nothing = ArmSeen("full", (), (), capital=0.0)
     shows_no_gaps(days_exhibit([day_result(nothing, [nothing], rng())]))
     shows_no_gaps(placebos_exhibit([placebo_result(nothing, [nothing], rng())]))

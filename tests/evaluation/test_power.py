@@ -24,11 +24,11 @@ from torra.evaluation import power
         (power.two_shares_count(0.5, 0.6), 385),
     ],
 )
-def test_the_counts_of_the_method(found, count):
+def test_the_counts_of_the_method(found, count: int) -> None:
     assert found == count
 
 
-def test_nothing_takes_for_ever():
+def test_nothing_takes_for_ever() -> None:
     assert power.mean_count(0.0, 1.0) is None
     assert power.share_count(0.5) is None
     assert power.gate_count(0.2, 0.0) is None
@@ -38,7 +38,7 @@ def test_nothing_takes_for_ever():
     assert power.power_of(0.1, 0.0, 10) is None
 
 
-def test_a_count_has_the_power_it_promises():
+def test_a_count_has_the_power_it_promises() -> None:
     needed = power.mean_count(0.3, 1.42)
     assert power.power_of(0.3, 1.42, needed) == pytest.approx(power.POWER, abs=0.002)
     assert power.smallest_mean(needed, 1.42) == pytest.approx(0.3, rel=0.01)
@@ -48,7 +48,7 @@ def test_a_count_has_the_power_it_promises():
     assert seen.mean() == pytest.approx(power.POWER, abs=0.04)
 
 
-def test_sharpe_takes_years():
+def test_sharpe_takes_years() -> None:
     assert power.sharpe_years(1.0) == pytest.approx(7.85, abs=0.01)
 
 
@@ -61,15 +61,15 @@ def test_sharpe_takes_years():
         (2_000, "there are 2,000 trades, which is enough."),
     ],
 )
-def test_the_sentence(have, said):
+def test_the_sentence(have: int, said: str) -> None:
     assert power.trades_take(have) == f"Seeing +0.10 R a trade takes about 1,600 trades; {said}"
 
 
-def test_an_effect_of_nothing_is_said_to_take_for_ever():
+def test_an_effect_of_nothing_is_said_to_take_for_ever() -> None:
     assert power.takes(None, 3, "tick", "nothing") == "No number of ticks would show nothing."
 
 
-def test_the_exhibit_says_what_the_sample_could_have_shown():
+def test_the_exhibit_says_what_the_sample_could_have_shown() -> None:
     small = power.power_exhibit(power.SampleSize())
     large = power.power_exhibit(power.SampleSize(ticks=4_000, trades=500, flips=200, days=100.0))
     shows_no_gaps(small)
@@ -87,6 +87,6 @@ def test_the_exhibit_says_what_the_sample_could_have_shown():
 
 
 @pytest.mark.parametrize("have", [0, 1_582, 1_583], ids=["none", "one-short", "just"])
-def test_the_sentence_and_the_badge_agree(have):
+def test_the_sentence_and_the_badge_agree(have: int) -> None:
     told = power.trades_take(have)
     assert power.trades_enough(have) == ("is enough" in told) == (have == 1_583)

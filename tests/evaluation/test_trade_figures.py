@@ -35,7 +35,7 @@ def rng():
     return np.random.default_rng(7)
 
 
-def test_an_arm_by_hand():
+def test_an_arm_by_hand() -> None:
     arm = arm_of([2.0, -1.0, -1.3, 0.5], commission=7.0, cost_usd=3.0)
     found = arm_figures(arm, rng())
     each = (7.0 + 3.0) / RISK
@@ -56,12 +56,14 @@ def test_an_arm_by_hand():
     ("r", "beyond", "at"),
     [(-1.0, 0, 1), (-1.0000005, 0, 1), (-1.00001, 1, 0), (-0.9999, 0, 0), (-1.4, 1, 0)],
 )
-def test_a_false_signal_lost_more_than_one_r_before_commission(r, beyond, at):
+def test_a_false_signal_lost_more_than_one_r_before_commission(
+    r: float, beyond: int, at: int
+) -> None:
     found = arm_figures(arm_of([r], commission=30.0), rng())
     assert (found.beyond_one, found.at_stop) == (beyond, at)
 
 
-def test_the_equity_is_charged_when_the_money_goes():
+def test_the_equity_is_charged_when_the_money_goes() -> None:
     arm = arm_of([1.0, -1.0], commission=5.0, cost_usd=2.0, capital=1_000.0)
     levels = [level for _, level in equity(arm)]
     assert levels == [1_000.0, 998.0, 1_093.0, 1_091.0, 986.0, 986.0]
@@ -72,7 +74,7 @@ def test_the_equity_is_charged_when_the_money_goes():
     assert worst.days == pytest.approx(10 / 24)  # from 02:00 to the last tick at 12:00
 
 
-def test_drawdown_and_falls_are_empyricals():
+def test_drawdown_and_falls_are_empyricals() -> None:
     arm = arm_of(coin(3, 300), capital=10_000.0)
     levels = np.array([level for _, level in equity(arm)])
     theirs = empyrical.max_drawdown(np.diff(levels) / levels[:-1])
@@ -80,16 +82,16 @@ def test_drawdown_and_falls_are_empyricals():
     assert max(share for _, share in falls(equity(arm))) == pytest.approx(-theirs, rel=1e-9)
 
 
-def test_a_curve_that_only_rises_has_no_drawdown():
+def test_a_curve_that_only_rises_has_no_drawdown() -> None:
     worst = drawdown(equity(arm_of([1.0, 1.0, 1.0])))
     assert (worst.money, worst.share, worst.days) == (0.0, 0.0, 0.0)
 
 
-def test_an_account_that_is_used_up_has_no_daily_returns():
+def test_an_account_that_is_used_up_has_no_daily_returns() -> None:
     assert returns(arm_of([-1.0] * 8, capital=300.0)) is None
 
 
-def test_sunday_belongs_to_monday_and_a_market_without_weekend_has_365_days():
+def test_sunday_belongs_to_monday_and_a_market_without_weekend_has_365_days() -> None:
     friday = START + timedelta(days=4)
     hours = [friday + timedelta(hours=h) for h in (12, 70, 75)]  # Friday, Sunday 22:00, Monday
     week = ArmSeen("l1", tuple(plain_tick(when) for when in hours), (trade(hours[1], 1.0, 0.5),))
@@ -101,12 +103,12 @@ def test_sunday_belongs_to_monday_and_a_market_without_weekend_has_365_days():
     assert daily(weekend).year == 365
 
 
-def test_days_without_a_trade_are_days():
+def test_days_without_a_trade_are_days() -> None:
     arm = ArmSeen("l1", quiet_ticks(96 * 5), (trade(START, 1.0),))
     assert returns(arm) == pytest.approx((RISK / 10_000, 0, 0, 0, 0), abs=1e-12)
 
 
-def test_time_in_the_market_counts_closes_with_a_position():
+def test_time_in_the_market_counts_closes_with_a_position() -> None:
     ticks = quiet_ticks(8)
     first = ticks[2].bar_time
     held = trade(first, 1.0, hours=0.5)  # opens with bar 2, ends in bar 4: open at two closes
@@ -119,7 +121,7 @@ def test_time_in_the_market_counts_closes_with_a_position():
     assert in_market(ArmSeen("l1", ticks, (elsewhere,))) == 0.0
 
 
-def test_trades_that_overlap_make_longer_blocks():
+def test_trades_that_overlap_make_longer_blocks() -> None:
     one_by_one = [trade(START + timedelta(hours=2 * n), 1.0) for n in range(20)]
     together = [trade(START + timedelta(hours=n), 1.0, hours=5.5) for n in range(20)]
     assert overlap(one_by_one) == 1
@@ -128,7 +130,7 @@ def test_trades_that_overlap_make_longer_blocks():
     assert arm_figures(ArmSeen("l1", (), tuple(together)), rng()).net.block == 6
 
 
-def test_a_trade_near_zero_is_charged_by_the_risk_of_its_size():
+def test_a_trade_near_zero_is_charged_by_the_risk_of_its_size() -> None:
     clear = trade(START, -1.0, lots=2.0, profit=-200.0)
     near = trade(START + timedelta(hours=9), 0.001, lots=4.0, profit=0.1)
     unknown = trade(START + timedelta(hours=19), 0.0, symbol="EURUSD", profit=0.0)
@@ -137,7 +139,7 @@ def test_a_trade_near_zero_is_charged_by_the_risk_of_its_size():
     assert net_results(ArmSeen("l1", (), (unknown,), commission=10.0)) == (0.0,)
 
 
-def test_the_size_is_that_of_the_ticks_that_decided_trades():
+def test_the_size_is_that_of_the_ticks_that_decided_trades() -> None:
     decided = [plain_tick(START, "H1", multiplier=0.8, conviction=0.5), plain_tick(
         START + timedelta(hours=1), "H1", multiplier=0.6)]  # fmt: skip
     quiet = [plain_tick(START + timedelta(hours=n), "H1", conviction=0.2) for n in (2, 3)]
@@ -151,14 +153,14 @@ def test_the_size_is_that_of_the_ticks_that_decided_trades():
     assert arm_figures(ArmSeen("full", (), ()), rng()).size is None
 
 
-def test_no_loss_no_profit_factor():
+def test_no_loss_no_profit_factor() -> None:
     assert profit_factor([10.0, 5.0]) is None
     assert profit_factor([]) is None
     assert profit_factor([10.0, -5.0]) == 2.0
 
 
 @pytest.mark.parametrize("results", [[], [1.0], [-1.0] * 12, [2.0, -1.0]])
-def test_few_trades_are_said_to_be_few(results):
+def test_few_trades_are_said_to_be_few(results) -> None:
     arm = arm_of(results)
     found = arms_exhibit([arm], [arm_figures(arm, rng())])
     shows_no_gaps(found)
@@ -166,7 +168,7 @@ def test_few_trades_are_said_to_be_few(results):
     assert "about 1,600 trades" in found.says
 
 
-def test_nothing_at_all_is_a_table_without_rows():
+def test_nothing_at_all_is_a_table_without_rows() -> None:
     found = arms_exhibit([], [])
     shows_no_gaps(found)
     assert found.rows == found.plots == ()
@@ -174,13 +176,13 @@ def test_nothing_at_all_is_a_table_without_rows():
     shows_no_gaps(arms_exhibit([nothing], [arm_figures(nothing, rng())]))
 
 
-def test_what_the_models_were_paid_lowers_an_arm_that_does_not_trade():
+def test_what_the_models_were_paid_lowers_an_arm_that_does_not_trade() -> None:
     arm = ArmSeen("full", quiet_ticks(10, cost_usd=0.5), (), capital=1_000.0)
     found = arm_figures(arm, rng())
     assert (found.profit, found.return_share) == (-5.0, -0.005)
 
 
-def test_the_sentence_tells_a_loss_beyond_chance_and_leaves_claims_to_the_claims():
+def test_the_sentence_tells_a_loss_beyond_chance_and_leaves_claims_to_the_claims() -> None:
     losing, winning = (arm_of(coin(5, 900, edge), str(edge)) for edge in (-0.4, 0.6))
     lost, won = (arm_figures(arm, rng()) for arm in (losing, winning))
     assert "a loss beyond chance" in arms_exhibit([losing], [lost]).says
@@ -189,7 +191,7 @@ def test_the_sentence_tells_a_loss_beyond_chance_and_leaves_claims_to_the_claims
     assert "table of claims" in said
 
 
-def test_a_long_curve_is_thinned_and_its_worst_fall_stays():
+def test_a_long_curve_is_thinned_and_its_worst_fall_stays() -> None:
     arm = arm_of(coin(8, 3_000))
     level, depth = curve_plots([arm])
     assert len(level.lines[0].points) <= MOST_POINTS

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES
+from tests.conftest import Scale
 from torra.evidence import news_digest
 from torra.evidence.news_digest import (
     COUNTED,
@@ -77,7 +78,7 @@ def headlines(found: NewsView) -> list[str]:
         (NewsSubject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
     ],
 )
-def test_a_headline_concerns_a_symbol_by_its_words(subject, about, not_about) -> None:
+def test_a_headline_concerns_a_symbol_by_its_words(subject, about: str, not_about: str) -> None:
     tagged = item(about, tickers=("AAPL",) if subject is APPLE else ())
     assert concerns(tagged, subject)
     assert concerns(item("Something", summary=about), subject) or subject is APPLE
@@ -261,7 +262,7 @@ def plainly_unique(rows: list[NewsItem]) -> list[NewsItem]:
     return [row for row, _ in kept]
 
 
-def test_unique_agrees_with_the_definition(scaled) -> None:
+def test_unique_agrees_with_the_definition(scaled: Scale) -> None:
     chance = random.Random(7)
     words = ["gold", "dollar", "rises", "falls", "fed", "after", "data", "today", "1", "2"]
     for _ in range(scaled(2000, 60)):

@@ -35,7 +35,7 @@ ANYTHING = st.one_of(
         ("0.3", "\u2014"),
     ],
 )
-def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text):
+def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text: str) -> None:
     assert figures.signed(value) == text
 
 
@@ -52,20 +52,20 @@ def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text):
         (None, 3, ""),
     ],
 )
-def test_a_written_zero_has_no_side(value, decimals, tone):
+def test_a_written_zero_has_no_side(value: float | None, decimals: int, tone: str) -> None:
     assert figures.tone(value, decimals) == tone
     assert figures.cell(value, decimals)["tone"] == tone
 
 
 @given(SCORES)
-def test_a_signed_score_reads_back(value):
+def test_a_signed_score_reads_back(value) -> None:
     text = figures.signed(value, 5).replace(figures.MINUS, "-")
     assert float(text) == pytest.approx(value, abs=5.1e-6)
     assert "-" not in figures.signed(value, 5)
 
 
 @given(ANYTHING)
-def test_nothing_raises_and_nothing_missing_becomes_zero(value):
+def test_nothing_raises_and_nothing_missing_becomes_zero(value) -> None:
     shown = [
         figures.signed(value),
         figures.plain(value),
@@ -84,7 +84,7 @@ def test_nothing_raises_and_nothing_missing_becomes_zero(value):
 
 
 @given(st.floats(-3, 3) | st.none())
-def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value):
+def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value) -> None:
     bar = figures.signed_bar(value)
     assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= figures.BAR_WIDTH + 0.01
     middle = figures.BAR_WIDTH / 2
@@ -99,7 +99,7 @@ def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value):
 
 
 @given(st.lists(SCORES | st.none(), max_size=60))
-def test_a_small_line_shows_every_known_value_and_leaves_gaps(values):
+def test_a_small_line_shows_every_known_value_and_leaves_gaps(values) -> None:
     path = figures.spark(values)
     assert len(re.findall(r"[ML]", path)) == sum(value is not None for value in values)
     gaps = sum(
@@ -112,7 +112,7 @@ def test_a_small_line_shows_every_known_value_and_leaves_gaps(values):
         assert 0 <= float(y) <= figures.SPARK_HEIGHT
 
 
-def test_a_line_uses_its_whole_height():
+def test_a_line_uses_its_whole_height() -> None:
     assert figures.line([1.0, 3.0, 2.0], 100, 50) == "M0.0 50.0L50.0 0.0L100.0 25.0"
     assert figures.line([], 100, 50) == figures.line([None], 100, 50) == ""
     assert figures.line([2.0, 2.0], 100, 50) == "M0.0 50.0L100.0 50.0"
@@ -122,7 +122,7 @@ def test_a_line_uses_its_whole_height():
     ("seconds", "text"),
     [(0, "due"), (-3, "due"), (0.2, "0:01"), (59, "0:59"), (60, "1:00"), (3729, "1:02:09")],
 )
-def test_a_countdown_never_shows_zero_before_it_is_due(seconds, text):
+def test_a_countdown_never_shows_zero_before_it_is_due(seconds: float, text: str) -> None:
     assert figures.countdown(seconds) == text
 
 
@@ -137,31 +137,31 @@ def test_a_countdown_never_shows_zero_before_it_is_due(seconds, text):
         (-5, "0 s"),
     ],
 )
-def test_an_age_is_read_at_a_glance(seconds, text):
+def test_an_age_is_read_at_a_glance(seconds: float, text: str) -> None:
     assert figures.span(seconds) == text
 
 
 @given(st.text(), st.integers(1, 50))
-def test_cleaned_text_has_no_hidden_marks_and_keeps_its_limit(text, limit):
+def test_cleaned_text_has_no_hidden_marks_and_keeps_its_limit(text: str, limit: int) -> None:
     shown = figures.clean(text, limit)
     assert len(shown) <= limit
     assert not figures.HOSTILE.search(shown)
     shown.encode("utf-8")
 
 
-def test_bidirectional_and_control_characters_go_and_lines_stay():
+def test_bidirectional_and_control_characters_go_and_lines_stay() -> None:
     assert figures.clean("a\u202eb\u2066c\u200bd\u0007e\x9bf\ufeff") == "abcdef"
     assert figures.clean("one\r\ntwo\tthree\n") == "one\ntwo\tthree\n"
     assert figures.clean("x" * 5000).endswith("…")
 
 
-def test_times_name_their_zone():
+def test_times_name_their_zone() -> None:
     assert figures.moment("2021-12-01T10:15:00Z") == "2021-12-01 10:15 UTC"
     assert figures.moment("2021-12-01T12:15:00+02:00", seconds=True) == "2021-12-01 10:15:00 UTC"
     assert figures.moment(None) == figures.moment("soon") == figures.DASH
 
 
-def test_every_state_has_a_glyph_and_a_word_of_its_own():
+def test_every_state_has_a_glyph_and_a_word_of_its_own() -> None:
     shown = [mark.text for mark in figures.MARKS.values()]
     assert len(set(shown)) == len(shown)
     assert all(mark.glyph and mark.word for mark in figures.MARKS.values())
@@ -174,7 +174,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_every_text_colour_can_be_read_on_every_ground():
+def test_every_text_colour_can_be_read_on_every_ground() -> None:
     sheet = (ROOT / "static" / "torra.css").read_text(encoding="utf-8")
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))

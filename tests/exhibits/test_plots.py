@@ -76,7 +76,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_plot_is_refused_at_the_door(name):
+def test_what_is_no_plot_is_refused_at_the_door(name) -> None:
     make, lines, more, why = REFUSED[name]
     with pytest.raises(ValidationError, match=why):
         make(*lines, **more)
@@ -87,7 +87,7 @@ def test_what_is_no_plot_is_refused_at_the_door(name):
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(-FAR, FAR), min_size=1, max_size=6), st.booleans())
-def test_every_number_has_its_place_between_round_marks(values, zero):
+def test_every_number_has_its_place_between_round_marks(values: list[float], zero: bool) -> None:
     scale = ticks.of_numbers(values, zero=zero)
     assert scale.low < scale.high
     assert all(scale.low <= value <= scale.high for value in values)
@@ -100,7 +100,7 @@ def test_every_number_has_its_place_between_round_marks(values, zero):
 
 @settings(max_examples=50)
 @given(st.floats(-2.2e9, 4e9), st.floats(0, 3e9))
-def test_every_time_has_its_place_between_round_marks(begin, length):
+def test_every_time_has_its_place_between_round_marks(begin: float, length: float) -> None:
     scale = ticks.of_times(begin, begin + length)
     assert scale.low <= begin < scale.high
     assert len(scale.ticks) <= ticks.TIMES + 2
@@ -118,20 +118,20 @@ def test_every_time_has_its_place_between_round_marks(begin, length):
     ],
     ids=["a day", "days", "months", "years"],
 )
-def test_times_are_marked_at_days_months_and_years(days, words):
+def test_times_are_marked_at_days_months_and_years(days: int, words) -> None:
     begin = parse("2021-01-01T00:00:00Z").timestamp()
     found = [word for _, word in ticks.of_times(begin, begin + days * 86_400).ticks]
     assert found[:1] == words[:1] and set(words) <= set(found)
 
 
-def test_marks_are_written_with_the_decimals_that_tell_them_apart():
+def test_marks_are_written_with_the_decimals_that_tell_them_apart() -> None:
     for values in ([0, 1], [95, 105], [1e-4, 2e-4], [1_234_567, 1_250_000], [-FAR, FAR], [3, 3]):
         words = [word for _, word in ticks.of_numbers(values).ticks]
         assert len(set(words)) == len(words) > 1, values
     assert ticks.of_numbers([-0.2, 0.2]).ticks[0][1].startswith("\u2212")
 
 
-def test_numbers_of_a_column_have_the_same_decimals():
+def test_numbers_of_a_column_have_the_same_decimals() -> None:
     assert numbers.column([0.5, -12.25, None]) == ["0.50", "\u221212.25", "—"]
     assert numbers.column([1204, 7]) == ["1,204", "7"]
     assert numbers.column([0.21, 0.0003]) == ["0.21", "0.0003"]
@@ -144,20 +144,20 @@ def test_numbers_of_a_column_have_the_same_decimals():
 # --- charts ---------------------------------------------------------------------------------------
 
 
-def test_a_gap_stays_a_gap_and_a_lonely_point_is_a_mark():
+def test_a_gap_stays_a_gap_and_a_lonely_point_is_a_mark() -> None:
     found = plots.drawn(plot(hours(1, 2, None, 5, None, 3, 4)))
     assert [len(stretch) for stretch in course(found)] == [2, 1, 2]
     assert len(found.pins) == 1
     assert share(found.pins[0].x) == pytest.approx(3 / 6, abs=1e-3)
 
 
-def test_a_line_goes_from_edge_to_edge_and_up_is_up():
+def test_a_line_goes_from_edge_to_edge_and_up_is_up() -> None:
     ((first, *_, last),) = course(plots.drawn(plot(hours(-1, 0, 3))))
     assert (first[0], last[0]) == (0, drawing.FIELD)
     assert 0 <= last[1] < first[1] <= HEIGHT
 
 
-def test_zero_is_drawn_where_it_is_in_sight():
+def test_zero_is_drawn_where_it_is_in_sight() -> None:
     zeros = {
         name: [s for s in plots.drawn(plot(hours(*values))).back if s.cls == "zero"]
         for name, values in {"crossed": (-1, 1), "near": (1, 9), "far": (95, 105)}.items()
@@ -169,7 +169,7 @@ def test_zero_is_drawn_where_it_is_in_sight():
 
 
 @pytest.mark.parametrize("kind", ["line", "bars", "dots", "bands"])
-def test_the_first_and_the_last_time_there_is_can_be_drawn(kind):
+def test_the_first_and_the_last_time_there_is_can_be_drawn(kind: str) -> None:
     values = ("A", "B") if kind == "bands" else (1, 2)
     ends = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
     found = plots.drawn(plot([list(p) for p in zip(ends, values, strict=True)], kind=kind))
@@ -184,7 +184,7 @@ def test_the_first_and_the_last_time_there_is_can_be_drawn(kind):
      [[1, FAR], [1, FAR - 1]]],
     ids=["one time", "one number", "one category", "far", "tiny", "level", "same x"],
 )  # fmt: skip
-def test_one_point_and_extreme_numbers_have_a_drawing(kind, points):
+def test_one_point_and_extreme_numbers_have_a_drawing(kind: str, points) -> None:
     found = plots.drawn(plot(points, kind=kind))
     written = " ".join(path for _, path in found.paths)
     written += str([shape.attributes for shape in (*found.back, *found.front)])
@@ -199,13 +199,13 @@ def test_one_point_and_extreme_numbers_have_a_drawing(kind, points):
     ids=["no line", "no point", "gaps", "no value"],
 )
 @pytest.mark.parametrize("kind", ["line", "bars"])
-def test_a_plot_without_a_number_is_none(kind, lines):
+def test_a_plot_without_a_number_is_none(kind: str, lines) -> None:
     empty = plot(*lines, kind=kind)
     assert plots.drawn(empty) is None
     assert plots.table(empty)["rows"] == [] or "—" in plots.table(empty)["rows"][0]
 
 
-def test_an_interval_is_an_area_behind_the_lines_with_the_lines_gaps():
+def test_an_interval_is_an_area_behind_the_lines_with_the_lines_gaps() -> None:
     line = {
         "points": hours(1, 2, None, 3, 4),
         "low": [0, 1, None, 2, 3],
@@ -216,7 +216,7 @@ def test_an_interval_is_an_area_behind_the_lines_with_the_lines_gaps():
     assert kinds == ["area", "area", "course", "course"]
 
 
-def test_dots_and_bars_have_whiskers():
+def test_dots_and_bars_have_whiskers() -> None:
     told = {"points": [["a", 1], ["b", 2]], "low": [0, 1], "high": [2, 4]}
     for kind in ("dots", "bars"):
         found = plots.drawn(plot(told, kind=kind))
@@ -227,7 +227,7 @@ def test_dots_and_bars_have_whiskers():
     assert sum(pin.cls.startswith("whisker") for pin in upright.pins) == 2
 
 
-def test_the_diagonal_runs_where_both_are_equal():
+def test_the_diagonal_runs_where_both_are_equal() -> None:
     found = plots.drawn(plot([[0.1, 0.3], [0.9, 0.6]], kind="dots", diagonal=True))
     (line,) = [s for s in found.back if s.cls == "diagonal"]
     assert (line.attributes["x1"], line.attributes["x2"]) == ("0.00%", "100.00%")
@@ -235,7 +235,7 @@ def test_the_diagonal_runs_where_both_are_equal():
     assert found.diagonal
 
 
-def test_names_at_the_ends_never_touch_and_belong_to_their_lines():
+def test_names_at_the_ends_never_touch_and_belong_to_their_lines() -> None:
     found = plots.drawn(plot(*[hours(0, 5 + at / 100) for at in range(8)], hours(0, -5)))
     ends = texts(found, "end")
     assert [shape.text for shape in ends] == [f"line {at}" for at in range(9)]
@@ -247,7 +247,7 @@ def test_names_at_the_ends_never_touch_and_belong_to_their_lines():
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(0, 220), min_size=1, max_size=12))
-def test_places_are_moved_apart_within_their_room(places):
+def test_places_are_moved_apart_within_their_room(places: list[float]) -> None:
     moved = drawing.apart(places, 14.0, 4.0, 220.0)
     order = sorted(range(len(places)), key=lambda at: places[at])
     found = [moved[at] for at in order]
@@ -255,7 +255,7 @@ def test_places_are_moved_apart_within_their_room(places):
     assert found[-1] <= 220
 
 
-def test_an_arm_looks_the_same_in_every_plot():
+def test_an_arm_looks_the_same_in_every_plot() -> None:
     arms = ("L1 alone", "budget", "full")
     one = plot(*({"name": name, "points": hours(1, 2)} for name in arms))
     two = plot(*({"name": name, "points": hours(1, 2)} for name in ("full", "L1 alone")))
@@ -267,7 +267,7 @@ def test_an_arm_looks_the_same_in_every_plot():
 # --- rows and lanes -------------------------------------------------------------------------------
 
 
-def test_bars_by_category_grow_from_zero_in_rows():
+def test_bars_by_category_grow_from_zero_in_rows() -> None:
     found = plots.drawn(plot([["a", 2], ["b", -1], ["c", None]], kind="bars"))
     boxes = [s.attributes for s in found.front if s.tag == "rect"]
     zero = share(boxes[0]["x"])
@@ -276,7 +276,7 @@ def test_bars_by_category_grow_from_zero_in_rows():
     assert [shape.text for shape in texts(found, "value")] == ["2", "\u22121"]
 
 
-def test_a_long_name_has_a_short_form_for_a_phone():
+def test_a_long_name_has_a_short_form_for_a_phone() -> None:
     names = ("bull_researcher price_action", "news")
     found = plots.drawn(plot([[name, 1] for name in names], kind="dots"))
     told = [(shape.cls, shape.text) for shape in texts(found, "row")]
@@ -284,7 +284,7 @@ def test_a_long_name_has_a_short_form_for_a_phone():
     assert found.left == "xxl"
 
 
-def test_bars_far_from_zero_begin_at_zero_all_the_same():
+def test_bars_far_from_zero_begin_at_zero_all_the_same() -> None:
     for points, name in (([["a", 95], ["b", 105]], "x"), (hours(95, 105), "height")):
         found = plots.drawn(plot(points, kind="bars"))
         first, second = (s.attributes for s in found.front if s.tag == "rect")
@@ -292,7 +292,7 @@ def test_bars_far_from_zero_begin_at_zero_all_the_same():
         assert sizes[0] / sizes[1] == pytest.approx(95 / 105, rel=0.01)
 
 
-def test_states_have_a_row_each_in_their_order():
+def test_states_have_a_row_each_in_their_order() -> None:
     points = hours("BEARISH", "BULLISH", "BULLISH", None, "BEARISH", "odd")
     found = plots.drawn(plot(points, kind="bands"))
     assert [shape.text for shape in texts(found, "lane")] == ["△ bullish", "▽ bearish", "odd"]
@@ -308,7 +308,7 @@ def test_states_have_a_row_each_in_their_order():
 # --- thinning -------------------------------------------------------------------------------------
 
 
-def test_a_thinned_line_keeps_its_ends_its_peaks_and_its_gaps():
+def test_a_thinned_line_keeps_its_ends_its_peaks_and_its_gaps() -> None:
     values = [float(at % 7) for at in range(9000)]
     values[4321], values[17], values[100] = 99.0, -99.0, None
     points = hours(*values)
@@ -319,7 +319,7 @@ def test_a_thinned_line_keeps_its_ends_its_peaks_and_its_gaps():
     assert len(thinning.kept(points, DRAWN)) <= DRAWN
 
 
-def test_bands_are_merged_and_the_longest_stands_for_the_rest():
+def test_bands_are_merged_and_the_longest_stands_for_the_rest() -> None:
     points = hours(*(["BULLISH"] * 5 + ["BEARISH"] * 3))
     assert [state for _, state in thinning.merged(points, 2000)] == [
         "BULLISH",
@@ -335,7 +335,7 @@ def test_bands_are_merged_and_the_longest_stands_for_the_rest():
 # --- the table behind, the whole demo -------------------------------------------------------------
 
 
-def test_the_table_behind_a_plot_has_every_line_and_the_ends():
+def test_the_table_behind_a_plot_has_every_line_and_the_ends() -> None:
     line = {"points": hours(*range(500)), "low": [0.0] * 500, "high": [500.0] * 500}
     told = plots.table(plot(line, hours(7)))
     assert told["columns"] == ["Time", "line 0", "low", "high", "line 1"]
@@ -346,7 +346,7 @@ def test_the_table_behind_a_plot_has_every_line_and_the_ends():
     assert [row[1] for row in twice["rows"]] == ["2", "3"]
 
 
-def test_every_plot_of_the_demo_has_words_and_keeps_within_its_room():
+def test_every_plot_of_the_demo_has_words_and_keeps_within_its_room() -> None:
     document = demo_document()
     kinds = {one.kind for one in document.plots}
     assert kinds == {"line", "step", "bars", "dots", "bands"}
@@ -362,7 +362,7 @@ def test_every_plot_of_the_demo_has_words_and_keeps_within_its_room():
 # --- colours --------------------------------------------------------------------------------------
 
 
-def test_every_line_and_its_name_can_be_read_in_both_schemes():
+def test_every_line_and_its_name_can_be_read_in_both_schemes() -> None:
     sheet = (ROOT / "static" / "plots.css").read_text(encoding="utf-8")
     pairs = re.findall(r"--s(\d): light-dark\((#\w{6}), (#\w{6})\)", sheet)
     assert [int(number) for number, *_ in pairs] == list(range(1, drawing.STYLES + 1))
@@ -377,7 +377,7 @@ def test_every_line_and_its_name_can_be_read_in_both_schemes():
     )
 
 
-def test_every_style_has_dashes_and_a_mark_of_its_own():
+def test_every_style_has_dashes_and_a_mark_of_its_own() -> None:
     sheet = (ROOT / "static" / "plots.css").read_text(encoding="utf-8")
     dashes = re.findall(r"\.course\.s\d \{ stroke-dasharray: ([\d. ]+); \}", sheet)
     assert len(set(dashes)) == drawing.STYLES - 1  # the first is solid

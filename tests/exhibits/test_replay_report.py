@@ -7,10 +7,12 @@ import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.conftest import Scale
 from tests.doubles.browser import PHONE, Visit, chromium, findings, needs_browser, only_nightly
 from tests.worlds.hostile_texts import TEXTS
 from tests.worlds.replay_exhibits import ARMS, BEGIN, FEW, demo_document, exhibits
@@ -37,22 +39,22 @@ class Strict(HTMLParser):
         self.close()
         assert self.open == []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         assert len(dict(attrs)) == len(attrs), f"<{tag}> has an attribute twice"
         self.tags.append((tag, dict(attrs)))
         self.ids += [value for name, value in attrs if name == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
+    def handle_startendtag(self, tag, attrs) -> None:
         self.handle_starttag(tag, attrs)
         if tag not in VOID:
             self.open.pop()
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         if "style" not in self.open:
             self.words.append(data)
 
@@ -78,7 +80,7 @@ def page(demo):
 # --- from exhibits --------------------------------------------------------------------------------
 
 
-def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo):
+def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo) -> None:
     assert [table.name for table in demo.tables] == [one.name for one in exhibits()]
     assert demo.arms == ARMS and demo.period.start == BEGIN
     few = demo.tables[1]
@@ -88,7 +90,7 @@ def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo
     assert Document.model_validate(json.loads(report.as_json(demo))) == demo
 
 
-def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain():
+def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain() -> None:
     x = np.arange(50_000)
     values = np.sin(x / 500.0)
     values[777] = 9.0
@@ -119,12 +121,12 @@ def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain():
     ],
     ids=["cell", "figure", "plot", "short row"],
 )
-def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(changes, named):
+def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(changes, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         demo_document(exhibits=[replace(PLAIN, **changes)])
 
 
-def test_two_exhibits_of_one_name_are_refused():
+def test_two_exhibits_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="same name"):
         demo_document(exhibits=[PLAIN, PLAIN])
 
@@ -132,14 +134,14 @@ def test_two_exhibits_of_one_name_are_refused():
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_a_document_is_moved_in_whole_and_found_by_the_shelf(tmp_path, demo):
+def test_a_document_is_moved_in_whole_and_found_by_the_shelf(tmp_path: Path, demo) -> None:
     path = report.write(tmp_path, demo)
     assert path == tmp_path / "replays" / "btc-december.json"
     assert ReplayShelf(tmp_path).document("btc-december") == demo
     assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
 
 
-def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path, demo):
+def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path: Path, demo) -> None:
     path = report.write(tmp_path, demo)
     other = demo.model_copy(update={"title": "Another"})
     with pytest.raises(ConfigError, match="is there already"):
@@ -151,7 +153,7 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path, dem
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "CON", "nul.x", "a" * 33, ".hidden", "b."])
-def test_a_name_that_no_file_may_have_is_refused(tmp_path, demo, name):
+def test_a_name_that_no_file_may_have_is_refused(tmp_path: Path, demo, name: str) -> None:
     with pytest.raises(ConfigError, match="no name of a report"):
         demo_document(name)
     with pytest.raises(ConfigError, match="no name of a report"):
@@ -159,10 +161,12 @@ def test_a_name_that_no_file_may_have_is_refused(tmp_path, demo, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_crash_while_writing_leaves_the_old_file(tmp_path, demo, monkeypatch):
+def test_a_crash_while_writing_leaves_the_old_file(
+    tmp_path: Path, demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report.write(tmp_path, demo)
 
-    def full(_):
+    def full(_) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -172,8 +176,10 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path, demo, monkeypatch):
     assert len(list((tmp_path / "replays").iterdir())) == 1
 
 
-def test_a_file_system_without_links_is_written_all_the_same(tmp_path, demo, monkeypatch):
-    def none(*_):
+def test_a_file_system_without_links_is_written_all_the_same(
+    tmp_path: Path, demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", none)
@@ -182,7 +188,7 @@ def test_a_file_system_without_links_is_written_all_the_same(tmp_path, demo, mon
         report.write(tmp_path, demo)
 
 
-def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path):
+def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path: Path) -> None:
     rows = tuple(("w" * 1200, 1.0) for _ in range(4500))
     large = demo_document(exhibits=[replace(PLAIN, rows=rows)])
     with pytest.raises(ConfigError, match=f"more than the {LARGEST:,}"):
@@ -192,7 +198,7 @@ def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path):
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_the_file_needs_nothing_and_nobody(page, demo):
+def test_the_file_needs_nothing_and_nobody(page, demo) -> None:
     raw = report.html(demo)
     assert not re.search(r"https?://|//[a-z]|url\(|@import|srcset|javascript:", raw)
     tags = {tag for tag, _ in page.tags}
@@ -207,7 +213,7 @@ def test_the_file_needs_nothing_and_nobody(page, demo):
     assert "default-src 'none'" in pages.policy() and "unsafe" not in pages.policy()
 
 
-def test_the_file_has_everything_in_its_order(page, demo):
+def test_the_file_has_everything_in_its_order(page, demo) -> None:
     heads = ["Read with care", "Contents", *(table.title for table in demo.tables)]
     places = [page.text.rindex(words) for words in (demo.title, *heads[:2])]
     assert places[1:] == sorted(places[1:])
@@ -225,7 +231,7 @@ def test_the_file_has_everything_in_its_order(page, demo):
     assert len(set(page.ids)) == len(page.ids)
 
 
-def test_a_table_with_many_columns_and_few_rows_is_turned():
+def test_a_table_with_many_columns_and_few_rows_is_turned() -> None:
     columns = ("arm", *(f"figure {at}" for at in range(12)))
     rows = tuple((arm, *([1.25] * 11), "0.1 to 0.3") for arm in ARMS[:3])
     wide = demo_document(exhibits=[replace(PLAIN, columns=columns, rows=rows)])
@@ -239,7 +245,7 @@ def test_a_table_with_many_columns_and_few_rows_is_turned():
     assert narrow["kinds"] == ["brief", "num"]
 
 
-def test_every_plot_can_be_read_without_seeing_it(page, demo):
+def test_every_plot_can_be_read_without_seeing_it(page, demo) -> None:
     images = [named for tag, named in page.tags if named.get("role") == "img"]
     assert len(images) == len(demo.plots)
     for named in images:
@@ -249,7 +255,7 @@ def test_every_plot_can_be_read_without_seeing_it(page, demo):
     assert tags.count("table") == tags.count("caption") == len(demo.plots) + len(demo.tables)
 
 
-def test_paper_gets_black_on_white_whole_plots_and_lines_told_apart():
+def test_paper_gets_black_on_white_whole_plots_and_lines_told_apart() -> None:
     printed = "".join(re.findall(r"@media print \{(.*?)\n\}", pages.sheet(), re.DOTALL))
     assert re.search(r"\.drawn[^{]*table[^{]*\{ break-inside: avoid", printed)
     assert "--surface: #fff; --ink: #000" in printed and "--s1: #000" in printed
@@ -272,7 +278,7 @@ def hostile(words, name="plain"):
     )
 
 
-def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
+def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled: Scale) -> None:
     harmless = Strict(report.html(hostile("a plain word"))).shapes
     shown, every = 0, list(TEXTS.values())
     for words in every[:: len(every) // scaled(len(every), least=20)]:
@@ -289,7 +295,7 @@ def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
     assert shown > 15
 
 
-def test_a_document_of_the_older_form_is_drawn_too():
+def test_a_document_of_the_older_form_is_drawn_too() -> None:
     told = {
         "kind": "scorecard", "name": "old", "created_at": "2026-11-22T08:00:00Z", "title": "Old",
         "summary": "s", "period": {"from": "2021-12-01T00:00:00Z", "to": "2021-12-31T00:00:00Z"},
@@ -305,7 +311,7 @@ def test_a_document_of_the_older_form_is_drawn_too():
 # --- for a terminal -------------------------------------------------------------------------------
 
 
-def test_the_terminal_gets_the_arms_and_every_sentence(demo):
+def test_the_terminal_gets_the_arms_and_every_sentence(demo) -> None:
     lines = report.text(demo).splitlines()
     assert max(map(len, lines)) <= report.WIDTH
     assert not [line for line in lines if line != line.rstrip()]
@@ -320,7 +326,7 @@ def test_the_terminal_gets_the_arms_and_every_sentence(demo):
     ]
 
 
-def test_a_narrow_table_stands_as_it_is():
+def test_a_narrow_table_stands_as_it_is() -> None:
     found = report.text(demo_document(exhibits=[PLAIN]))
     assert "  a    b\n  x  1.5\n  It says so." in found
 
@@ -329,7 +335,7 @@ def test_a_narrow_table_stands_as_it_is():
 
 
 @needs_browser
-def test_the_file_is_right_from_a_disk(demo, tmp_path, scaled):
+def test_the_file_is_right_from_a_disk(demo, tmp_path: Path, scaled: Scale) -> None:
     """By day the same file is looked at as the desk serves it
     (tests.dashboard.test_replay_page)."""
     only_nightly(scaled)

@@ -11,11 +11,11 @@ from docs import dependencies
 LOCKS = sorted(dependencies.ROOT.glob("requirements*.txt"))
 
 
-def test_the_page_is_what_the_lock_says():
+def test_the_page_is_what_the_lock_says() -> None:
     assert dependencies.PAGE.read_text("utf-8") == dependencies.render(), "python -m docs.generate"
 
 
-def test_what_is_asked_for_is_pinned_and_has_a_purpose():
+def test_what_is_asked_for_is_pinned_and_has_a_purpose() -> None:
     locked = {pin.name for pin in dependencies.pins()}
     asked = set(dependencies.direct())
     assert asked <= locked
@@ -32,12 +32,12 @@ def test_what_is_asked_for_is_pinned_and_has_a_purpose():
         ("", [""]),
     ],
 )
-def test_a_licence_that_nobody_has_read_is_refused(expression, strange):
+def test_a_licence_that_nobody_has_read_is_refused(expression: str, strange) -> None:
     assert dependencies.unknown(expression) == strange
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
-def test_every_pin_has_hashes_and_names_no_place(lock):
+def test_every_pin_has_hashes_and_names_no_place(lock) -> None:
     text = lock.read_text("utf-8")
     assert "://" not in text and "--index" not in text and "--find-links" not in text
     pinned = re.split(r"\n(?=[A-Za-z0-9])", text.strip())

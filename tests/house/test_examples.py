@@ -101,7 +101,7 @@ def test_the_old_scorer_answers_when_every_agent_fails(after) -> None:
 
 
 @pytest.mark.parametrize("name", ["before", "after"])
-def test_the_examples_run_as_the_readme_says(name) -> None:
+def test_the_examples_run_as_the_readme_says(name: str) -> None:
     text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert f"PYTHONPATH=. python examples/{name}.py" in text
     done = subprocess.run(

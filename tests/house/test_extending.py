@@ -305,7 +305,7 @@ def test_a_halt_stops_a_plug_in_too(bridge: Any, broker: Path, home: Path) -> No
         bridge.submit(an_order())
 
 
-def test_a_close_needs_no_quote(bridge: Any, broker: Path, monkeypatch) -> None:
+def test_a_close_needs_no_quote(bridge: Any, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acme = importlib.import_module("acme_bridge")
     old = {"EURUSD": replace(bridge.terms()["EURUSD"], quote=None)}
     monkeypatch.setattr(acme.AcmeBridge, "terms", lambda _: old)
@@ -316,7 +316,9 @@ def test_a_close_needs_no_quote(bridge: Any, broker: Path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs", "answers something else"])
-def test_a_plug_in_that_breaks_holds_nobody_up(bridge: Any, how: str, monkeypatch) -> None:
+def test_a_plug_in_that_breaks_holds_nobody_up(
+    bridge: Any, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     let_go = threading.Event()
 
     def odd(*_: Any) -> Any:
@@ -392,7 +394,9 @@ def test_a_plug_in_without_a_price_is_under_the_ceiling(program: Path, home: Pat
     assert tick_worst_case(PriceList(), agents, lambda _: False) > agents.max_api_cost_per_hour
 
 
-def test_a_plug_in_cannot_talk_its_cost_down(program: Path, home: Path, monkeypatch) -> None:
+def test_a_plug_in_cannot_talk_its_cost_down(
+    program: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its calls stay booked at the worst case of the user's prices, whatever it reports."""
     acme = importlib.import_module("acme_provider")
     asked = acme.AcmeProvider._ask

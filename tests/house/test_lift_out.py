@@ -65,7 +65,7 @@ def lifted(folder: Path) -> Path:
     return folder
 
 
-def test_the_overlay_runs_alone(tmp_path) -> None:
+def test_the_overlay_runs_alone(tmp_path: Path) -> None:
     folder = lifted(tmp_path / "desk")
     (folder / "host.py").write_text(HOST, encoding="utf-8")
     done = run(folder, "host.py")
@@ -81,7 +81,7 @@ def test_the_overlay_runs_alone(tmp_path) -> None:
     assert not roots & {"numpy", "pandas", "flask", "sqlite_utils", "click"}
 
 
-def test_a_host_with_its_own_config_and_errors_is_not_disturbed(tmp_path) -> None:
+def test_a_host_with_its_own_config_and_errors_is_not_disturbed(tmp_path: Path) -> None:
     folder = lifted(tmp_path / "desk")
     for name in ("config", "errors", "clock", "contracts", "registry"):
         (folder / f"{name}.py").write_text("raise SystemExit('taken for ours')", encoding="utf-8")
@@ -90,7 +90,7 @@ def test_a_host_with_its_own_config_and_errors_is_not_disturbed(tmp_path) -> Non
     assert done.returncode == 0, done.stderr
 
 
-def test_another_package_called_agents_is_named_plainly(tmp_path) -> None:
+def test_another_package_called_agents_is_named_plainly(tmp_path: Path) -> None:
     folder = lifted(tmp_path / "desk")
     foreign = tmp_path / "site"
     (foreign / "agents").mkdir(parents=True)

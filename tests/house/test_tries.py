@@ -62,7 +62,9 @@ def test_what_no_late_machine_does_fails_at_once(error: type[BaseException]) -> 
 
 
 @pytest.mark.parametrize("error", FAILURES)
-def test_on_a_machine_that_runs_it_fails_at_once(error: type[Exception], monkeypatch) -> None:
+def test_on_a_machine_that_runs_it_fails_at_once(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tries, "LOST", 60.0)
     with pytest.raises(error, match="not in time"):
         held_at(1, error)

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -27,17 +28,17 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_a_vendored_file_is_the_one_that_was_listed(name):
+def test_a_vendored_file_is_the_one_that_was_listed(name) -> None:
     digest = hashlib.sha384((VENDOR / name).read_bytes()).digest()
     assert FILES[name] == "sha384-" + base64.b64encode(digest).decode()
 
 
-def test_nothing_lies_there_unlisted():
+def test_nothing_lies_there_unlisted() -> None:
     assert {path.name for path in VENDOR.iterdir()} == {*FILES, "vendor.json"}
 
 
 @pytest.mark.parametrize("package", LISTED, ids=lambda package: package["name"])
-def test_a_package_names_version_licence_and_source(package):
+def test_a_package_names_version_licence_and_source(package) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
     assert package["licence"] == "Apache-2.0"
     assert package["version"] in package["source"]
@@ -49,7 +50,7 @@ def test_a_package_names_version_licence_and_source(package):
         assert (VENDOR / name).read_text(encoding="utf-8").strip() in notices
 
 
-def test_what_lies_there_is_what_the_maintainers_pinned():
+def test_what_lies_there_is_what_the_maintainers_pinned() -> None:
     pinned = json.loads((FRONTEND / "package.json").read_text(encoding="utf-8"))["dependencies"]
     text = (FRONTEND / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in text
@@ -70,7 +71,9 @@ def test_what_lies_there_is_what_the_maintainers_pinned():
     assert set(locked) == known
 
 
-def test_the_script_that_fetches_makes_the_list_that_is_there(tmp_path, monkeypatch):
+def test_the_script_that_fetches_makes_the_list_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = importlib.util.spec_from_file_location("vendor", ROOT / "scripts" / "vendor.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -95,7 +98,7 @@ def test_the_script_that_fetches_makes_the_list_that_is_there(tmp_path, monkeypa
     assert len(list((tmp_path / "vendor").iterdir())) == len(made)
 
 
-def test_pages_load_only_our_own_and_listed_scripts():
+def test_pages_load_only_our_own_and_listed_scripts() -> None:
     client = open_app(ScriptedView()).test_client()
     for address in ("/", "/symbol/BTCUSD/M15", "/help"):
         page = client.get(address).get_data(as_text=True)
@@ -108,7 +111,7 @@ def test_pages_load_only_our_own_and_listed_scripts():
             assert client.get(f"/assets/{source[1]}", buffered=True).status_code == 200
 
 
-def test_a_chart_page_shows_the_notice_and_the_link_and_no_logo():
+def test_a_chart_page_shows_the_notice_and_the_link_and_no_logo() -> None:
     client = open_app(ScriptedView()).test_client()
     for address in ("/symbol/BTCUSD/M15", "/symbol/EURUSD/H1", "/symbol/XAUUSD/M15"):
         page = client.get(address).get_data(as_text=True)

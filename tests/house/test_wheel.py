@@ -45,7 +45,7 @@ print(ROOT.relative_to(CHECKOUT))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     tree = shutil.copytree(CHECKOUT, folder / "tree", ignore=LEFT_OUT)
     subprocess.run(
@@ -57,12 +57,12 @@ def wheel(tmp_path_factory) -> Path:
     return made
 
 
-def test_a_checkout_uses_its_own_files():
+def test_a_checkout_uses_its_own_files() -> None:
     assert not PACKED.exists()
     assert ROOT == CHECKOUT
 
 
-def test_what_is_installed_is_whole(wheel: Path, tmp_path: Path):
+def test_what_is_installed_is_whole(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = packed.namelist()
         packed.extractall(tmp_path)

@@ -22,6 +22,7 @@ from news_collector import (
     WAITS_S,
     Collector,
 )
+from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.tries import Tries
 from tests.worlds.stores import Hand, open_database
@@ -157,7 +158,7 @@ def test_a_topic_that_two_subjects_share_is_asked_once() -> None:
     assert vendor.asked == ["news"] and len(desk.collector.status()) == 1
 
 
-def test_alpha_vantage_is_asked_less_than_its_day_allows(scaled) -> None:
+def test_alpha_vantage_is_asked_less_than_its_day_allows(scaled: Scale) -> None:
     vendor = Vendor(OK, topics=("a", "b", "c"), spacing=ALPHA_VANTAGE_SPACING_S)
     desk = Desk(alpha_vantage=vendor)
     for _ in range(24 * 12):

@@ -16,12 +16,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from news_collector import Collector
+from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
@@ -393,7 +395,9 @@ def collector_of(
     )
 
 
-def test_a_thousand_payloads(scaled, tmp_path, caplog) -> None:
+def test_a_thousand_payloads(
+    scaled: Scale, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     for name in ("urllib3", "requests", "urllib3.connectionpool"):
         caplog.set_level(logging.DEBUG, name)
@@ -498,7 +502,7 @@ FIGURES = {
 NO_NUMBERS = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
 
 
-def test_fundamentals_are_finite_numbers_only(scaled, tmp_path) -> None:
+def test_fundamentals_are_finite_numbers_only(scaled: Scale, tmp_path: Path) -> None:
     store = open_database(tmp_path)
     subject = NewsSubject("AAPL", "stock", ticker="AAPL")
     settings = NewsSettings(sources=("finnhub",))

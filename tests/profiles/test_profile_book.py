@@ -6,12 +6,14 @@ import copy
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.conftest import Scale
 from torra.config import ROOT, DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
 from torra.profiles import book as profile_book
@@ -51,14 +53,14 @@ def loaded(book, name="default"):
 
 
 @pytest.fixture
-def book(tmp_path):
+def book(tmp_path: Path):
     return open_book(tmp_path)
 
 
 # --- settings one by one --------------------------------------------------------------------------
 
 
-def test_every_leaf_of_the_profile_is_one_setting():
+def test_every_leaf_of_the_profile_is_one_setting() -> None:
     names = [item.place for item in every_setting(DEFAULT)]
     assert len(names) == len(set(names))
     assert set(flat(DEFAULT)) <= set(names)
@@ -81,7 +83,7 @@ RICH = changed(
 
 
 @pytest.mark.parametrize("values", [DEFAULT, RICH], ids=["default", "rich"])
-def test_what_is_written_into_a_form_is_read_back_as_it_was(values):
+def test_what_is_written_into_a_form_is_read_back_as_it_was(values) -> None:
     here = flat(values)
     again = {
         item.place: read(item, written(here.get(item.place, ABSENT)))
@@ -92,7 +94,7 @@ def test_what_is_written_into_a_form_is_read_back_as_it_was(values):
     assert json.dumps(changed(values, again)) == json.dumps(values)  # the order too: the digest
 
 
-def test_what_a_form_shows_cannot_turn_the_reading_direction():
+def test_what_a_form_shows_cannot_turn_the_reading_direction() -> None:
     for item in every_setting(RICH):
         value = flat(RICH).get(item.place, ABSENT)
         for line in (*written(value).split("\n"), item.name, shown(value)):
@@ -101,7 +103,7 @@ def test_what_a_form_shows_cannot_turn_the_reading_direction():
 
 @given(st.text(max_size=40))
 @settings(max_examples=10)
-def test_any_text_comes_back_as_it_was(text):
+def test_any_text_comes_back_as_it_was(text: str) -> None:
     item = next(item for item in every_setting(DEFAULT) if item.name == "news.file")
     assert read(item, written(text)) == text
     words = next(item for item in every_setting(DEFAULT) if item.name == "agents.active_agents")
@@ -129,7 +131,7 @@ def test_any_text_comes_back_as_it_was(text):
         ("markov.cut_points", "-0.4, -0.1,0.1 ,x", [-0.4, -0.1, 0.1, "x"]),
     ],
 )
-def test_what_a_person_writes_is_read_or_handed_on(name, text, value):
+def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value) -> None:
     item = next(item for item in every_setting(DEFAULT) if item.name == name)
     assert read(item, text) == value
 
@@ -145,14 +147,14 @@ def test_what_a_person_writes_is_read_or_handed_on(name, text, value):
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
-def test_a_name_stands_for_a_place(name, place):
+def test_a_name_stands_for_a_place(name: str, place) -> None:
     assert place_of(DEFAULT, name) == place
 
 
 # --- what loosens ---------------------------------------------------------------------------------
 
 
-def test_every_setting_of_a_guarded_section_has_its_own_direction():
+def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
     for item in every_setting(DEFAULT):
         pattern = ".".join(
             (item.place[0], "*", item.place[-1]) if item.place[0] == "symbols" else item.place
@@ -173,7 +175,7 @@ LESS_IS_LOOSER = {
 """Fewer bars or minutes of caution; a position that is said to be worth or to cost less."""
 
 
-def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves():
+def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves() -> None:
     down = {name for name, way in LOOSENS.items() if way == "down"}
     up = {name for name, way in LOOSENS.items() if way == "up"}
     assert down == LESS_IS_LOOSER
@@ -183,7 +185,7 @@ def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves():
     }  # fmt: skip
 
 
-def test_a_setting_that_is_new_in_a_guarded_section_is_taken_for_loosening():
+def test_a_setting_that_is_new_in_a_guarded_section_is_taken_for_loosening() -> None:
     assert direction(("risk", "something_new")) == "any"
     assert direction(("thresholds", "buy")) is None
 
@@ -204,7 +206,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("case", WAYS)
-def test_the_direction_of_a_change_is_told(case):
+def test_the_direction_of_a_change_is_told(case) -> None:
     place, base, looser, tighter = WAYS[case]
     before = changed(DEFAULT, {place: base})
     for after, way in ((looser, "loosens"), (tighter, "tightens")):
@@ -212,20 +214,20 @@ def test_the_direction_of_a_change_is_told(case):
         assert (change.way, change.place) == (way, place)
 
 
-def test_taking_the_calendar_out_loosens_and_so_does_another_one():
+def test_taking_the_calendar_out_loosens_and_so_does_another_one() -> None:
     with_calendar = changed(DEFAULT, {("events", "calendar"): "events.csv"})
     for after in ("", "other.csv"):
         (change,) = compare(with_calendar, changed(DEFAULT, {("events", "calendar"): after}))
         assert change.way == "loosens"
 
 
-def test_a_symbol_that_comes_or_goes_needs_the_command_line():
+def test_a_symbol_that_comes_or_goes_needs_the_command_line() -> None:
     more = changed(DEFAULT, {("symbols", "NEW"): DEFAULT["symbols"]["BTCUSD"]})
     for before, after in ((DEFAULT, more), (more, DEFAULT)):
         assert {item.way for item in compare(before, after)} == {"loosens", "free"}
 
 
-def test_the_command_line_that_is_told_can_be_typed():
+def test_the_command_line_that_is_told_can_be_typed() -> None:
     changes = compare(
         DEFAULT,
         changed(DEFAULT, {POSITIONS: 5, ("symbols", "EURUSD", "currencies"): ["U SD'"],
@@ -266,12 +268,14 @@ def edits(draw):
     return found
 
 
-def test_a_check_accepts_what_the_models_accept_and_nothing_else(tmp_path, scaled):
+def test_a_check_accepts_what_the_models_accept_and_nothing_else(
+    tmp_path: Path, scaled: Scale
+) -> None:
     book = open_book(tmp_path, DeskSettings(instances=(Instance(symbol="XAUUSD", profile="no"),)))
 
     @settings(max_examples=scaled(5000, least=10), deadline=None)
     @given(edits())
-    def hold(found):
+    def hold(found) -> None:
         values = changed(DEFAULT, found)
         try:
             wanted = validate(Profile, values, "it")
@@ -291,7 +295,7 @@ def test_a_check_accepts_what_the_models_accept_and_nothing_else(tmp_path, scale
     hold()
 
 
-def test_faults_stand_at_their_setting_with_place_value_and_remedy(book):
+def test_faults_stand_at_their_setting_with_place_value_and_remedy(book) -> None:
     found = book.check(
         "default",
         changed(DEFAULT, {("risk", "max_position"): 2, ("agents", "debate_rounds"): 9,
@@ -313,13 +317,15 @@ def test_faults_stand_at_their_setting_with_place_value_and_remedy(book):
     ],
     ids=["timeframe", "agents", "roles"],
 )
-def test_a_check_holds_the_profile_against_its_instances(book, change, name, text):
+def test_a_check_holds_the_profile_against_its_instances(
+    book, change, name: str, text: str
+) -> None:
     (fault,) = book.check("default", changed(DEFAULT, change)).faults
     assert fault.name == name
     assert text in fault.text
 
 
-def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_path):
+def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_path: Path) -> None:
     values = changed(DEFAULT, {("agents", "provider"): "anthropic"})
     elsewhere = open_book(tmp_path).check("default", values)
     assert elsewhere.profile is not None
@@ -328,7 +334,7 @@ def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_pat
     assert here.profile is None
 
 
-def test_a_check_warns_of_what_waits_for_the_next_start(book):
+def test_a_check_warns_of_what_waits_for_the_next_start(book) -> None:
     found = book.check("default", changed(DEFAULT, {("agents", "include_news"): True}))
     assert found.warnings == ("agents.include_news takes effect at the next start of the desk",)
 
@@ -336,7 +342,7 @@ def test_a_check_warns_of_what_waits_for_the_next_start(book):
 # --- saving ---------------------------------------------------------------------------------------
 
 
-def test_a_save_is_whole_kept_and_told(book, tmp_path):
+def test_a_save_is_whole_kept_and_told(book, tmp_path: Path) -> None:
     before = book.read("default")
     assert before.shipped
     saved = save(book, {POSITIONS: 2, ("thresholds", "buy"): 0.6})
@@ -355,12 +361,12 @@ def test_a_save_is_whole_kept_and_told(book, tmp_path):
     assert not list((tmp_path / "profiles").rglob("*.partial"))
 
 
-def test_nothing_to_save_saves_nothing(book, tmp_path):
+def test_nothing_to_save_saves_nothing(book, tmp_path: Path) -> None:
     assert save(book, {}).outcome == "unchanged"
     assert not (tmp_path / "profiles").exists()
 
 
-def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book):
+def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book) -> None:
     page = book.read("default").digest
     assert save(book, {("thresholds", "buy"): 0.7}, digest=page, actor="bob").outcome == "saved"
     late = save(book, {("thresholds", "sell"): 0.8}, digest=page)
@@ -369,15 +375,15 @@ def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book):
     assert loaded(book)["thresholds"] == {"buy": 0.7, "sell": 0.5}
 
 
-def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path):
+def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path: Path) -> None:
     book = open_book(tmp_path)
     save(book, {("thresholds", "buy"): 0.7})
 
     class Meanwhile:
-        def __enter__(self):
+        def __enter__(self) -> None:
             (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
 
-        def __exit__(self, *_):
+        def __exit__(self, *_) -> None:
             return None
 
     racing = open_book(tmp_path, exclusive=Meanwhile)
@@ -385,7 +391,7 @@ def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path):
     assert loaded(book)["thresholds"] == {"buy": 0.9, "sell": 0.5}
 
 
-def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_path):
+def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_path: Path) -> None:
     save(book, {("thresholds", "buy"): 0.7})
     (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
     save(book, {("thresholds", "sell"): 0.8})
@@ -409,7 +415,7 @@ def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_
         ("loosen", {("risk", "capital"): -1.0}, "invalid"),
     ],
 )
-def test_who_may_save_what(book, may, change, outcome):
+def test_who_may_save_what(book, may: str, change, outcome: str) -> None:
     before = book.read("default").digest
     saved = save(book, change, may=may)
     assert saved.outcome == outcome
@@ -418,7 +424,7 @@ def test_who_may_save_what(book, may, change, outcome):
         assert saved.command.startswith("torra profile set default risk.")
 
 
-def test_edited_and_undone_is_the_same_profile(book):
+def test_edited_and_undone_is_the_same_profile(book) -> None:
     before = book.read("default").digest
     save(book, {("thresholds", "buy"): 0.7, ("timeframe_weights", "M5"): 0.1})
     undone = book.undo("default", 1, digest=None, may="harmless", actor="ann")
@@ -426,7 +432,7 @@ def test_edited_and_undone_is_the_same_profile(book):
     assert [entry.action for entry in book.history("default")] == ["undo to 1", "save", "shipped"]
 
 
-def test_an_undo_that_would_loosen_is_refused(book):
+def test_an_undo_that_would_loosen_is_refused(book) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
@@ -434,19 +440,19 @@ def test_an_undo_that_would_loosen_is_refused(book):
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 
-def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book):
+def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book) -> None:
     with pytest.raises(ConfigError, match="no entry 7"):
         book.undo("default", 7, digest=None, may="loosen", actor="me")
 
 
-def test_the_history_keeps_the_newest(book, monkeypatch):
+def test_the_history_keeps_the_newest(book, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_book, "KEPT_ENTRIES", 4)
     for number in range(6):
         save(book, {("thresholds", "buy"): round(0.3 + number / 100, 2)})
     assert [entry.number for entry in book.history("default")] == [7, 6, 5, 4]
 
 
-def test_a_broken_entry_is_left_out(book, tmp_path):
+def test_a_broken_entry_is_left_out(book, tmp_path: Path) -> None:
     save(book, {("thresholds", "buy"): 0.7})
     (tmp_path / "profiles" / ".history" / "default" / "2.json").write_text("{")
     assert [entry.number for entry in book.history("default")] == [1]
@@ -457,7 +463,7 @@ def test_a_broken_entry_is_left_out(book, tmp_path):
 # --- broken files ---------------------------------------------------------------------------------
 
 
-def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path):
+def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path: Path) -> None:
     good = save(book, {POSITIONS: 2}).digest
     (tmp_path / "profiles" / "default.json").write_text('{"risk": {"max_positions": -1}}')
     broken = book.read("default")
@@ -469,14 +475,14 @@ def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path):
     assert (mended.outcome, book.read("default").digest) == ("saved", good)
 
 
-def test_a_broken_file_without_a_history_needs_the_command_line(book, tmp_path):
+def test_a_broken_file_without_a_history_needs_the_command_line(book, tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "default.json").write_text("{")
     assert save(book, {POSITIONS: 2}).outcome == "loosens"
     assert (tmp_path / "profiles" / "default.json").read_text() == "{"
 
 
-def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path):
+def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path: Path) -> None:
     book = open_book(tmp_path, DeskSettings(instances=(Instance(symbol="BTCUSD", profile="mine"),)))
     assert book.names() == ["default", "mine"]
     assert book.read("mine").digest == "missing"
@@ -489,13 +495,13 @@ def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path):
     ["", ".hidden", "../up", "a/b", "a\\b", "con", "NUL.txt", "Com1", "lpt9.x", "a.", "x" * 33, "ä",
      "a\n", "a b", "a:b"],
 )  # fmt: skip
-def test_names_that_no_profile_may_have(book, name):
+def test_names_that_no_profile_may_have(book, name: str) -> None:
     assert not usable(name)
     with pytest.raises(ConfigError, match="no name for a profile"):
         book.read(name)
 
 
-def test_a_file_that_leads_out_of_its_folder_is_refused(book, tmp_path):
+def test_a_file_that_leads_out_of_its_folder_is_refused(book, tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "elsewhere.json").write_text("{}")
     (tmp_path / "profiles" / "mine.json").symlink_to(tmp_path / "elsewhere.json")
@@ -523,10 +529,12 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
-def test_no_sequence_of_saves_and_undos_ends_looser(tmp_path_factory, scaled):
+def test_no_sequence_of_saves_and_undos_ends_looser(
+    tmp_path_factory: pytest.TempPathFactory, scaled: Scale
+) -> None:
     @settings(max_examples=scaled(1000, least=6), deadline=None)
     @given(st.lists(STEPS, max_size=6))
-    def hold(steps):
+    def hold(steps) -> None:
         book = open_book(tmp_path_factory.mktemp("book"), DeskSettings(
             instances=(Instance(symbol="BTCUSD", profile="other"),)
         ))  # fmt: skip
@@ -543,7 +551,7 @@ def test_no_sequence_of_saves_and_undos_ends_looser(tmp_path_factory, scaled):
     hold()
 
 
-def test_the_models_say_more_than_one_fault():
+def test_the_models_say_more_than_one_fault() -> None:
     with pytest.raises(ValidationError) as caught:
         Profile.model_validate({"risk": {"capital": -1}, "gate": {"losing_streak": 0}})
     assert len(caught.value.errors()) == 2

@@ -25,7 +25,7 @@ def at(url: str, vendor: str = "openai_compatible", **more: str):
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_without_more_the_vendor_is_reached_with_its_key(vendor):
+def test_without_more_the_vendor_is_reached_with_its_key(vendor) -> None:
     place = address(vendor, KEYS)
     assert place.base_url == HOSTS[vendor]
     assert place.key == KEYS[f"{WORDS[vendor]}_API_KEY"]
@@ -33,12 +33,12 @@ def test_without_more_the_vendor_is_reached_with_its_key(vendor):
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_a_missing_key_is_named(vendor):
+def test_a_missing_key_is_named(vendor) -> None:
     with pytest.raises(ConfigError, match=f"{WORDS[vendor]}_API_KEY"):
         address(vendor, {f"{WORDS[vendor]}_API_KEY": "  "})
 
 
-def test_google_has_two_names_for_its_key():
+def test_google_has_two_names_for_its_key() -> None:
     assert address("google", {"GEMINI_API_KEY": "second"}).key == "second"
     assert address("google", {"GEMINI_API_KEY": "second", "GOOGLE_API_KEY": "first"}).key == "first"
 
@@ -57,7 +57,7 @@ def test_google_has_two_names_for_its_key():
         "http://127.255.255.254/x",
     ],
 )
-def test_another_server_never_gets_the_vendors_key(vendor, url):
+def test_another_server_never_gets_the_vendors_key(vendor, url: str) -> None:
     place = at(url, vendor)
     assert place.key == DUMMY_KEY
     assert not place.official
@@ -66,13 +66,13 @@ def test_another_server_never_gets_the_vendors_key(vendor, url):
     assert "canary" not in str(custom.headers()) + str(place.headers())
 
 
-def test_the_vendors_own_address_written_out_is_the_vendors():
+def test_the_vendors_own_address_written_out_is_the_vendors() -> None:
     assert at("https://API.openai.com:443/v1/").official
     assert at("https://API.openai.com:443/v1/").key == "canary-openai"
     assert at("https://api.openai.com/v1", TORRA_OPENAI_CUSTOM_KEY="own").key == "canary-openai"
 
 
-def test_only_a_model_server_on_this_machine_is_free():
+def test_only_a_model_server_on_this_machine_is_free() -> None:
     assert at("http://localhost:1234/v1").local
     assert not at("https://models.example.com/v1").local
     assert not at("http://localhost:1234", "anthropic").local
@@ -103,7 +103,7 @@ def test_only_a_model_server_on_this_machine_is_free():
         "https://[::1",
     ],
 )
-def test_what_no_address_may_be_is_refused_without_quoting_it(url):
+def test_what_no_address_may_be_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ConfigError, match="TORRA_OPENAI_BASE_URL") as caught:
         at(url)
     assert "hunter2" not in str(caught.value)
@@ -111,18 +111,18 @@ def test_what_no_address_may_be_is_refused_without_quoting_it(url):
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel", "x" * 513, "tab\tbed"])
-def test_an_odd_key_is_refused_without_quoting_it(key):
+def test_an_odd_key_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not a key") as caught:
         address("openai_compatible", {"OPENAI_API_KEY": key})
     assert key not in str(caught.value)
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_an_address_does_not_show_its_key(vendor):
+def test_an_address_does_not_show_its_key(vendor) -> None:
     assert "canary" not in repr(address(vendor, KEYS)) + str(address(vendor, KEYS))
 
 
-def test_the_key_travels_as_each_vendor_wants_it():
+def test_the_key_travels_as_each_vendor_wants_it() -> None:
     assert address("anthropic", KEYS).headers() == {
         "authorization": "Bearer canary-anthropic",
         "anthropic-version": "2026-10-21",
@@ -131,6 +131,6 @@ def test_the_key_travels_as_each_vendor_wants_it():
     assert address("openai_compatible", KEYS).headers() == {"authorization": "Bearer canary-openai"}
 
 
-def test_this_machine_is_known_by_name_and_number():
+def test_this_machine_is_known_by_name_and_number() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.8.9.1", "::1")))
     assert not any(map(is_loopback, ("", "0.0.0.0", "::", "10.0.0.1", "localhost.example.com")))

@@ -31,21 +31,21 @@ ENDING = [row for row in MODELS_KNOWN if row.retired]
 DAY = timedelta(days=1)
 
 
-def test_no_model_stands_there_twice():
+def test_no_model_stands_there_twice() -> None:
     assert len(BY_NAME) == len(MODELS_KNOWN)
     assert {row.vendor for row in MODELS_KNOWN} == set(VENDORS)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("tier", ["quick", "deep"])
-def test_the_defaults_are_known_and_not_about_to_end(vendor, tier):
+def test_the_defaults_are_known_and_not_about_to_end(vendor, tier: str) -> None:
     row = BY_NAME[vendor, MODELS[vendor][tier]]
     assert row.retired is None and not row.replaced_by
     assert tier in row.note
 
 
 @pytest.mark.parametrize("row", ENDING, ids=lambda row: row.model)
-def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capability):
+def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capability) -> None:
     assert row.retired
     for day in (row.retired, row.retired + DAY, row.retired + 999 * DAY):
         with pytest.raises(ConfigError, match=re.escape(row.replaced_by)) as caught:
@@ -60,36 +60,36 @@ def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capab
 @pytest.mark.parametrize(
     "row", [row for row in MODELS_KNOWN if row.replaced_by], ids=lambda row: row.model
 )
-def test_a_replacement_is_a_model_of_the_same_vendor_that_stays(row: Capability):
+def test_a_replacement_is_a_model_of_the_same_vendor_that_stays(row: Capability) -> None:
     new = BY_NAME[row.vendor, row.replaced_by]
     assert new.retired is None
 
 
-def test_what_ends_has_a_replacement():
+def test_what_ends_has_a_replacement() -> None:
     assert all(row.replaced_by for row in ENDING)
 
 
-def test_the_ids_of_document_001_are_gone_or_have_a_successor():
+def test_the_ids_of_document_001_are_gone_or_have_a_successor() -> None:
     with pytest.raises(ConfigError, match="claude-sonnet-5-5"):
         check_model("anthropic", "claude-sonnet-4-20250514", AS_OF)
     assert capability("anthropic", "claude-haiku-4-5-20251001").replaced_by
     assert capability("google", "gemini-3-flash-preview").replaced_by
 
 
-def test_anthropics_own_list_of_ends_is_ours():
+def test_anthropics_own_list_of_ends_is_ours() -> None:
     for model, end in DEPRECATED_MODELS.items():
         plain = re.sub(r"(\d)(st|nd|rd|th),", r"\1,", end)
         day = datetime.strptime(plain, "%B %d, %Y").date()  # noqa: DTZ007 - a day
         assert BY_NAME["anthropic", model].retired == day, model
 
 
-def test_every_id_that_anthropics_sdk_names_is_known():
+def test_every_id_that_anthropics_sdk_names_is_known() -> None:
     names = [name for part in get_args(ModelParam) for name in get_args(part)]
     assert len(names) > 15
     assert {("anthropic", name) for name in names} <= set(BY_NAME)
 
 
-def test_openais_own_list_of_ends_is_ours():
+def test_openais_own_list_of_ends_is_ours() -> None:
     text = Path(chat_model.__file__).read_text(encoding="utf-8")
     notes = re.findall(
         r"- (\"[^:]*):\s+Announced\s+shutdown\s+date:\s+(\d{4}-\d\d-\d\d)", text, re.DOTALL
@@ -105,7 +105,7 @@ def test_openais_own_list_of_ends_is_ours():
         assert BY_NAME["openai_compatible", name].retired == ends[name], name
 
 
-def test_a_model_that_nobody_knows_is_allowed_and_sent_nothing_odd():
+def test_a_model_that_nobody_knows_is_allowed_and_sent_nothing_odd() -> None:
     for vendor in VENDORS:
         check_model(vendor, "made-up-9", date(2099, 1, 1))
         assert warning(vendor, "made-up-9", date(2099, 1, 1)) == ""
@@ -114,11 +114,11 @@ def test_a_model_that_nobody_knows_is_allowed_and_sent_nothing_odd():
     assert not capability("openai_compatible", "llava:7b").picture
 
 
-def test_a_known_name_of_one_vendor_is_nothing_to_another():
+def test_a_known_name_of_one_vendor_is_nothing_to_another() -> None:
     check_model("google", "claude-sonnet-4-20250514", date(2099, 1, 1))
 
 
-def test_thinking_is_sent_as_its_vendor_takes_it():
+def test_thinking_is_sent_as_its_vendor_takes_it() -> None:
     for row in MODELS_KNOWN:
         if row.vendor == "google" and row.thinking:
             google_types.ThinkingConfig.model_validate(dict(row.thinking))
@@ -131,12 +131,12 @@ def test_thinking_is_sent_as_its_vendor_takes_it():
             assert row.effort in {None, "none", "low"}
 
 
-def test_the_page_is_written_from_the_code():
+def test_the_page_is_written_from_the_code() -> None:
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     assert page == generate.render_models_docs(generate.by_hand(page)), "python -m docs.generate"
     assert all(f"`{row.model}`" in page for row in MODELS_KNOWN)
 
 
-def test_what_is_written_by_hand_on_the_page_stays():
+def test_what_is_written_by_hand_on_the_page_stays() -> None:
     page = generate.render_models_docs("\n## Measured\n\n40 tokens/s\n")
     assert generate.render_models_docs(generate.by_hand(page)) == page

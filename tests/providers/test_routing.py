@@ -77,7 +77,7 @@ def warm(way: Bench, *vendors: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor):
+def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor) -> None:
     with bench() as way:
         plain = ask(way.provider(vendor), MODELS[vendor]["quick"])
         named = ask(way.provider("rules"), f"{vendor}:{MODELS[vendor]['deep']}")
@@ -87,14 +87,14 @@ def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor):
     assert way.asked() == [vendor, vendor]
 
 
-def test_a_colon_in_a_local_model_s_name_is_no_vendor():
+def test_a_colon_in_a_local_model_s_name_is_no_vendor() -> None:
     with bench(environment={"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}) as way:
         found = ask(way.provider("openai_compatible"), "llama3:8b")
     assert isinstance(found, Completion) and found.model == "llama3:8b"
     assert way.bodies()[0]["model"] == "llama3:8b"
 
 
-def test_a_desk_may_mix_vendors_and_the_rules():
+def test_a_desk_may_mix_vendors_and_the_rules() -> None:
     settings = AgentSettings(
         role_models={"bull_researcher": f"anthropic:{HAIKU}", "bear_researcher": f"google:{FLASH}"}
     )
@@ -116,7 +116,7 @@ def test_a_desk_may_mix_vendors_and_the_rules():
     assert way.asked() == ["anthropic", "google"]
 
 
-def test_two_desks_share_one_switchboard_and_not_their_troubles():
+def test_two_desks_share_one_switchboard_and_not_their_troubles() -> None:
     with bench(failing(503, "anthropic")) as way:
         first = way.provider("anthropic", **SPARE)
         second = way.provider("anthropic", fallback_model=f"openai_compatible:{'gpt-6-luna'}")
@@ -129,7 +129,7 @@ def test_two_desks_share_one_switchboard_and_not_their_troubles():
     assert way.asked() == ["anthropic", "anthropic", "google", "openai_compatible", "google"]
 
 
-def test_fifty_desks_of_four_calls_at_once_share_one_switchboard():
+def test_fifty_desks_of_four_calls_at_once_share_one_switchboard() -> None:
     async def slowly(request):
         await asyncio.sleep(0.3)
         return good(request)
@@ -164,7 +164,7 @@ DOWN = [
 
 
 @pytest.mark.parametrize(("detail", "how", "billed"), DOWN, ids=[row[0] for row in DOWN])
-def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(detail, how, billed):
+def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(detail, how, billed) -> None:
     with bench(failing(how, "anthropic")) as way:
         provider = way.provider("anthropic", **SPARE)
         first = ask(provider)
@@ -179,7 +179,7 @@ def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(detail, ho
         assert way.asked() == ["anthropic", "google", "google"]
 
 
-def test_the_next_tick_tries_the_first_vendor_again():
+def test_the_next_tick_tries_the_first_vendor_again() -> None:
     troubles = iter([503])
 
     def answer(request):
@@ -198,7 +198,7 @@ def test_the_next_tick_tries_the_first_vendor_again():
     ]  # fmt: skip
 
 
-def test_a_vendor_that_is_too_slow_is_down_for_the_rest_of_the_tick():
+def test_a_vendor_that_is_too_slow_is_down_for_the_rest_of_the_tick() -> None:
     with bench(failing(hanging, "anthropic")) as way:
         warm(way, "anthropic", "google")
         provider = way.provider("anthropic", **SPARE)
@@ -209,7 +209,7 @@ def test_a_vendor_that_is_too_slow_is_down_for_the_rest_of_the_tick():
     assert way.asked() == ["anthropic", "google"]
 
 
-def test_a_request_at_the_very_moment_of_a_timeout_already_goes_to_the_fallback():
+def test_a_request_at_the_very_moment_of_a_timeout_already_goes_to_the_fallback() -> None:
     with bench(failing(hanging, "anthropic")) as way:
         warm(way, "anthropic", "google")
         provider = way.provider("anthropic", **SPARE)
@@ -222,7 +222,7 @@ def test_a_request_at_the_very_moment_of_a_timeout_already_goes_to_the_fallback(
 
 
 @pytest.mark.parametrize("how", [413, 400, httpx2.ReadError("x")], ids=["413", "400", "reset"])
-def test_a_failure_that_is_not_the_vendor_s_state_stays_with_it(how):
+def test_a_failure_that_is_not_the_vendor_s_state_stays_with_it(how) -> None:
     with bench(failing(how, "anthropic")) as way:
         provider = way.provider("anthropic", **SPARE)
         first = ask(provider)
@@ -232,7 +232,7 @@ def test_a_failure_that_is_not_the_vendor_s_state_stays_with_it(how):
     assert way.asked() == ["anthropic", "anthropic"]
 
 
-def test_an_unusable_answer_is_an_answer():
+def test_an_unusable_answer_is_an_answer() -> None:
     answers = lambda request: httpx2.Response(200, json=body(vendor_of(request), "no", "refusal"))  # noqa: E731
     with bench(answers) as way:
         provider = way.provider("anthropic", **SPARE)
@@ -242,7 +242,7 @@ def test_an_unusable_answer_is_an_answer():
     assert way.asked() == ["anthropic", "anthropic"]
 
 
-def test_when_both_are_down_the_failure_says_when_to_ask_again_and_the_first_is_asked():
+def test_when_both_are_down_the_failure_says_when_to_ask_again_and_the_first_is_asked() -> None:
     def answer(request):
         if vendor_of(request) == "anthropic":
             return httpx2.Response(503, headers={"retry-after": "3"})
@@ -255,7 +255,7 @@ def test_when_both_are_down_the_failure_says_when_to_ask_again_and_the_first_is_
     assert way.asked() == ["anthropic", "google", "anthropic"]
 
 
-def test_when_both_are_blocked_nobody_is_asked():
+def test_when_both_are_blocked_nobody_is_asked() -> None:
     with bench() as way:
         way.switchboard.block("anthropic", "401: the key was refused")
         way.switchboard.block("google", "402: the account has no credit")
@@ -265,28 +265,28 @@ def test_when_both_are_blocked_nobody_is_asked():
     assert way.sent == []
 
 
-def test_a_blocked_vendor_is_passed_over_at_once():
+def test_a_blocked_vendor_is_passed_over_at_once() -> None:
     with bench() as way:
         way.switchboard.block("anthropic", "401: the key was refused")
         found = ask(way.provider("anthropic", **SPARE))
     assert isinstance(found, Completion) and found.provider == "google"
 
 
-def test_without_a_fallback_a_vendor_s_failure_is_its_own():
+def test_without_a_fallback_a_vendor_s_failure_is_its_own() -> None:
     with bench(failing(503, "anthropic")) as way:
         provider = way.provider("anthropic")
         assert [ask(provider).again for _ in range(2)] == [0.5, 0.5]  # type: ignore[union-attr]
     assert way.asked() == ["anthropic", "anthropic"]
 
 
-def test_without_a_fallback_a_model_that_is_gone_is_not_asked_again_at_once():
+def test_without_a_fallback_a_model_that_is_gone_is_not_asked_again_at_once() -> None:
     with bench(failing(404, "anthropic")) as way:
         provider = way.provider("anthropic")
         assert [ask(provider).again for _ in range(2)] == [None, None]  # type: ignore[union-attr]
     assert way.asked() == ["anthropic", "anthropic"]
 
 
-def test_a_fallback_to_the_same_vendor_is_none():
+def test_a_fallback_to_the_same_vendor_is_none() -> None:
     with bench(failing(503, "anthropic")) as way:
         provider = way.provider("anthropic", fallback_model="anthropic:claude-sonnet-5-5")
         assert ask(provider).again == 0.5  # type: ignore[union-attr]
@@ -294,7 +294,7 @@ def test_a_fallback_to_the_same_vendor_is_none():
     assert [sent["model"] for sent in way.bodies()] == [HAIKU, HAIKU]
 
 
-def test_only_a_few_ticks_are_remembered():
+def test_only_a_few_ticks_are_remembered() -> None:
     with bench() as way:
         provider = way.provider("anthropic", **SPARE)
         for number in range(30):
@@ -305,7 +305,7 @@ def test_only_a_few_ticks_are_remembered():
 # Opening
 
 
-def test_a_request_that_makes_no_sense_is_a_failed_future():
+def test_a_request_that_makes_no_sense_is_a_failed_future() -> None:
     with bench() as way:
         provider = way.provider("anthropic")
         for odd in (None, object(), a_request(None), a_request(HAIKU, role=None)):  # type: ignore[arg-type]
@@ -316,12 +316,12 @@ def test_a_request_that_makes_no_sense_is_a_failed_future():
     assert way.sent == []
 
 
-def test_the_rules_need_no_switchboard():
+def test_the_rules_need_no_switchboard() -> None:
     assert isinstance(open_provider(AgentSettings()), RulesProvider)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_vendor_needs_a_switchboard_and_a_key(vendor):
+def test_a_vendor_needs_a_switchboard_and_a_key(vendor) -> None:
     settings = AgentSettings(provider=vendor)
     with pytest.raises(ConfigError, match=vendor):
         open_provider(settings)
@@ -337,7 +337,7 @@ def test_a_vendor_needs_a_switchboard_and_a_key(vendor):
         {"quick_think_model": "google:gemini-3.8-flash"},
     ],
 )
-def test_every_vendor_of_a_desk_needs_its_key(settings):
+def test_every_vendor_of_a_desk_needs_its_key(settings) -> None:
     environment = {"ANTHROPIC_API_KEY": "k"}
     with (
         bench(environment=environment) as way,
@@ -355,12 +355,12 @@ def test_every_vendor_of_a_desk_needs_its_key(settings):
         {"provider": "google", "fallback_model": "anthropic:claude-sonnet-4-20250514"},
     ],
 )
-def test_a_model_that_is_gone_is_refused_at_start(settings):
+def test_a_model_that_is_gone_is_refused_at_start(settings) -> None:
     with bench() as way, pytest.raises(ConfigError, match="claude-sonnet-5-5"):
         open_provider(AgentSettings(**settings), way.switchboard)
 
 
-def test_a_model_is_held_against_the_day_of_the_start():
+def test_a_model_is_held_against_the_day_of_the_start() -> None:
     settings = AgentSettings(provider="google", quick_think_model="gemini-2.5-flash")
     with bench() as way:
         check(settings, way.switchboard, date(2026, 11, 30))
@@ -368,7 +368,7 @@ def test_a_model_is_held_against_the_day_of_the_start():
             check(settings, way.switchboard, date(2026, 12, 1))
 
 
-def test_a_server_in_openai_s_place_may_call_its_models_what_it_likes():
+def test_a_server_in_openai_s_place_may_call_its_models_what_it_likes() -> None:
     settings = AgentSettings(provider="openai_compatible", quick_think_model="gpt-3.5-turbo")
     with bench(environment={"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}) as way:
         check(settings, way.switchboard, date(2026, 11, 22))
@@ -376,13 +376,13 @@ def test_a_server_in_openai_s_place_may_call_its_models_what_it_likes():
         check(settings, way.switchboard, date(2026, 11, 22))
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.SDKS, "google", "not_there.at_all")
     with bench() as way, pytest.raises(ConfigError, match="google-genai"):
         open_provider(AgentSettings(provider="google"), way.switchboard)
 
 
-def test_every_model_of_a_desk_is_known_before_it_starts():
+def test_every_model_of_a_desk_is_known_before_it_starts() -> None:
     settings = AgentSettings(
         provider="google",
         deep_think_model="anthropic:a",
@@ -399,7 +399,7 @@ def test_every_model_of_a_desk_is_known_before_it_starts():
     }
 
 
-def test_stored_ticks_are_answered_from_the_history_alone():
+def test_stored_ticks_are_answered_from_the_history_alone() -> None:
     settings = AgentSettings(provider="recorded")
     with pytest.raises(ConfigError, match="recorded"):
         open_provider(settings)
@@ -408,21 +408,21 @@ def test_stored_ticks_are_answered_from_the_history_alone():
     assert open_provider(settings, history=lambda _: None).name == "recorded"
 
 
-def test_closing_a_provider_leaves_the_switchboard_to_the_others():
+def test_closing_a_provider_leaves_the_switchboard_to_the_others() -> None:
     with bench() as way:
         first, second = way.provider("anthropic"), way.provider("anthropic")
         first.close()
         assert isinstance(ask(second), Completion)
 
 
-def test_keys_stay_out_of_what_a_provider_shows():
+def test_keys_stay_out_of_what_a_provider_shows() -> None:
     with bench() as way:
         provider = way.provider("anthropic")
         shown = repr(provider) + repr(way.switchboard)
     assert not any(key in shown for key in KEYS.values())
 
 
-def test_a_request_is_not_changed_on_its_way():
+def test_a_request_is_not_changed_on_its_way() -> None:
     seen: list[Request] = []
 
     class Ear:

@@ -34,6 +34,7 @@ from tests.doubles.switchboards import (
     good,
     vendor_of,
 )
+from tests.tries import Tries
 from torra.providers.vendors import switchboard as module
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.event_loop import EventLoop
@@ -56,7 +57,7 @@ def _closed_at_the_end() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor):
+def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor) -> None:
     with bench() as way:
         assert way.ask(vendor) == Completion(
             text="{}",
@@ -71,7 +72,7 @@ def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor):
         assert len(way.sent) == 1
 
 
-def test_all_input_is_counted_with_the_part_that_a_cache_took_or_gave():
+def test_all_input_is_counted_with_the_part_that_a_cache_took_or_gave() -> None:
     def answer(request):
         usage = {
             "input_tokens": 10,
@@ -87,14 +88,14 @@ def test_all_input_is_counted_with_the_part_that_a_cache_took_or_gave():
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_server_that_counts_nothing_costs_the_worst_case(vendor):
+def test_a_server_that_counts_nothing_costs_the_worst_case(vendor) -> None:
     without = {"usage": None, "usageMetadata": None}
     with bench(lambda request: httpx2.Response(200, json=body(vendor) | without)) as way:
         assert way.ask(vendor).cost_usd == 1000.0
 
 
 @pytest.mark.parametrize("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
-def test_an_odd_count_is_none(odd):
+def test_an_odd_count_is_none(odd) -> None:
     usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": odd}
     answer = httpx2.Response(200, json=body("openai_compatible", usage=usage))
     with bench(lambda request: answer) as way:
@@ -123,7 +124,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("vendor", "said", "meant"), STOPS)
-def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(vendor, said, meant):
+def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(vendor, said, meant) -> None:
     with bench(lambda request: httpx2.Response(200, json=body(vendor, "{", said))) as way:
         found = way.ask(vendor)
     assert found.stop_reason == meant
@@ -131,7 +132,7 @@ def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(vendor, said, me
     assert found.output_tokens == USAGE["output"]
 
 
-def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens():
+def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens() -> None:
     refusal = {"choices": [{"message": {"content": None, "refusal": "No."}}]}
     with bench(lambda _: httpx2.Response(200, json=body("openai_compatible") | refusal)) as way:
         found = way.ask("openai_compatible")
@@ -146,7 +147,7 @@ def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens():
 @pytest.mark.parametrize(
     "odd", [{}, {"content": 7, "candidates": 7, "choices": 7}, {"choices": [7, None]}, {"usage": 7}]
 )
-def test_a_reply_without_words_is_an_empty_one(vendor, odd):
+def test_a_reply_without_words_is_an_empty_one(vendor, odd) -> None:
     with bench(lambda _: httpx2.Response(200, json=odd)) as way:
         assert way.ask(vendor).text == ""
 
@@ -223,7 +224,7 @@ CASES = [(vendor, *row[:3], *row[4:]) for row in FAILURES for vendor in row[3]]
 @pytest.mark.parametrize(
     ("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES
 )
-def test_an_error_of_a_vendor(vendor, status, headers, answer, detail, again, blocks):
+def test_an_error_of_a_vendor(vendor, status, headers, answer, detail, again, blocks) -> None:
     response = httpx2.Response(status, headers=headers, json=answer)
     with bench(lambda _: response) as way:
         error = way.failure(vendor)
@@ -252,11 +253,11 @@ DATE = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
         ({}, 0.5),
     ],
 )  # fmt: skip
-def test_when_a_busy_vendor_wants_to_be_asked_again(headers, seconds):
+def test_when_a_busy_vendor_wants_to_be_asked_again(headers, seconds: float) -> None:
     assert retry_after(headers, {}) == seconds
 
 
-def test_a_date_without_the_reply_s_own_counts_from_now():
+def test_a_date_without_the_reply_s_own_counts_from_now() -> None:
     assert retry_after({"retry-after": "Mon, 05 Jan 2099 10:00:30 GMT"}, {}) > 1e9
 
 
@@ -278,7 +279,7 @@ RAW = [
 @pytest.mark.parametrize(
     ("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW]
 )
-def test_a_reply_that_cannot_be_read(vendor, raw, headers, reason, again):
+def test_a_reply_that_cannot_be_read(vendor, raw, headers, reason, again) -> None:
     with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=headers)) as way:
         error = way.failure(vendor)
         assert (error.reason, error.again, error.billed) == (reason, again, True)
@@ -286,14 +287,14 @@ def test_a_reply_that_cannot_be_read(vendor, raw, headers, reason, again):
 
 
 @pytest.mark.parametrize("squeeze", [gzip.compress, zlib.compress])
-def test_a_compressed_reply_is_read(squeeze):
+def test_a_compressed_reply_is_read(squeeze) -> None:
     encoding = {"content-encoding": "gzip" if squeeze is gzip.compress else "deflate"}
     raw = squeeze(json.dumps(body("anthropic", "{}")).encode())
     with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=encoding)) as way:
         assert way.ask("anthropic").output_tokens == USAGE["output"]
 
 
-def test_a_refusal_with_an_endless_body_is_still_a_refusal():
+def test_a_refusal_with_an_endless_body_is_still_a_refusal() -> None:
     with bench(lambda _: httpx2.Response(401, stream=Chunks(b" " * 3_000_000))) as way:
         assert way.failure("anthropic").detail == "401: the key was refused"
 
@@ -312,8 +313,8 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("raised", "detail", "again", "billed"), BROKEN, ids=[type(row[0]).__name__ for row in BROKEN]
 )
-def test_a_connection_that_fails(vendor, raised, detail, again, billed):
-    def answer(request):
+def test_a_connection_that_fails(vendor, raised, detail, again, billed) -> None:
+    def answer(request) -> None:
         raise raised
 
     with bench(answer) as way:
@@ -338,7 +339,7 @@ class Chunks(httpx2.AsyncByteStream):
 # Time
 
 
-def test_a_call_ends_at_its_limit_and_counts_as_billed(tries):
+def test_a_call_ends_at_its_limit_and_counts_as_billed(tries: Tries) -> None:
     async def never(request):
         await asyncio.sleep(60)
 
@@ -391,7 +392,7 @@ def warm(way: Switchboard, vendors=VENDORS) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries):
+def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries: Tries) -> None:
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     for attempt in tries():
         with (
@@ -408,7 +409,7 @@ def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries):
             assert 1.4 < took < 2.4
 
 
-def test_nobody_there_is_no_connection_in_real_time():
+def test_nobody_there_is_no_connection_in_real_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with bench(environment={"TORRA_ANTHROPIC_BASE_URL": url}, transport=None) as way:
@@ -416,7 +417,7 @@ def test_nobody_there_is_no_connection_in_real_time():
     assert (error.detail, error.again, error.billed) == ("no connection", 0.2, False)
 
 
-def test_the_wait_before_a_second_attempt_is_part_of_its_limit():
+def test_the_wait_before_a_second_attempt_is_part_of_its_limit() -> None:
     with bench() as way:
         warm(way.switchboard, ("anthropic",))
         error = way.failure("anthropic", limit_s=0.1, delay_s=5.0)
@@ -428,7 +429,9 @@ def test_the_wait_before_a_second_attempt_is_part_of_its_limit():
         assert 0.15 <= time.monotonic() - started < 4.0
 
 
-def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(monkeypatch, tries):
+def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
+    monkeypatch: pytest.MonkeyPatch, tries: Tries
+) -> None:
     built = Switchboard._built
     for attempt in tries():
         gate = threading.Event()
@@ -456,8 +459,10 @@ def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(monkey
             assert took < 0.9 and not error.billed
 
 
-def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(monkeypatch):
-    def broken(vendor, place, http):
+def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(vendor, place, http) -> None:
         raise ImportError(f"canary {place.key}")
 
     monkeypatch.setattr(module, "_open", broken)
@@ -467,8 +472,8 @@ def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(monkeyp
 
 
 def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request(
-    monkeypatch, caplog
-):
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     opened, tries = module._open, []
 
     def broken_twice(vendor, place, http):
@@ -492,7 +497,9 @@ def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request
 
 
 @pytest.mark.parametrize("late", ["delay", "warm-up"])
-def test_a_request_is_not_sent_when_its_stage_is_over(late, monkeypatch):
+def test_a_request_is_not_sent_when_its_stage_is_over(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     built = Switchboard._built
 
     def slowly(self, vendor):
@@ -513,7 +520,7 @@ def test_a_request_is_not_sent_when_its_stage_is_over(late, monkeypatch):
     assert error.billed is False
 
 
-def test_a_job_that_does_not_stop_is_left_behind(tries):
+def test_a_job_that_does_not_stop_is_left_behind(tries: Tries) -> None:
     loop = EventLoop()
     release = threading.Event()
 
@@ -541,7 +548,7 @@ async def nothing() -> None:
     pass
 
 
-def test_a_job_that_breaks_ends_as_an_error_with_its_type_alone():
+def test_a_job_that_breaks_ends_as_an_error_with_its_type_alone() -> None:
     loop = EventLoop()
 
     async def breaks(until: float) -> str:
@@ -553,7 +560,7 @@ def test_a_job_that_breaks_ends_as_an_error_with_its_type_alone():
     assert (error.reason, error.detail) == ("error", "KeyError")
 
 
-def test_a_future_that_its_caller_cancels_ends_the_call():
+def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
     ended = threading.Event()
 
     async def never(request):
@@ -580,7 +587,7 @@ def until(done, seconds: float = 10.0) -> None:
 # Blocks
 
 
-def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_told_once():
+def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_told_once() -> None:
     told: list[tuple[str, str, float]] = []
     now = [0.0]
     with bench(
@@ -603,7 +610,7 @@ def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_told_once():
         assert way.ask("anthropic").text == "{}"
 
 
-def test_two_refusals_at_once_are_told_once():
+def test_two_refusals_at_once_are_told_once() -> None:
     told: list[str] = []
 
     async def slowly_refused(request):
@@ -620,7 +627,7 @@ def test_two_refusals_at_once_are_told_once():
         assert told == ["google"]
 
 
-def test_a_block_can_be_lifted_and_set_again_after_a_restart():
+def test_a_block_can_be_lifted_and_set_again_after_a_restart() -> None:
     told: list[object] = []
     with bench(on_block=lambda *block: told.append(block)) as way:
         way.switchboard.block("google", "401: the key was refused", 10.0)
@@ -632,7 +639,7 @@ def test_a_block_can_be_lifted_and_set_again_after_a_restart():
         assert told == []
 
 
-def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds():
+def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds() -> None:
     with bench() as way:
         warm(way.switchboard, ("anthropic",))
         future = way.provider().submit(a_request(MODEL["anthropic"], delay_s=0.2))
@@ -643,8 +650,8 @@ def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds():
         assert way.sent == []
 
 
-def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog):
-    def broken(*block):
+def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*block) -> None:
         raise OSError("canary")
 
     with bench(lambda _: httpx2.Response(402), on_block=broken) as way:
@@ -657,7 +664,7 @@ def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog):
 # Closing
 
 
-def test_closing_ends_what_runs_and_refuses_what_comes():
+def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
     async def never(request):
         await asyncio.sleep(60)
 
@@ -677,14 +684,14 @@ def test_closing_ends_what_runs_and_refuses_what_comes():
         way.switchboard.close()
 
 
-def test_nothing_runs_before_it_is_needed():
+def test_nothing_runs_before_it_is_needed() -> None:
     before = threading.active_count()
     Switchboard({}, prices=None).close()  # type: ignore[arg-type]
     Switchboard({}, prices=None)  # type: ignore[arg-type]
     assert threading.active_count() == before
 
 
-def test_a_name_that_is_looked_up_for_long_does_not_hold_up_the_end_of_the_process():
+def test_a_name_that_is_looked_up_for_long_does_not_hold_up_the_end_of_the_process() -> None:
     code = """
 import asyncio, socket, time
 from torra.providers.vendors.event_loop import EventLoop
@@ -707,7 +714,7 @@ loop.close(nothing)
     assert b"TimeoutError" in found.stdout
 
 
-def test_what_a_look_up_finds_or_raises_comes_back():
+def test_what_a_look_up_finds_or_raises_comes_back() -> None:
     loop = EventLoop()
 
     async def look_up(until):
@@ -729,7 +736,7 @@ def test_what_a_look_up_finds_or_raises_comes_back():
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_only_our_headers_and_our_key_are_sent(vendor, monkeypatch):
+def test_only_our_headers_and_our_key_are_sent(vendor, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_CUSTOM_HEADERS"):
         lines = "X-Evil: 1\nAuthorization: Bearer evil\nUser-Agent: evil\nanthropic-version: 1\n"
         monkeypatch.setenv(name, lines + "x-goog-api-key: evil\nHost: evil.example.com")
@@ -761,7 +768,7 @@ def test_only_our_headers_and_our_key_are_sent(vendor, monkeypatch):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_path_in_the_address_is_kept(vendor):
+def test_a_path_in_the_address_is_kept(vendor) -> None:
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     url = "https://Models.Example.com:443/gate/way"
     with bench(environment={f"TORRA_{word}_BASE_URL": url}) as way:
@@ -771,7 +778,7 @@ def test_a_path_in_the_address_is_kept(vendor):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor):
+def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor) -> None:
     def answer(request):
         headers = {"location": "https://evil.example.com/", "set-cookie": "a=b"}
         return httpx2.Response(307, headers=headers)
@@ -783,7 +790,7 @@ def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor):
     assert "cookie" not in way.sent[1].headers
 
 
-def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own():
+def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
     async def go(url: str, wire: Wire | None) -> str:
         async def inner(request):
             raise AssertionError("sent")
@@ -810,7 +817,9 @@ def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own():
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_no_key_is_in_a_log_or_an_exception(vendor, caplog, monkeypatch):
+def test_no_key_is_in_a_log_or_an_exception(
+    vendor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_LOG", "debug")
     monkeypatch.setenv("OPENAI_LOG", "debug")
     caplog.set_level(logging.DEBUG)
@@ -828,7 +837,7 @@ def test_no_key_is_in_a_log_or_an_exception(vendor, caplog, monkeypatch):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_key_that_a_server_quotes_is_not_kept(vendor):
+def test_a_key_that_a_server_quotes_is_not_kept(vendor) -> None:
     key = next(value for value in KEYS.values() if vendor.split("_")[0] in value)
     quoting = body(vendor, f"Your key is {key}.", f"bad_{key}")
     with bench(lambda _: httpx2.Response(200, json=quoting)) as way:
@@ -837,7 +846,7 @@ def test_a_key_that_a_server_quotes_is_not_kept(vendor):
     assert found.stop_reason.lower() == "bad_[key]"
 
 
-def test_the_libraries_are_quiet_below_a_warning(monkeypatch):
+def test_the_libraries_are_quiet_below_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("anthropic", "httpx2"):
         monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)
     with bench(fresh=True) as way:
@@ -846,12 +855,12 @@ def test_the_libraries_are_quiet_below_a_warning(monkeypatch):
             assert logging.getLogger(f"{name}.any").getEffectiveLevel() >= logging.WARNING
 
 
-def test_a_model_that_an_sdk_warns_of_is_asked_all_the_same():
+def test_a_model_that_an_sdk_warns_of_is_asked_all_the_same() -> None:
     with bench(fresh=True) as way:  # warnings are errors here
         assert way.ask("anthropic", "claude-sonnet-4-5").text == "{}"
 
 
-def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch):
+def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring_rubric, "SHARED_PREFIX", "Shared.\n", raising=False)
     with bench() as way:
         way.ask("anthropic", system="Shared.\nYou are the analyst.")
@@ -866,7 +875,7 @@ def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor):
+def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor) -> None:
     model = {"openai_compatible": "gpt-6-luna"} | MODEL
     with bench() as way:
         way.ask(vendor, model[vendor], picture=PNG + b"1")
@@ -879,20 +888,20 @@ def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor):
     assert all("What do you see?" in text for text in sent)
 
 
-def test_a_model_that_does_not_see_gets_no_picture():
+def test_a_model_that_does_not_see_gets_no_picture() -> None:
     with bench() as way:
         way.ask("openai_compatible", "gpt-6.1-terra", picture=PNG + b"1")
     assert way.bodies()[0]["messages"][1]["content"] == "What do you see?"
 
 
-def test_a_picture_is_known_by_its_first_bytes():
+def test_a_picture_is_known_by_its_first_bytes() -> None:
     assert picture_type(PNG) == "image/png"
     assert picture_type(JPEG + b"\xe0") == "image/jpeg"
     assert picture_type(b"") == picture_type(None) == picture_type(b"<svg/>") == ""
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_no_temperature_is_sent(vendor):
+def test_no_temperature_is_sent(vendor) -> None:
     with bench() as way:
         way.ask(vendor)
         way.ask(vendor, "made-up")
@@ -923,7 +932,9 @@ def picky(*taken: str, status: int = 400):
         (("prompt",), ["json_schema", "json_object", "prompt"]),
     ],
 )
-def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(taken, first, status):
+def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(
+    taken, first, status: int
+) -> None:
     with bench(picky(*taken, status=status), LOCAL) as way:
         assert way.ask("openai_compatible", "llama3:8b").text == "{}"
         assert way.ask("openai_compatible", "llama3:8b").text == "{}"
@@ -935,7 +946,7 @@ def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(taken, 
         assert ("additionalProperties" in sent["messages"][0]["content"]) == (form != "json_schema")
 
 
-def test_one_odd_refusal_does_not_turn_the_schema_off_for_good():
+def test_one_odd_refusal_does_not_turn_the_schema_off_for_good() -> None:
     odd = iter([True])
 
     def answer(request):
@@ -950,7 +961,7 @@ def test_one_odd_refusal_does_not_turn_the_schema_off_for_good():
     assert forms[-2:] == ["json_schema"] * 2
 
 
-def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered():
+def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered() -> None:
     with bench(picky(status=422), LOCAL) as way:
         assert way.failure("openai_compatible", "m").detail == "422"
         assert way.failure("openai_compatible", "m").again is None
@@ -958,19 +969,19 @@ def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered():
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
-def test_another_error_is_no_reason_for_another_form(status):
+def test_another_error_is_no_reason_for_another_form(status: int) -> None:
     with bench(picky(status=status), LOCAL) as way:
         way.failure("openai_compatible", "m")
     assert len(way.sent) == 1
 
 
-def test_openai_itself_is_asked_in_one_form_only():
+def test_openai_itself_is_asked_in_one_form_only() -> None:
     with bench(picky("prompt")) as way:
         assert way.failure("openai_compatible").detail == "400"
     assert len(way.sent) == 1
 
 
-def test_the_other_forms_share_the_time_of_one_request(tries):
+def test_the_other_forms_share_the_time_of_one_request(tries: Tries) -> None:
     async def slowly(request):
         await asyncio.sleep(0.15)
         return httpx2.Response(400)
@@ -986,7 +997,7 @@ def test_the_other_forms_share_the_time_of_one_request(tries):
             assert len(way.sent) == 2 and took < 1.0
 
 
-def test_a_local_answer_is_free_and_has_no_key():
+def test_a_local_answer_is_free_and_has_no_key() -> None:
     with bench(environment=LOCAL | KEYS) as way:
         found = way.ask("openai_compatible", "llama3:8b")
     assert (found.cost_usd, found.input_tokens) == (0.0, USAGE["input"])
@@ -1012,12 +1023,12 @@ FENCED = '```json\n{"a": 1}\n```'
         ("``````", "``````"),
     ],
 )
-def test_a_reply_that_is_one_fence_is_unwrapped(said, read):
+def test_a_reply_that_is_one_fence_is_unwrapped(said, read: str) -> None:
     assert unfenced(said) == read
 
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "prompt"])
-def test_a_fence_is_unwrapped_only_where_no_schema_held(form):
+def test_a_fence_is_unwrapped_only_where_no_schema_held(form: str) -> None:
     def answer(request):
         taken = picky(form)(request)
         if taken.status_code != 200:
@@ -1060,7 +1071,7 @@ assert not [name for name in heavy[:1] + heavy[2:3] if name in sys.modules]
 """
 
 
-def test_only_the_sdk_of_the_chosen_vendor_is_imported_and_nothing_keeps_the_process():
+def test_only_the_sdk_of_the_chosen_vendor_is_imported_and_nothing_keeps_the_process() -> None:
     done = run(LAZY)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -1082,13 +1093,13 @@ listener.close()
 """
 
 
-def test_a_call_that_hangs_does_not_keep_the_process():
+def test_a_call_that_hangs_does_not_keep_the_process() -> None:
     started = time.monotonic()
     done = run(HANGING)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - started < 60
 
 
-def test_a_fault_is_a_model_that_is_unavailable():
+def test_a_fault_is_a_model_that_is_unavailable() -> None:
     assert isinstance(VendorFault("error", "x", again=None, billed=False), ModelUnavailable)
     assert vendor_of(httpx2.Request("POST", "https://x/v1/messages")) == "anthropic"

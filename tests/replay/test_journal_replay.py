@@ -478,7 +478,9 @@ def test_a_stage_was_refused_when_all_say_so_and_nobody_was_asked() -> None:
     assert refused(None, bull="budget") == "", "a role that is not told of"
 
 
-def test_a_replay_shows_the_picture_of_then(tmp_path: Path, monkeypatch) -> None:
+def test_a_replay_shows_the_picture_of_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Drawn anew it would be another one, and the request would not be found."""
     drawn = itertools.count()
     monkeypatch.setattr(

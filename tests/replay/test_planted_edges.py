@@ -156,7 +156,7 @@ def _rng(spec: dict[str, int]) -> Generator:
 
 
 def test_on_random_walks_no_arm_shows_an_edge(
-    scaled: Callable[..., int], tmp_path: Path, record_property
+    scaled: Callable[..., int], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """The share of false claims is within the nominal level, and within it without placebos too."""
     seeds = scaled(200) // 2 * 2 if scaled(200) > 2 else 1
@@ -184,7 +184,7 @@ def results_on_a_free_walk(spec: dict[str, int]) -> dict[str, object]:
 
 
 def test_on_random_walks_without_costs_nothing_is_won_or_lost(
-    scaled: Callable[..., int], tmp_path: Path, record_property
+    scaled: Callable[..., int], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """The fills favour no side, and a p below 0.05 is as frequent as it says.
 

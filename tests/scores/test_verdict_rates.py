@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Scale
 from tests.worlds import desks
 
 LEAST, MOST = 0.01, 0.25
@@ -18,7 +20,7 @@ ALL_BARS = 9000
 @pytest.mark.parametrize("instance", [desks.BTC, desks.EUR], ids=lambda item: item.id)
 @pytest.mark.timeout(3000)
 def test_each_verdict_is_neither_rare_nor_common(
-    instance, tmp_path: Path, scaled, record_property
+    instance, tmp_path: Path, scaled: Scale, record_property: Callable[[str, object], None]
 ) -> None:
     bars = scaled(ALL_BARS)
     desk = desks.open_desk(tmp_path, (instance,))

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -22,20 +23,20 @@ from torra.store.audit import SEALED, Break, first_break, seal
 MARKUP = "<img src=x onerror=alert(1)>\u202e"
 
 
-def fill(database, count, **more):
+def fill(database, count, **more) -> None:
     for number in range(count):
         named = {"actor": "session:abc:admin", "action": "halt", "target": f"t{number}", **more}
         database.audit(**named, before={"n": number}, after={"n": number + 1})
 
 
 @pytest.fixture
-def database(tmp_path):
+def database(tmp_path: Path):
     opened = stores.open_database(tmp_path)
     yield opened
     opened.close()
 
 
-def tamper(database, sql, *values):
+def tamper(database, sql, *values) -> None:
     """Change the log as somebody with the file in his hands would."""
     with database.transaction():
         for trigger in ("audit_never_changes", "audit_never_shrinks"):
@@ -46,7 +47,7 @@ def tamper(database, sql, *values):
 # --- the chain ------------------------------------------------------------------------------------
 
 
-def test_a_log_that_nobody_touched_holds(database):
+def test_a_log_that_nobody_touched_holds(database) -> None:
     assert database.broken_entry() is None
     fill(database, 7)
     assert database.broken_entry() is None
@@ -58,7 +59,7 @@ def test_a_log_that_nobody_touched_holds(database):
 
 
 @pytest.mark.parametrize("column", [name for name in SEALED if name != "seq"])
-def test_a_changed_entry_is_found(database, column):
+def test_a_changed_entry_is_found(database, column) -> None:
     fill(database, 5)
     tamper(database, f"UPDATE audit SET {column} = 'x' WHERE seq = 3")
     for page in (1, 2, 3, 500):
@@ -66,13 +67,13 @@ def test_a_changed_entry_is_found(database, column):
 
 
 @pytest.mark.parametrize("seq", [1, 2, 4])
-def test_an_entry_that_is_gone_is_found(database, seq):
+def test_an_entry_that_is_gone_is_found(database, seq: int) -> None:
     fill(database, 5)
     tamper(database, "DELETE FROM audit WHERE seq = ?", seq)
     assert database.broken_entry(2) == Break(seq + 1, f"entry {seq} is missing before it")
 
 
-def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database):
+def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database) -> None:
     fill(database, 5)
     row = {**database.audit_entries()[2], "outcome": "never happened"}
     tamper(
@@ -81,7 +82,7 @@ def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database):
     assert database.broken_entry() == Break(4, "it does not follow the entry before it")
 
 
-def test_entries_that_changed_places_are_found(database):
+def test_entries_that_changed_places_are_found(database) -> None:
     fill(database, 4)
     tamper(database, "UPDATE audit SET seq = 9 WHERE seq = 2")
     tamper(database, "UPDATE audit SET seq = 2 WHERE seq = 3")
@@ -89,14 +90,14 @@ def test_entries_that_changed_places_are_found(database):
     assert database.broken_entry() == Break(2, "it was changed: its hash is another")
 
 
-def test_the_whole_log_is_never_in_memory(database):
+def test_the_whole_log_is_never_in_memory(database) -> None:
     fill(database, 7)
     pages = [len(rows) for rows in database.every_audit_entry(page=3)]
     assert pages == [3, 3, 1]
     assert first_break([], {"seq": 0, "hash": ""}) is None
 
 
-def test_entries_are_found_by_action_and_by_actor(database):
+def test_entries_are_found_by_action_and_by_actor(database) -> None:
     fill(database, 3)
     fill(database, 2, action="resume", actor="token:admin")
     fill(database, 1, action="resume")
@@ -113,7 +114,7 @@ def test_entries_are_found_by_action_and_by_actor(database):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory: pytest.TempPathFactory):
     home = tmp_path_factory.mktemp("desk")
     desk = desks.open_desk(home)
     desks.take_lease(desk)
@@ -138,7 +139,7 @@ def page_of(client, address):
     return read
 
 
-def test_the_page_shows_who_did_what_and_leads_on(client, place):
+def test_the_page_shows_who_did_what_and_leads_on(client, place) -> None:
     _, database = place
     fill(database, 60, action="page", target=MARKUP)
     text = get(client, "/audit?action=page").get_data(as_text=True)
@@ -159,7 +160,7 @@ def test_the_page_shows_who_did_what_and_leads_on(client, place):
     assert "No entry is like that" in page_of(client, "/audit?actor=nobody").text
 
 
-def test_a_page_checks_its_own_entries_and_the_whole_when_asked(place, client):
+def test_a_page_checks_its_own_entries_and_the_whole_when_asked(place, client) -> None:
     _, database = place
     fill(database, 3, action="held")
     newest = database.audit_entries(limit=1)[0]["seq"]
@@ -169,7 +170,7 @@ def test_a_page_checks_its_own_entries_and_the_whole_when_asked(place, client):
     assert get(client, "/api/v1/audit?limit=2").get_json()["broken"] is None
 
 
-def test_a_login_a_logout_and_their_address_are_on_record(place):
+def test_a_login_a_logout_and_their_address_are_on_record(place) -> None:
     app, database = place
     client = app.test_client()
     log_in(client, "approve", environ_overrides={"REMOTE_ADDR": "127.0.0.9"})
@@ -180,10 +181,12 @@ def test_a_login_a_logout_and_their_address_are_on_record(place):
     assert TOKENS["approve"] not in json.dumps([into, out])
 
 
-def test_a_login_does_not_need_the_record(place, monkeypatch, caplog):
+def test_a_login_does_not_need_the_record(
+    place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     app, database = place
 
-    def broken(**_):
+    def broken(**_) -> None:
         raise StoreUnavailable("the disk is full")
 
     monkeypatch.setattr(database, "audit", broken)
@@ -192,7 +195,7 @@ def test_a_login_does_not_need_the_record(place, monkeypatch, caplog):
     assert "not on record" in caplog.text
 
 
-def test_the_api_pages_through_all_of_it(place, client):
+def test_the_api_pages_through_all_of_it(place, client) -> None:
     _, database = place
     fill(database, 5, action="walk")
     seen, before = [], ""
@@ -209,7 +212,7 @@ def test_the_api_pages_through_all_of_it(place, client):
 @pytest.mark.parametrize(
     "asked", ["limit=0", "limit=501", "limit=x", "limit=-1", "before=0", "before=1e3"]
 )
-def test_a_wrong_parameter_of_the_api_is_told(client, asked):
+def test_a_wrong_parameter_of_the_api_is_told(client, asked: str) -> None:
     answer = client.get(f"/api/v1/audit?{asked}", headers=bearer("read"))
     assert answer.status_code == 400
     assert "limit is 1 to 500" in answer.get_json()["error"]
@@ -230,16 +233,16 @@ FORMULAS = (
 
 
 @pytest.mark.parametrize("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
-def test_a_cell_cannot_start_a_formula(text):
+def test_a_cell_cannot_start_a_formula(text) -> None:
     assert cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "halt", "127.0.0.1", '{"a":1}', "a=b", "1", "2026-02-13"])
-def test_other_cells_are_as_they_are(text):
+def test_other_cells_are_as_they_are(text: str) -> None:
     assert cell(text) == text
 
 
-def test_the_file_has_every_entry_and_can_be_checked_elsewhere(place, client):
+def test_the_file_has_every_entry_and_can_be_checked_elsewhere(place, client) -> None:
     _, database = place
     fill(database, 2, action="=HYPERLINK()", target='quote " and\nline, comma')
     answer = get(client, "/audit.csv")
@@ -255,15 +258,17 @@ def test_the_file_has_every_entry_and_can_be_checked_elsewhere(place, client):
     assert all(seal({**row, "seq": int(row["seq"])}) == row["hash"] for row in back)
 
 
-def test_a_file_that_cannot_be_read_is_refused_before_it_begins(place, client, monkeypatch):
-    def broken(*_):
+def test_a_file_that_cannot_be_read_is_refused_before_it_begins(
+    place, client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_) -> None:
         raise StoreUnavailable("the disk is gone")
 
     monkeypatch.setattr(place[1], "_rows", broken)
     assert client.get("/audit.csv", headers=bearer("read")).status_code == 503
 
 
-def test_without_a_database_there_is_no_log(monkeypatch):
+def test_without_a_database_there_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     client = scripted_app().test_client()
     assert "No log here" in page_of(client, "/audit").text
     assert client.get("/audit/check", headers=bearer("read")).status_code == 200
@@ -278,7 +283,7 @@ def command(home, *words):
     return CliRunner().invoke(access_commands.audit, words, obj=home, catch_exceptions=False)
 
 
-def test_the_command_shows_and_checks_the_log(tmp_path, database):
+def test_the_command_shows_and_checks_the_log(tmp_path: Path, database) -> None:
     assert "Nothing was done yet" in command(tmp_path).output
     fill(database, 3, target=MARKUP + "\x1b[2J")
     shown = command(tmp_path, "--limit", "2").output
@@ -295,7 +300,7 @@ def test_the_command_shows_and_checks_the_log(tmp_path, database):
     assert json.loads(command(tmp_path, "--verify", "--json").output)["broken"]["seq"] == 2
 
 
-def test_the_command_wants_a_desk(tmp_path):
+def test_the_command_wants_a_desk(tmp_path: Path) -> None:
     done = command(tmp_path / "none")
     assert done.exit_code == 2
     assert "no desk has run" in done.output

@@ -143,7 +143,9 @@ ticks = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(ticks=ticks)
-def test_every_chain_is_the_mean_of_its_latest_fresh_composites(tmp_path_factory, ticks) -> None:
+def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
+    tmp_path_factory: pytest.TempPathFactory, ticks
+) -> None:
     """Against a plain search through everything that was stored, in any order of arrival."""
     database = open_database(tmp_path_factory.mktemp("brain"))
     profile = Profile(timeframe_weights={"M15": 0.4, "H1": 0.6, "H4": 1.5})
@@ -380,7 +382,9 @@ batches = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(batches=batches)
-def test_the_highest_price_is_that_of_a_plain_search(tmp_path_factory, batches) -> None:
+def test_the_highest_price_is_that_of_a_plain_search(
+    tmp_path_factory: pytest.TempPathFactory, batches
+) -> None:
     """Bars arrive late, twice and changed; the newest revision of each counts."""
     database = open_database(tmp_path_factory.mktemp("bars"))
     known: dict[int, float] = {}

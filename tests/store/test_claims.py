@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instance_database import Database, TickKey
+from tests.conftest import Scale
 from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database, save
 from torra.errors import StoreUnavailable
 
@@ -144,7 +145,7 @@ def test_what_is_due_after_work(database: Database) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled) -> None:
+def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale) -> None:
     open_database(tmp_path).close()
     ticks = scaled(200, least=20)
 
@@ -177,7 +178,7 @@ lives = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(lives=lives)
-def test_no_close_is_ever_forgotten(tmp_path_factory, lives) -> None:
+def test_no_close_is_ever_forgotten(tmp_path_factory: pytest.TempPathFactory, lives) -> None:
     """Whatever desks do and die of, a calm desk at the end leaves every close done or skipped."""
     now = Hand()
     database = open_database(tmp_path_factory.mktemp("claims"), now)

@@ -95,7 +95,9 @@ def test_what_others_left_open_is_ended_once(database: Database) -> None:
     assert told(database, DESK_STREAM) == []
 
 
-def test_the_desks_stream_changes_hands_and_stays_short(database: Database, monkeypatch) -> None:
+def test_the_desks_stream_changes_hands_and_stays_short(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
     for owner, number in (("one", 2), ("two", 4), ("one", 1)):
         database.open_stream(DESK_STREAM, "desk", "", owner)
@@ -120,7 +122,9 @@ def test_a_tick_has_a_stream_for_each_attempt(database: Database, hand: stores.H
 
 @settings(max_examples=12)
 @given(sizes=st.lists(st.integers(1, 7), min_size=1, max_size=9), limit=st.integers(1, 9))
-def test_batches_end_where_one_sweep_does(tmp_path_factory: Any, sizes, limit) -> None:
+def test_batches_end_where_one_sweep_does(
+    tmp_path_factory: Any, sizes: list[int], limit: int
+) -> None:
     hand = stores.Hand(stores.NOON)
     database = stores.open_database(tmp_path_factory.mktemp("streams"), hand)
     database.open_stream(DESK_STREAM, "desk", "", "we")
@@ -156,7 +160,9 @@ def test_the_pulse_beats_when_something_changes(database: Database) -> None:
     assert database.pulse() == beats[-1]
 
 
-def test_no_query_looks_through_a_table(database: Database, monkeypatch) -> None:
+def test_no_query_looks_through_a_table(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even a small one: an index of open streams, too, is searched and not read through."""
     asked: list[str] = []
     connection = database.connection().conn

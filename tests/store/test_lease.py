@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instance_database import Database
+from tests.conftest import Scale
 from tests.worlds.stores import NOON, Hand, forked, key_of, open_database
 from torra.clock import iso
 from torra.store.ticks import LONGEST_LEASE, lives
@@ -128,7 +129,7 @@ def test_the_desk_time_goes_on_where_it_stood(database: Database) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_of_processes_that_want_it_one_gets_it(tmp_path: Path, scaled) -> None:
+def test_of_processes_that_want_it_one_gets_it(tmp_path: Path, scaled: Scale) -> None:
     open_database(tmp_path).close()
 
     def try_for_it(number: int) -> bool:
@@ -156,7 +157,7 @@ steps = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(steps=steps)
-def test_two_never_hold_it_at_once(tmp_path_factory, steps) -> None:
+def test_two_never_hold_it_at_once(tmp_path_factory: pytest.TempPathFactory, steps) -> None:
     """Against a model: who believes to hold it, until when, and epochs that only grow."""
     now = Hand()
     database = open_database(tmp_path_factory.mktemp("lease"), now)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
+from tests.conftest import Scale
 from tests.worlds import legacy_database
 from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
 from torra.config import ROOT
@@ -46,7 +47,7 @@ def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> 
     database.close()
 
 
-def test_a_legacy_database_keeps_every_byte(tmp_path: Path, scaled) -> None:
+def test_a_legacy_database_keeps_every_byte(tmp_path: Path, scaled: Scale) -> None:
     path = legacy(tmp_path, scaled(10_000, least=200))
     before = legacy_database.read(path)
     open_database(tmp_path).close()
@@ -190,7 +191,7 @@ def _empty():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_kill_inside_a_migration_leaves_old_or_new(tmp_path: Path, scaled) -> None:
+def test_a_kill_inside_a_migration_leaves_old_or_new(tmp_path: Path, scaled: Scale) -> None:
     (tmp_path / "whole").mkdir()
     whole = legacy(tmp_path / "whole")
     old = schema_of(whole)

@@ -264,7 +264,7 @@ acts = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(acts=acts)
-def test_an_instance_never_holds_two(tmp_path_factory, acts) -> None:
+def test_an_instance_never_holds_two(tmp_path_factory: pytest.TempPathFactory, acts) -> None:
     """Whatever is tried, in any order, the books stay right."""
     database = open_database(tmp_path_factory.mktemp("outbox"))
     for number, act in acts:

@@ -141,7 +141,9 @@ def test_instructions_go_with_the_last_call_that_had_them(
     border=st.integers(0, 10),
     limit=st.integers(1, 9),
 )
-def test_batches_end_where_one_sweep_does(tmp_path_factory: Any, ages, border, limit) -> None:
+def test_batches_end_where_one_sweep_does(
+    tmp_path_factory: Any, ages: list[int], border: int, limit: int
+) -> None:
     """Every batch is small, ticks stay whole, and in the end just the old ones are gone."""
     hand = stores.Hand()
     database = stores.open_database(tmp_path_factory.mktemp("pruned"), hand)

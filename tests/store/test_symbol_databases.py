@@ -70,7 +70,7 @@ def files(desk, host: Path) -> SymbolDatabases:
     return made
 
 
-def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk, host):
+def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk, host) -> None:
     before = rows_of_legacy(host)
     ours = files(desk, host)
     desks.step(desk)  # before the files are fed: found by the comparison
@@ -93,7 +93,7 @@ def rows_of_legacy(path: Path) -> list[tuple]:
         return connection.execute(sql).fetchall()
 
 
-def test_a_row_is_there_once_however_often_it_is_written(desk, host):
+def test_a_row_is_there_once_however_often_it_is_written(desk, host) -> None:
     ours = files(desk, host)
     for _ in range(3):
         desks.step(desk)
@@ -103,7 +103,7 @@ def test_a_row_is_there_once_however_often_it_is_written(desk, host):
     assert fed(host) == wanted(desk)
 
 
-def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host):
+def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host) -> None:
     ours = files(desk, host)
     for _ in range(5):
         desks.step(desk)
@@ -116,7 +116,9 @@ def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host):
     assert fed(host) == wanted(desk)
 
 
-def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(desk, host, monkeypatch):
+def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
+    desk, host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     ours = files(desk, host)
     ours.start()
@@ -135,7 +137,7 @@ def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(desk, host, monkeypat
     assert fed(host) == wanted(desk)
 
 
-def wait_for(true, seconds=10.0):
+def wait_for(true, seconds=10.0) -> None:
     pause = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if true():
@@ -144,7 +146,9 @@ def wait_for(true, seconds=10.0):
     raise AssertionError("it did not come")
 
 
-def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
+def test_what_nobody_told_is_found_by_the_comparison(
+    desk, host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 3)
     ours = files(desk, host)
     desks.step(desk)
@@ -158,7 +162,7 @@ def test_what_nobody_told_is_found_by_the_comparison(desk, host, monkeypatch):
     ours.rest()
 
 
-def test_rows_that_their_owner_took_out_stay_out(desk, host):
+def test_rows_that_their_owner_took_out_stay_out(desk, host) -> None:
     ours = files(desk, host)
     for _ in range(6):
         desks.step(desk)
@@ -171,7 +175,9 @@ def test_rows_that_their_owner_took_out_stay_out(desk, host):
     assert [row[-1] for row in fed(host) if "|M15|" in row[-1]] == keys[2:]
 
 
-def test_a_file_that_is_busy_at_the_start_is_made_ready_later(desk, host, monkeypatch):
+def test_a_file_that_is_busy_at_the_start_is_made_ready_later(
+    desk, host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     with closing(sqlite3.connect(host, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -181,7 +187,7 @@ def test_a_file_that_is_busy_at_the_start_is_made_ready_later(desk, host, monkey
     assert ours.repair("BTCUSD") == len(wanted(desk))
 
 
-def test_an_index_that_was_lost_is_made_anew(desk, host):
+def test_an_index_that_was_lost_is_made_anew(desk, host) -> None:
     files(desk, host)
     with closing(sqlite3.connect(host)) as connection, connection:
         connection.execute("DROP INDEX sentiment_torra_key")
@@ -189,14 +195,14 @@ def test_an_index_that_was_lost_is_made_anew(desk, host):
     assert files(desk, host).repair("BTCUSD") == len(wanted(desk))
 
 
-def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk, host):
+def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk, host) -> None:
     with closing(sqlite3.connect(host)) as connection, connection:
         connection.execute("CREATE UNIQUE INDEX mine ON sentiment (timestamp)")
     with pytest.raises(ConfigError, match="same timestamp"):
         files(desk, host)
 
 
-def test_the_file_keeps_its_journal_mode(desk, host):
+def test_the_file_keeps_its_journal_mode(desk, host) -> None:
     ours = files(desk, host)
     desks.step(desk)
     ours.repair("BTCUSD")
@@ -218,14 +224,16 @@ def test_the_file_keeps_its_journal_mode(desk, host):
     ],
     ids=["missing", "no-database", "no-table", "no-column", "a-demand"],
 )
-def test_a_file_that_is_no_scorers_is_refused_at_start(desk, tmp_path, make, said):
+def test_a_file_that_is_no_scorers_is_refused_at_start(
+    desk, tmp_path: Path, make, said: str
+) -> None:
     path = tmp_path / "wrong.db"
     make(path)
     with pytest.raises(ConfigError, match=said):
         SymbolDatabases({"BTCUSD": path}, desk.database, System().real_now).check()
 
 
-def test_instances_find_their_file_by_name_or_symbol(tmp_path):
+def test_instances_find_their_file_by_name_or_symbol(tmp_path: Path) -> None:
     one, other = Instance(symbol="XAUUSD"), Instance(symbol="XAUUSD", name="gold2")
     assert files_of([one], {"XAUUSD": "a.db"}, tmp_path) == {"XAUUSD": tmp_path / "a.db"}
     both = files_of([one, other], {"gold2": "b.db"}, tmp_path)

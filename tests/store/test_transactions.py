@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
+from tests.conftest import Scale
 from tests.worlds.stores import NOON, count, key_of, open_database, opening, save
 from torra.clock import System
 from torra.config import ROOT
@@ -56,13 +57,15 @@ def test_every_connection_is_durable_and_strict(database: Database) -> None:
         assert list(pool.map(lambda _: settings(database), range(3))) == [wanted] * 3
 
 
-def test_a_connection_that_cannot_be_durable_is_refused(tmp_path: Path, monkeypatch) -> None:
+def test_a_connection_that_cannot_be_durable_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_connection, "SYNCHRONOUS_FULL", 3)
     with pytest.raises(ConfigError, match="synchronous=2 where Torra needs 3"):
         open_database(tmp_path)
 
 
-def test_threads_wait_for_each_other_and_lose_nothing(database: Database, scaled) -> None:
+def test_threads_wait_for_each_other_and_lose_nothing(database: Database, scaled: Scale) -> None:
     each = scaled(1000, least=15)
     with ThreadPoolExecutor(8) as pool:
         for task in [pool.submit(lambda: [bump(database) for _ in range(each)]) for _ in range(8)]:
@@ -378,7 +381,7 @@ for number in range(60):
 """
 
 
-def test_closing_under_other_threads_ends_them_plainly():
+def test_closing_under_other_threads_ends_them_plainly() -> None:
     """A connection that is closed while its thread uses it crashes the whole process."""
     ran = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", CLOSING],
@@ -388,10 +391,10 @@ def test_closing_under_other_threads_ends_them_plainly():
     assert ran.stderr == ""
 
 
-def test_a_closed_database_lets_a_running_transaction_end(database):
+def test_a_closed_database_lets_a_running_transaction_end(database) -> None:
     begun, go, done = threading.Event(), threading.Event(), []
 
-    def work():
+    def work() -> None:
         with database.transaction():
             begun.set()
             assert go.wait(5)

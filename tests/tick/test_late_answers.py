@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
+from tests.tries import Tries
 from tests.worlds import desks
 from torra.config import Profile, validate
 
@@ -62,7 +65,7 @@ def call_of(desk: Any, role: str) -> dict[str, Any]:
     return call
 
 
-def test_an_answer_after_the_tick_is_added_to_its_call(tmp_path, tries) -> None:
+def test_an_answer_after_the_tick_is_added_to_its_call(tmp_path: Path, tries: Tries) -> None:
     for attempt in tries():
         with opened(attempt.folder(tmp_path)) as (made, voice):
             made.wake("EURUSD")
@@ -88,7 +91,9 @@ def check_added(made: Any, voice: Slow) -> None:
     assert after["source_type"] == "AGENT_PARTIAL"
 
 
-def test_an_answer_before_the_end_of_the_debate_is_late_in_its_record(tmp_path, tries) -> None:
+def test_an_answer_before_the_end_of_the_debate_is_late_in_its_record(
+    tmp_path: Path, tries: Tries
+) -> None:
     for attempt in tries():
         with opened(attempt.folder(tmp_path)) as (made, voice), attempt:
             voice.at_gate = True  # the analysts' share is over, the debate is not
@@ -99,7 +104,9 @@ def test_an_answer_before_the_end_of_the_debate_is_late_in_its_record(tmp_path, 
             assert "late:technical" in flags
 
 
-def test_a_late_answer_may_linger_until_the_deadline_and_no_longer(tmp_path, tries) -> None:
+def test_a_late_answer_may_linger_until_the_deadline_and_no_longer(
+    tmp_path: Path, tries: Tries
+) -> None:
     """The deadline is that of a tick that began between `begin` and the question."""
     for attempt in tries():
         with opened(attempt.folder(tmp_path)) as (made, voice):
@@ -113,7 +120,9 @@ def test_a_late_answer_may_linger_until_the_deadline_and_no_longer(tmp_path, tri
     assert TICK - (voice.asked_at - begin) <= until_deadline <= TICK
 
 
-def test_answers_in_time_are_not_written_twice(tmp_path, tries, monkeypatch) -> None:
+def test_answers_in_time_are_not_written_twice(
+    tmp_path: Path, tries: Tries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for attempt in tries():
         with opened(attempt.folder(tmp_path)) as (made, voice), attempt:
             written: list[Any] = []

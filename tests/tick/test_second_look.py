@@ -142,7 +142,7 @@ def test_an_agent_that_abstains_without_a_call_gets_none() -> None:
     ],
     ids=lambda value: " ".join(map(str, value.values())) if isinstance(value, dict) else "",
 )
-def test_the_profile_says_who_looks_again(chosen, asked) -> None:
+def test_the_profile_says_who_looks_again(chosen, asked: bool) -> None:
     scripted = Scripted({"technical": [LOW, SURE]})
     record = sit(scripted, **chosen)
     assert len(scripted.asked("technical")) == 1 + asked
@@ -212,7 +212,7 @@ FAILING = {
 
 @pytest.mark.parametrize("name", ["technical", "news", "bear_researcher"])
 @pytest.mark.parametrize("kind", FAILING)
-def test_the_first_report_stands_whatever_becomes_of_the_second(kind, name) -> None:
+def test_the_first_report_stands_whatever_becomes_of_the_second(kind, name: str) -> None:
     provider = Scripted({name: [LOW, FAILING[kind], SURE]})
     record = sit(provider)
     assert len(provider.asked(name)) == 2, "there is no third request"
@@ -311,7 +311,7 @@ class Slowly:
     ("takes", "looked"),
     [(1.0, True), (2.2, True), (2.25, True), (2.3, False), (4.0, False)],
 )
-def test_as_much_time_must_remain_as_the_first_attempt_took(takes, looked) -> None:
+def test_as_much_time_must_remain_as_the_first_attempt_took(takes: float, looked: bool) -> None:
     """Of ten seconds the analysts have 4.5."""
     script = Scripted({"technical": [LOW, SURE]})
     slowly = Slowly(script, [takes, 0.1])
@@ -336,7 +336,7 @@ def test_after_a_retry_there_is_none(first) -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_the_request_cap_holds_and_nobodys_first_request_is_taken(rounds) -> None:
+def test_the_request_cap_holds_and_nobodys_first_request_is_taken(rounds: int) -> None:
     provider = Scripted(dict.fromkeys(OPINIONS, LOW))
     record = sit(provider, debate_rounds=rounds)
     assert len(provider.requests) == 14

@@ -163,7 +163,9 @@ def test_money_that_runs_out_ends_the_asking_until_there_is_room_again(paid_desk
     assert newest(desk)["source_type"] == "AGENT_BUDGET"
 
 
-def test_a_ledger_that_cannot_be_written_means_no_call(paid_desk: Make, monkeypatch) -> None:
+def test_a_ledger_that_cannot_be_written_means_no_call(
+    paid_desk: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk, voice = paid_desk()
 
     def full(*_: Any, **__: Any) -> None:
@@ -197,7 +199,9 @@ def test_the_picture_goes_to_the_roles_that_ask_for_one(paid_desk: Make) -> None
     assert desk.database.picture(newest(desk)["picture"]) == shown["technical"]
 
 
-def test_without_leave_of_the_profile_no_picture_is_drawn(paid_desk: Make, monkeypatch) -> None:
+def test_without_leave_of_the_profile_no_picture_is_drawn(
+    paid_desk: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chart_renderer, "render", lambda *_, **__: pytest.fail("drawn"))
     desk, voice = paid_desk()
     desks.step(desk)
@@ -210,7 +214,7 @@ def test_without_leave_of_the_profile_no_picture_is_drawn(paid_desk: Make, monke
     [(TimeoutError("busy"), "picture:busy"), (ValueError("flat"), "picture:error")],
 )
 def test_a_picture_that_cannot_be_drawn_is_a_flag(
-    paid_desk: Make, monkeypatch, error: Exception, flag: str
+    paid_desk: Make, monkeypatch: pytest.MonkeyPatch, error: Exception, flag: str
 ) -> None:
     def broken(*_: Any, **__: Any) -> bytes:
         raise error

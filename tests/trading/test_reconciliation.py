@@ -135,7 +135,7 @@ def test_a_partial_fill_is_the_mean_of_its_deals() -> None:
         ("by hand", False),
     ],
 )
-def test_a_comment_may_be_cut_or_changed_but_must_name_the_signal(comment, known) -> None:
+def test_a_comment_may_be_cut_or_changed_but_must_name_the_signal(comment, known: bool) -> None:
     findings = found([opening()], books(position(comment=comment)))
     assert [type(finding) for finding in findings] == ([Filled] if known else [External])
 
@@ -303,7 +303,7 @@ def test_a_position_that_grew_beyond_its_order_is_told() -> None:
 
 
 @pytest.mark.parametrize(("stop", "target"), [(1995.0, 2020.0), (1990.0, 2025.0), (0.0, 2020.0)])
-def test_levels_moved_by_hand_are_told_and_the_plan_stays(stop, target) -> None:
+def test_levels_moved_by_hand_are_told_and_the_plan_stays(stop: float, target: float) -> None:
     rows, findings = looked_at([held()], books(position(stop=stop, target=target)))
     assert findings == [LevelsMoved(SID, "501", stop, target)]
     assert rows == (held(),)
@@ -361,7 +361,7 @@ def test_others_and_the_past_cast_no_doubt(entries) -> None:
 
 
 @pytest.mark.parametrize("state", ["PUBLISHED", "CLAIMED", "PLACED"])
-def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state) -> None:
+def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state: str) -> None:
     row = opening(state=state)
     assert found([row], books(after=239)) == ()
     rows, findings = looked_at([row], *(books(after=240 + n) for n in range(8)))
@@ -375,7 +375,7 @@ def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state)
 
 @pytest.mark.parametrize("after", [-60.0, 0.0, 4.9])
 @pytest.mark.parametrize("state", ["PUBLISHED", "UNKNOWN", "FILLED", "EXPIRED"])
-def test_books_that_are_not_clearly_younger_say_nothing_of_a_row(state, after) -> None:
+def test_books_that_are_not_clearly_younger_say_nothing_of_a_row(state: str, after: float) -> None:
     row = opening(state=state) if state != "FILLED" else held()
     for entries in ((), (position(),), (deal_in(), deal_out()), (position(lots=0.1, stop=1.0),)):
         assert found([row], books(*entries, after=after)) == ()
@@ -485,7 +485,7 @@ def test_a_close_whose_answer_was_lost_is_done(state, made) -> None:
         {"reason": "expert", "time": NOON - seconds(30)},
     ],
 )
-def test_a_close_that_something_else_forestalled_is_over(state, end, other) -> None:
+def test_a_close_that_something_else_forestalled_is_over(state: str, end: str, other) -> None:
     close = closing(state=state)
     rows, findings = looked_at([held(), close], books(deal_in(), deal_out(**other)))
     assert findings[1] == CloseDone(close["sid"], end, executed=False)
@@ -533,7 +533,7 @@ def test_a_close_that_never_reached_the_market_can_be_tried_again() -> None:
 
 
 @pytest.mark.parametrize(("opened", "state"), [(-600.0, "NOT_SENT"), (10.0, "UNKNOWN")])
-def test_only_what_is_younger_can_be_a_close_gone_astray(opened, state) -> None:
+def test_only_what_is_younger_can_be_a_close_gone_astray(opened: float, state: str) -> None:
     stranger = position("502", comment="", opened_at=NOON + seconds(opened))
     told = [books(position(), stranger, after=30 * n) for n in range(1, 9)]
     rows, _ = looked_at([held(), closing(state="UNKNOWN")], *told)

@@ -28,7 +28,7 @@ GIVERS = {
     ("page", "written"),
     [("deny_reasons.md", deny_table()), ("guards.md", guard_table(GUARDS))],
 )
-def test_the_page_is_what_the_code_writes(page, written) -> None:
+def test_the_page_is_what_the_code_writes(page: str, written) -> None:
     found = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert found == written, "write the page anew: see its last line"
 

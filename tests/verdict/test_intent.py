@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import Scale
 from torra.config import SYMBOLS, GateSettings, Profile, Risk
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
@@ -74,13 +75,15 @@ def review(verdict: str = "BUY", position: Position | None = None, **changes):
         ),
     ],
 )  # fmt: skip
-def test_what_verdict_and_position_ask_for(verdict, side, on_opposite, name, legs, reason) -> None:
+def test_what_verdict_and_position_ask_for(
+    verdict: str, side: str | None, on_opposite: str, name: str, legs, reason: str
+) -> None:
     position = held(side) if side else None
     assert risk_engine.intent(verdict, position, on_opposite) == (name, legs, reason)
 
 
 @pytest.mark.parametrize("on_opposite", ["close", "reverse"])
-def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite) -> None:
+def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite: str) -> None:
     profile = Profile(on_opposite=on_opposite)
     action = review("SELL", held("LONG", CLOSING), profile=profile)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
@@ -90,7 +93,7 @@ def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite) -> Non
 
 
 @pytest.mark.parametrize("state", ["PENDING", "PUBLISHED", "WAITING", "FILLED"])
-def test_an_opening_under_way_counts_as_a_position(state) -> None:
+def test_an_opening_under_way_counts_as_a_position(state: str) -> None:
     action = review("BUY", held("LONG", state))
     assert (action.name, action.reason, action.drafts) == ("HOLD", "POSITION_HELD", ())
     assert action.denied == ()  # nobody denied what nobody asked for
@@ -190,7 +193,7 @@ HALTING = [
 
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
 @pytest.mark.parametrize("verdict", ["BUY", "SELL"])
-def test_an_opening_too_many_halts_the_desk(verdict, change, reasons) -> None:
+def test_an_opening_too_many_halts_the_desk(verdict: str, change, reasons) -> None:
     action = review(verdict, **change)
     assert (action.name, action.drafts, action.denied) == ("HOLD", (), reasons)
     assert (action.halt, action.reason) == (reasons[-1], reasons[-1].value)
@@ -248,7 +251,7 @@ def test_actions_positions_and_drafts_are_values() -> None:
                 setattr(value, item.name, None)
 
 
-def test_a_runaway_is_capped_and_then_halted(scaled) -> None:
+def test_a_runaway_is_capped_and_then_halted(scaled: Scale) -> None:
     """The same verdict over and over in one hour, each position gone as soon as it is opened."""
     state, openings, halts = "ACTIVE", 0, []
     for _ in range(scaled(10_000, least=20)):
@@ -266,7 +269,7 @@ def test_a_runaway_is_capped_and_then_halted(scaled) -> None:
 @pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
 @pytest.mark.parametrize("profile", [Profile(), REVERSING])
 @pytest.mark.parametrize("side", [None, "LONG"])
-def test_halted_stops_both_legs(state, profile, side) -> None:
+def test_halted_stops_both_legs(state: str, profile, side: str | None) -> None:
     position = held(side) if side else None
     action = review("SELL", position, profile=profile, trading_state=state)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "TRADING_HALTED", ())
@@ -302,7 +305,7 @@ def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
         ({"day_loss": -1_000.0}, True),
     ],
 )
-def test_the_limits_of_the_account_at_their_edges(change, opens) -> None:
+def test_the_limits_of_the_account_at_their_edges(change, opens: bool) -> None:
     assert (review("BUY", **change).name == "OPEN_BUY") is opens
 
 
@@ -352,13 +355,17 @@ def test_rounding_of_the_books_is_not_a_broken_number() -> None:
     ("lots", "reason"),
     [(0.001, R.LOT_BELOW_MIN), (0.11, R.LOT_ABOVE_MAX), (0.015, R.LOT_STEP), (0.0, R.SIZE_ZERO)],
 )
-def test_a_size_that_breaks_a_rule_is_caught_by_the_second_look(monkeypatch, lots, reason) -> None:
+def test_a_size_that_breaks_a_rule_is_caught_by_the_second_look(
+    monkeypatch: pytest.MonkeyPatch, lots: float, reason
+) -> None:
     monkeypatch.setattr(risk_engine, "size", lambda *_args: lots)
     spec = BTC.model_copy(update={"lot_max": 0.1})
     assert review("BUY", spec=spec).denied[0] is reason
 
 
-def test_a_size_that_risks_too_much_is_caught_by_the_second_look(monkeypatch) -> None:
+def test_a_size_that_risks_too_much_is_caught_by_the_second_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(risk_engine, "size", lambda *_args: 0.25)
     assert review("BUY").denied == (R.RISK_PER_TRADE, R.MAX_NOTIONAL)
 
@@ -373,7 +380,7 @@ def test_a_size_that_risks_too_much_is_caught_by_the_second_look(monkeypatch) ->
     ],
 )
 def test_levels_that_are_degenerate_are_caught_by_the_second_look(
-    monkeypatch, stop, target, reasons
+    monkeypatch: pytest.MonkeyPatch, stop: float, target: float, reasons
 ) -> None:
     """Document 000: stop equals entry, wrong side, beyond 4 ATR: refused."""
     planned = Levels(48_000.0, stop, target, 200.0)
@@ -392,7 +399,14 @@ def test_levels_that_are_degenerate_are_caught_by_the_second_look(
     st.booleans(),
 )
 def test_a_lower_multiplier_never_adds_an_opening_or_raises_a_size(
-    verdict, side, on_opposite, first, second, gross, atr, stands
+    verdict: str,
+    side: str | None,
+    on_opposite: str,
+    first: float,
+    second: float,
+    gross: float,
+    atr: float,
+    stands: bool,
 ) -> None:
     """The exposure cap looks at the full size, so a smaller one cannot slip under it."""
     low, high = sorted((first, second))
@@ -428,7 +442,7 @@ figures = st.floats() | st.sampled_from((0.0, -1.0, 48_000.0, 200.0, 1e308))
     ),
     by_side=st.dictionaries(st.sampled_from(("BUY", "SELL")), figures),
 )  # fmt: skip
-def test_no_number_makes_review_raise(verdict, side, lots, asked, by_side) -> None:
+def test_no_number_makes_review_raise(verdict: str, side: str | None, lots, asked, by_side) -> None:
     position = held(side, lots=lots) if side else None
     action = review(verdict, position, profile=REVERSING, bars_since_loss=by_side, **asked)
     for draft in action.drafts:

@@ -40,12 +40,12 @@ def history(*states: str, gaps: tuple[int, ...] = ()) -> list[tuple[datetime, fl
         (1.0, "STRONG_BULLISH"),
     ],
 )
-def test_states_at_their_borders(consensus, expected) -> None:
+def test_states_at_their_borders(consensus: float, expected: str) -> None:
     assert rules.state(consensus, SETTINGS.cut_points) == expected
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
-def test_states_ascend_and_mirror(first, second) -> None:
+def test_states_ascend_and_mirror(first: float, second: float) -> None:
     cuts = SETTINGS.cut_points
     low, high = (rules.STATES.index(rules.state(v, cuts)) for v in sorted((first, second)))
     assert low <= high
@@ -100,7 +100,7 @@ def test_without_history_nothing_is_claimed() -> None:
     st.lists(st.tuples(st.sampled_from(rules.STATES), st.booleans()), max_size=40),
     st.floats(0.01, 10),
 )
-def test_against_a_count_by_hand(steps, smoothing) -> None:
+def test_against_a_count_by_hand(steps, smoothing: float) -> None:
     stream, time = [], T
     for name, gap in steps:
         time += STEP * (3 if gap else 1)
@@ -147,7 +147,7 @@ def test_against_a_count_by_hand(steps, smoothing) -> None:
         ("2021-03-22T07:30", "ASIA"),
     ],
 )
-def test_sessions_follow_the_wall_clocks(moment, expected) -> None:
+def test_sessions_follow_the_wall_clocks(moment: str, expected: str) -> None:
     assert rules.session(datetime.fromisoformat(moment).replace(tzinfo=UTC)) == expected
 
 
@@ -163,7 +163,7 @@ def test_sessions_follow_the_wall_clocks(moment, expected) -> None:
         ([0.3, -0.3, 0.3, -0.3, 0.3], "flat"),
     ],
 )
-def test_trend_direction(values, expected) -> None:
+def test_trend_direction(values, expected: str) -> None:
     assert rules.trend_direction(values) == expected
 
 
@@ -171,7 +171,7 @@ def test_trend_direction(values, expected) -> None:
     ("profits", "streak"),
     [([], 0), ([5.0, -1.0], 0), ([-1.0, -2.0, 3.0, -4.0], 2), ([-1.0, -1.0], 2), ([0.0, -1.0], 0)],
 )
-def test_losing_streak(profits, streak) -> None:
+def test_losing_streak(profits, streak: int) -> None:
     assert rules.losing_streak(profits) == streak
 
 

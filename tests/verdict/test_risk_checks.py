@@ -148,7 +148,7 @@ EDGES: list[Edge] = [
 @pytest.mark.parametrize(
     "edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)]
 )
-def test_a_limit_below_at_and_above(edge, side) -> None:
+def test_a_limit_below_at_and_above(edge, side: str) -> None:
     reason, change, applies, also = edge
     for step, expected in zip((-1, 0, 1), applies, strict=True):
         found = set(case(side, **change(step)).denied())
@@ -174,7 +174,7 @@ def test_a_limit_below_at_and_above(edge, side) -> None:
         ({"lots": -1.0}, R.SIZE_ZERO),
     ],
 )
-def test_what_is_so_or_not(change, reason, side) -> None:
+def test_what_is_so_or_not(change, reason, side: str) -> None:
     assert case(side).denied() == ()
     assert case(side, **change).denied() == (reason,)
 
@@ -250,7 +250,7 @@ def with_number(base: Case, name: str, number: float) -> Case:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", [*TICKET_NUMBERS, *ACCOUNT_NUMBERS])
-def test_a_broken_number_denies_by_itself(name, number) -> None:
+def test_a_broken_number_denies_by_itself(name, number: float) -> None:
     assert R.BAD_NUMBER in with_number(case(), name, number).denied()
 
 
@@ -297,7 +297,7 @@ anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000
 
 
 @given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 17))
-def test_no_number_makes_check_raise(side, numbers) -> None:
+def test_no_number_makes_check_raise(side: str, numbers) -> None:
     found = case(side, min_trades_for_ev=1, win_rates=(1, 2))
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
         found = with_number(found, name, number)

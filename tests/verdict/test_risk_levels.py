@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import Scale
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
 from torra.verdict.position_size import lot_denials
@@ -58,7 +59,7 @@ def dec(value: float) -> Decimal:
         ("BUY", 2_345.104, 3.352, GOLD, (2_345.1, 2_338.4, 2_358.5)),
     ],
 )
-def test_levels_of_the_shipped_symbols(side, price, atr, spec, expected) -> None:
+def test_levels_of_the_shipped_symbols(side: str, price: float, atr: float, spec, expected) -> None:
     levels = risk_engine.levels(side, price, atr, spec)
     assert (levels.entry, levels.stop, levels.target) == expected
     assert levels.atr == atr
@@ -85,7 +86,7 @@ def test_levels_of_the_shipped_symbols(side, price, atr, spec, expected) -> None
         (2_000.0, 1e12 + 1, DenyReason.BAD_NUMBER),
     ],
 )
-def test_levels_are_denied_and_never_raise(side, price, atr, reason) -> None:
+def test_levels_are_denied_and_never_raise(side: str, price, atr, reason) -> None:
     assert risk_engine.levels(side, price, atr, GOLD) is reason
 
 
@@ -116,7 +117,7 @@ def test_the_highest_target_is_the_largest_price() -> None:
 
 
 @given(sides, st.floats(0, 1e9), st.floats(0, 1e6), specs)
-def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price, atr, spec) -> None:
+def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price: float, atr: float, spec) -> None:
     levels = risk_engine.levels(side, price, atr, spec)
     assume(isinstance(levels, Levels))
     tick = dec(spec.tick_size)
@@ -141,12 +142,12 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price, atr, spec) -> 
         (BTC, 48_000.0, 42_000.0, 0.0),  # 50 / 6,000 = 0.0083
     ],
 )
-def test_size_of_the_shipped_symbols(spec, entry, stop, expected) -> None:
+def test_size_of_the_shipped_symbols(spec, entry: float, stop: float, expected: float) -> None:
     assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
 
 
 @pytest.mark.parametrize("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
-def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots) -> None:
+def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -> None:
     """0.29 / 0.01 is 28.999999999999996 in binary; here it is 29."""
     loss = float(dec(lots) * 400)
     risk = Risk(capital=loss * 100, risk_per_trade_pct=1.0, max_notional_pct=1e9)
@@ -160,7 +161,7 @@ def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots) -> None:
         (-1.0, 0.0), (math.nan, 0.0), (2.0, 0.12), (math.inf, 0.12),
     ],
 )  # fmt: skip
-def test_a_multiplier_only_shrinks(multiplier, expected) -> None:
+def test_a_multiplier_only_shrinks(multiplier: float, expected: float) -> None:
     levels = Levels(48_000.0, 47_600.0, 48_800.0, 200.0)
     assert risk_engine.size(levels, BTC, Risk(), multiplier) == expected
 
@@ -175,13 +176,15 @@ def test_a_stop_at_the_entry_buys_nothing() -> None:
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
-def test_a_broken_level_buys_nothing(broken) -> None:
+def test_a_broken_level_buys_nothing(broken: float) -> None:
     assert risk_engine.size(Levels(broken, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
     assert risk_engine.size(Levels(2_000.0, broken, 2_000.0, 1.0), GOLD, Risk()) == 0.0
 
 
 @given(*[st.floats()] * 4, st.floats())
-def test_no_number_makes_a_size_or_a_value_raise(entry, stop, target, atr, multiplier) -> None:
+def test_no_number_makes_a_size_or_a_value_raise(
+    entry, stop, target, atr, multiplier: float
+) -> None:
     lots = risk_engine.size(Levels(entry, stop, target, atr), GOLD, Risk(), multiplier)
     assert 0 <= lots <= GOLD.lot_max
     assert isinstance(risk_engine.notional(entry, stop, GOLD), float)
@@ -218,7 +221,7 @@ def oracle(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float) -> D
     return lots if lots >= dec(spec.lot_min) else Decimal(0)
 
 
-def test_size_against_a_brute_force_oracle(scaled) -> None:
+def test_size_against_a_brute_force_oracle(scaled: Scale) -> None:
     @settings(max_examples=scaled(10_000, least=200), deadline=None)
     @given(sides, st.floats(0.01, 1e6), st.floats(0.001, 0.2), specs, risks, st.floats(0, 1))
     @example("BUY", 48_000.0, 0.0043, BTC, Risk(), 0.7 * 0.8)
@@ -245,7 +248,9 @@ def _within_every_limit(lots: Decimal, levels: Levels, spec: SymbolSpec, risk: R
 
 
 @given(specs, risks, st.floats(1, 1e5), st.floats(0.001, 0.2), st.floats(0, 1), st.floats(0, 1))
-def test_a_lower_multiplier_never_buys_more(spec, risk, price, share, first, second) -> None:
+def test_a_lower_multiplier_never_buys_more(
+    spec, risk, price: float, share: float, first: float, second: float
+) -> None:
     levels = risk_engine.levels("BUY", price, price * share, spec)
     assume(isinstance(levels, Levels))
     low, high = sorted((first, second))
@@ -263,7 +268,7 @@ def test_a_lower_multiplier_never_buys_more(spec, risk, price, share, first, sec
         (math.nan, DenyReason.BAD_NUMBER), (math.inf, DenyReason.BAD_NUMBER),
     ],
 )  # fmt: skip
-def test_lot_rules(lots, reason) -> None:
+def test_lot_rules(lots: float, reason) -> None:
     assert risk_engine.lot_denial(lots, GOLD) is reason
 
 
@@ -278,7 +283,7 @@ def test_every_lot_rule_that_is_broken_is_told() -> None:
     ("lots", "price", "spec", "expected"),
     [(0.12, 48_000.0, BTC, 5_760.0), (0.08, 1.13, EUR, 9_040.0), (0.05, 2_000.0, GOLD, 10_000.0)],
 )
-def test_notional_is_in_account_currency(lots, price, spec, expected) -> None:
+def test_notional_is_in_account_currency(lots: float, price: float, spec, expected: float) -> None:
     assert risk_engine.notional(lots, price, spec) == expected
 
 

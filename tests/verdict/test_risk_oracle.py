@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.conftest import Scale
 from tests.worlds.random_tickets import PLAIN, random_case, random_spec
 from tests.worlds.risk_oracle import UNROUNDED, exactly, fits, oracle
 from torra.config import Risk, SymbolSpec
@@ -42,7 +43,9 @@ def seed(request: pytest.FixtureRequest) -> int:
     return secrets.randbelow(2**32) if request.config.getoption("--nightly") else SEED
 
 
-def test_no_ticket_is_let_through_or_held_back_wrongly(scaled, seed, record_property: Any) -> None:
+def test_no_ticket_is_let_through_or_held_back_wrongly(
+    scaled: Scale, seed, record_property: Any
+) -> None:
     count, passed = scaled(100_000), 0
     told: Counter[DenyReason] = Counter()
     alone: Counter[DenyReason] = Counter()
@@ -98,7 +101,9 @@ def question(chance: Random) -> Question:
     return Question(spec, side, price, atr, risk, share)
 
 
-def test_the_loss_at_the_stop_stays_in_its_budget(scaled, seed, record_property: Any) -> None:
+def test_the_loss_at_the_stop_stays_in_its_budget(
+    scaled: Scale, seed, record_property: Any
+) -> None:
     """Realised risk after rounding is never above its share, and no step is given away."""
     count, sized = scaled(100_000), 0
     for number in range(count):
@@ -182,7 +187,9 @@ def said_of(asked: dict[str, Any], account: Account) -> tuple[set[str], float, L
     return set().union(*looks), sizes[1], at
 
 
-def test_a_plan_is_looked_at_like_any_other_ticket(scaled, seed, record_property: Any) -> None:
+def test_a_plan_is_looked_at_like_any_other_ticket(
+    scaled: Scale, seed, record_property: Any
+) -> None:
     """`review` opens what the oracle lets through, and denies for the oracle's reasons."""
     count = scaled(20_000)
     opened = halted = 0

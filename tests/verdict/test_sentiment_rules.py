@@ -63,7 +63,7 @@ def test_raising_a_composite_never_lowers_consensus_or_verdict(low, high, hour) 
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
-def test_a_broken_score_is_never_a_neutral_one(broken) -> None:
+def test_a_broken_score_is_never_a_neutral_one(broken: float) -> None:
     vector = {**dict.fromkeys(VECTORS, 0.1), "momentum": broken}
     with pytest.raises(ValueError, match="finite"):
         rules.composite(vector, 0.0, SentimentWeights())
@@ -84,7 +84,7 @@ def test_a_broken_score_is_never_a_neutral_one(broken) -> None:
         (timedelta(seconds=-1), "H1", False),  # from after as_of: not visible
     ],
 )
-def test_only_fresh_composites_count(age, timeframe, counts) -> None:
+def test_only_fresh_composites_count(age: timedelta, timeframe: str, counts: bool) -> None:
     other = "H1" if timeframe == "M15" else "M15"
     composites = {timeframe: (T - age, 1.0), other: (T, 0.0)}
     expected = WEIGHTS[timeframe] / sum(WEIGHTS.values()) if counts else 0.0
@@ -110,7 +110,7 @@ def test_a_timeframe_without_weight_is_ignored_and_nothing_left_is_a_hold() -> N
         (-1.0, "SELL"),
     ],
 )
-def test_verdict_at_its_thresholds(consensus, expected) -> None:
+def test_verdict_at_its_thresholds(consensus: float, expected: str) -> None:
     assert rules.verdict(consensus, THRESHOLDS) == expected
 
 
@@ -131,7 +131,9 @@ def test_the_two_thresholds_are_independent() -> None:
         ("HOLD", 0.9, 0.9, False),
     ],
 )
-def test_an_opening_stands_without_the_gates_help(verdict, low, high, stands) -> None:
+def test_an_opening_stands_without_the_gates_help(
+    verdict: str, low: float, high: float, stands: bool
+) -> None:
     assert rules.opening_stands(verdict, low, high, THRESHOLDS) is stands
 
 

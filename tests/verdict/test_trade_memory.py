@@ -80,7 +80,7 @@ def test_the_newest_three_are_told_newest_first() -> None:
 
 
 @pytest.mark.parametrize("hours", [0.0, -0.25, -100.0])
-def test_what_ended_at_the_close_or_later_is_not_known(hours) -> None:
+def test_what_ended_at_the_close_or_later_is_not_known(hours: float) -> None:
     """A trade that ended at a bar's open is known when that bar has closed."""
     assert told(trade(hours), trade(2)) == told(trade(2))
 
@@ -95,7 +95,7 @@ def test_what_ended_at_the_close_or_later_is_not_known(hours) -> None:
     ],
 )
 def test_a_row_from_before_there_were_outcomes_is_judged_by_its_numbers(
-    profit, r, outcome, evolution
+    profit: float, r: float, outcome: str, evolution: str
 ) -> None:
     old = trade(profit=profit, r_multiple=r, outcome=None, evolution=None)
     (found,) = told(old)
