@@ -25,6 +25,7 @@ from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from agents.debate.asking import Stage
 from agents.debate.sitting import fenced
 from scoring_rubric import build_interpretive_prompt
+from tests import ROOT
 from tests.doubles.scripted import (
     FULL_FEATURES,
     L1,
@@ -157,7 +158,7 @@ def test_the_collections_are_whole_and_carry_their_licences() -> None:
     assert all(isinstance(text, str) and text for text in TEXTS)
     for name in ("agent_injection_bench", "bastioncorpus"):
         assert "MIT License" in (CORPUS / f"LICENSE.{name}.MIT").read_text(encoding="utf-8")
-    notices = (CORPUS.parent.parent / "THIRD_PARTY_NOTICES").read_text(encoding="utf-8")
+    notices = (ROOT / "THIRD_PARTY_NOTICES").read_text(encoding="utf-8")
     for name in FILES:
         assert f"tests/agents/injection/{name}" in notices
 

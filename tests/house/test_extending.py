@@ -631,7 +631,7 @@ SEATED = """\
 import json, sys
 from agents.registry import AGENTS
 assert "session" in AGENTS
-sys.path.append(sys.argv[1])
+sys.path.insert(1, sys.argv[1])
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 about = context(features=FULL_FEATURES)
 desk = settings(active_agents=("technical", "session", "bull_researcher", "bear_researcher"))
