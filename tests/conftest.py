@@ -18,7 +18,9 @@ from functools import partial
 import pytest
 from hypothesis import settings
 
-from tests.tries import Tries, without_full_collections
+from tests.tries import EXCUSED, Tries, without_full_collections
+
+pytest_plugins = ("pytester",)
 
 SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
@@ -64,6 +66,19 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell which tests of real seconds a busy machine left untried."""
+    excused = [
+        (report.nodeid, str(report.longrepr[-1]).partition(EXCUSED)[2].strip())
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple) and EXCUSED in str(report.longrepr[-1])
+    ]
+    if excused:
+        terminalreporter.section(f"{len(excused)} excused: the machine was too busy")
+        for node, reason in excused:
+            terminalreporter.line(f"{node}: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,11 +12,12 @@ at all that the tests before have left, which no program of a user holds, for up
         with attempt:
             assert took <= 1.5
 
-fails at once on a machine that runs, and after COUNT tries on one that does not. Each try makes
-anew what it changes. What holds however late everything comes, as that nothing is doubled, is
-asserted in the loop, but outside of the `with`: then it is so in every try. Each try that was
-excused is told with its reason as the property `again` of the test, and stands in the record of a
-night or of an order.
+fails at once on a machine that runs. On one that does not it is tried COUNT times and then excused:
+the test is skipped, with a line in the summary of the run, so that a busy machine is never red and
+never silent. Each try makes anew what it changes. What holds however late everything comes, as that
+nothing is doubled, is asserted in the loop, but outside of the `with`: then it is so in every try.
+Each try that was excused is told with its reason as the property `again` of the test, and stands in
+the record of a night or of an order. A skipped test proves nothing there.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ SYNC_EVERY: Final = 0.05
 
 SYNC_LONG: Final = 0.05
 """Seconds that a byte may take to the disk without any being lost."""
+
+LATENESS: Final = (AssertionError, TimeoutError, pytest.fail.Exception)
+"""What a late machine can make of a try."""
 
 NEVER: Final = 2**31 - 1
 """Collections of the middle generation before a full one: as many as the collector can count."""
@@ -115,6 +119,10 @@ class DiskWitness:
                 self.lost += max(0.0, time.monotonic() - before - SYNC_LONG)
 
 
+EXCUSED: Final = "excused: the machine was too busy"
+"""How the reason of a skipped test begins that no try could be made for."""
+
+
 class Attempt:
     """One try, the `number`-th from 0. `again`: why it did not hold, once it is excused.
 
@@ -122,12 +130,11 @@ class Attempt:
     says to `lost_before`.
     """
 
-    def __init__(self, number: int, *, last: bool) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
         self.again = ""
         self.entered = False
         self.lost_before = 0.0
-        self._last = last
         self._witness = Witness()
 
     def folder(self, parent: Path) -> Path:
@@ -150,9 +157,9 @@ class Attempt:
         trace: TracebackType | None,
     ) -> bool:
         lost = self.lost_before + self.end()
-        if self._last or lost < LOST:
-            return False
-        if isinstance(error, AssertionError | TimeoutError | pytest.fail.Exception):
+        if lost >= LOST and isinstance(
+            error, AssertionError | TimeoutError | pytest.fail.Exception
+        ):
             self.again = f"held up for {lost:.1f} s: {_line(error)}"
         return bool(self.again)
 
@@ -164,9 +171,12 @@ class Tries:
         self._told = told
 
     def __call__(self, count: int = COUNT) -> Iterator[Attempt]:
-        """Yield tries until one holds, `count` at most; RuntimeError for one that is not used."""
+        """Yield tries until one holds; after `count` that were excused skip the test.
+
+        RuntimeError for a try that is not used.
+        """
         for number in range(count):
-            attempt = Attempt(number, last=number == count - 1)
+            attempt = Attempt(number)
             try:
                 yield attempt
             finally:
@@ -176,6 +186,7 @@ class Tries:
             if not attempt.again:
                 return
             self._told(attempt.again)
+        pytest.skip(f"{EXCUSED} in {count} tries, last {attempt.again}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT, tries
-from tests.tries import COUNT, LOST, DiskWitness, Tries, Witness, without_full_collections
+from tests.tries import COUNT, EXCUSED, LOST, DiskWitness, Tries, Witness, without_full_collections
 
 
 @pytest.fixture
@@ -34,21 +34,37 @@ def held_at(number: int, error: type[BaseException | pytest.fail.Exception]) -> 
     return told
 
 
-FAILURES = (AssertionError, TimeoutError, pytest.fail.Exception)
-
-
 @pytest.mark.usefixtures("standing_still")
 @pytest.mark.parametrize("number", range(COUNT))
-@pytest.mark.parametrize("error", FAILURES)
+@pytest.mark.parametrize("error", tries.LATENESS)
 def test_it_is_tried_until_it_holds(number: int, error: type[Exception]) -> None:
     assert held_at(number, error) == ["held up for 0.4 s: not in time"] * number
 
 
 @pytest.mark.usefixtures("standing_still")
-@pytest.mark.parametrize("error", FAILURES)
-def test_what_never_holds_fails(error: type[Exception]) -> None:
-    with pytest.raises(error, match="not in time"):
+@pytest.mark.parametrize("error", tries.LATENESS)
+def test_what_never_holds_is_excused_and_says_so(error: type[Exception]) -> None:
+    told = f"{EXCUSED} in {COUNT} tries, last held up for 0.4 s: not in time"
+    with pytest.raises(pytest.skip.Exception) as excused:
         held_at(COUNT, error)
+    assert str(excused.value) == told
+
+
+def test_the_summary_of_a_run_tells_what_was_excused(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("from tests.conftest import pytest_terminal_summary")
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        def test_busy(): pytest.skip("{EXCUSED} in 3 tries, last held up for 0.4 s: x")
+        def test_other(): pytest.skip("no browser")
+        """
+    )
+    told = pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:cacheprovider")
+    told.stdout.fnmatch_lines(
+        ["*1 excused*", "*::test_busy: in 3 tries, last held up for 0.4 s: x"]
+    )
+    told.stdout.no_fnmatch_line("*test_other:*")
 
 
 @pytest.mark.usefixtures("standing_still")
@@ -61,7 +77,7 @@ def test_what_no_late_machine_does_fails_at_once(error: type[BaseException]) -> 
         held_at(1, error)
 
 
-@pytest.mark.parametrize("error", FAILURES)
+@pytest.mark.parametrize("error", tries.LATENESS)
 def test_on_a_machine_that_runs_it_fails_at_once(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
