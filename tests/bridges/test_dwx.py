@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def order(sid: str = SID, **changes: object) -> Order:
     return Order(**values)  # type: ignore[arg-type]
 
 
-def closing(opening: Order, ticket: str = "", sid: str = "TCCCCCCCCCCCC", **more: object) -> Order:
+def closing(opening: Order, ticket: str = "", sid: str = "TCCCCCCCCCCCC", **more: Any) -> Order:
     return replace(
         opening, sid=sid, kind="close", side="SELL", closes=opening.sid, ticket=ticket,
         entry=0.0, stop=0.0, target=0.0, **more,

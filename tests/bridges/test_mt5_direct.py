@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,7 @@ def order(sid: str = SID, **changes: object) -> Order:
     return Order(**values)  # type: ignore[arg-type]
 
 
-def closing(ticket: str = "", **more: object) -> Order:
+def closing(ticket: str = "", **more: Any) -> Order:
     return replace(
         order(), sid=CLOSE, kind="close", side="SELL", closes=SID, ticket=ticket, entry=0.0,
         stop=0.0, target=0.0, **more,

@@ -106,7 +106,7 @@ def test_the_queue_counts_down_in_real_seconds(backing: Backing) -> None:
 
 def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: Backing) -> None:
     late = waiting(backing, "EURUSD")
-    assert backing.database.proposal(late)["state"] == "WAITING"  # type: ignore[index]
+    assert backing.database.proposal(late)["state"] == "WAITING"
     text = text_of(backing, "/approvals")
     queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
     assert late not in queue

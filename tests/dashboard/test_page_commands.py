@@ -209,12 +209,12 @@ def test_the_size_is_typed_where_real_money_is_traded(
     backing: Backing, client: FlaskClient
 ) -> None:
     sid = waiting(backing, "XAUUSD")
-    lots = json.loads(backing.database.proposal(sid)["drafts"])[0]["lots"]  # type: ignore[index]
+    lots = json.loads(backing.database.proposal(sid)["drafts"])[0]["lots"]
     for words in ({}, {"lots": "yes"}, {"lots": "nan"}, {"lots": str(lots * 2)}):
         code, told = post(client, f"proposals/{sid}/approve", **words)
         assert (code, told["status"]) == (409, "failed")
         assert "lots" in told["reason"]
-        assert backing.database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+        assert backing.database.proposal(sid)["state"] == "WAITING"
     code, told = post(client, f"proposals/{sid}/approve", lots=f"{lots:.2f}")
     assert (code, told["status"]) == (200, "done")
 
@@ -498,7 +498,7 @@ def test_a_reason_that_is_no_text_is_refused(
     sid = waiting(backing)
     answer = client.post(f"/api/v1/proposals/{sid}/reject", json=body, headers=JSON)
     assert (answer.status_code, "must be text" in answer.get_json()["reason"]) == (409, True)
-    assert backing.database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert backing.database.proposal(sid)["state"] == "WAITING"
     assert audited(backing)[0]["outcome"].startswith("failed: ")
 
 

@@ -241,7 +241,7 @@ def test_a_thousand_streams_in_a_storm(
     desk, events, chance = stormy
     database, before = desk.database, set(threading.enumerate())
     backing = Backing(
-        tmp_path, database, DeskSettings(), desk, environment={}, events=events,  # type: ignore[arg-type]
+        tmp_path, database, DeskSettings(), desk, environment={}, events=events,
     )  # fmt: skip
     scopes = list(ACCESS.tokens)
     wanted = scaled(1000, least=8)

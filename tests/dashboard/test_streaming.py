@@ -71,7 +71,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def backing(database: Database, tmp_path: Path) -> Backing:
-    return Backing(tmp_path, database, DeskSettings(), None, environment={})  # type: ignore[arg-type]
+    return Backing(tmp_path, database, DeskSettings(), None, environment={})
 
 
 @pytest.fixture

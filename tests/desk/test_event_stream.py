@@ -508,7 +508,7 @@ def test_the_desk_of_a_home_has_its_stream(tmp_path: Path) -> None:
     assert (
         one_off._edges(
             one_off.setups["BTCUSD"],
-            None,  # type: ignore[arg-type]
+            None,
         ).on_event
         is None
     )

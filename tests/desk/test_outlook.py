@@ -289,7 +289,7 @@ def outlook(tmp_path: Path, monkeypatch: Any) -> Iterator[Outlook]:
     monkeypatch.setattr(torra.desk.outlook, "REFRESH_SECONDS", 0.005)
     write_events(tmp_path, 40.0, 400.0)
     settings = validate(Profile, {"events": {"calendar": CALENDAR}}, "a test")
-    made = Outlook(tmp_path, None, {}, [settings], now=System().now)  # type: ignore[arg-type]
+    made = Outlook(tmp_path, None, {}, [settings], now=System().now)
     made.collector = Counted()  # type: ignore[assignment]
     made.tells = made.events(desks.BTC, settings)  # type: ignore[attr-defined]
     yield made
@@ -383,7 +383,7 @@ def test_a_desk_that_stands_by_asks_nobody(outlook: Outlook) -> None:
     outlook.close()
     outlook.rest()
     outlook.start()
-    assert outlook.collector.told == ["start", "rest", "start", "close"]  # type: ignore[union-attr]
+    assert outlook.collector.told == ["start", "rest", "start", "close"]
 
 
 @pytest.mark.parametrize(

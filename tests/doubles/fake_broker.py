@@ -20,7 +20,7 @@ from typing import Any
 try:
     import fcntl
 except ImportError:  # one process at a time will do
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 DONE, PLACED, PARTIAL = 10009, 10008, 10010
 REQUOTE, INVALID, INVALID_VOLUME, INVALID_STOPS = 10004, 10013, 10014, 10016

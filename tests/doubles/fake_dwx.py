@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from torra.market.broker_clock import ServerClock, shown
 
@@ -268,13 +269,13 @@ class FakeDwx:
         bid, ask = self.prices.get(row.symbol, (1.0, 1.0))
         return bid if row.kind == "buy" else ask
 
-    def hold(self, symbol: str, kind: str = "buy", lots: float = 0.1, **more: object) -> int:
+    def hold(self, symbol: str, kind: str = "buy", lots: float = 0.1, **more: Any) -> int:
         """Let somebody else open a position."""
         ticket = self.number()
         values = {"magic": 0, "comment": "", "stop": 0.0, "target": 0.0, **more}
         row = Row(
             ticket, symbol=symbol, kind=kind, lots=lots, price=1.5, time=self.wall(), **values
-        )  # type: ignore[arg-type]
+        )
         self.positions[ticket] = row
         self.deal(row, "entry_in", kind, lots, 1.5, row.comment, row.magic, 0.0)
         return ticket

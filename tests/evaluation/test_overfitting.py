@@ -44,7 +44,7 @@ def test_configurations_that_are_alike_overfit_half_of_the_time(
     ]
     shares = [one.probability for one in found if one.probability is not None]
     assert np.mean(shares) == pytest.approx(0.5, abs=4 * 0.3 / math.sqrt(count))
-    assert np.mean([one.inside - one.outside for one in found]) > 0.1  # type: ignore[operator]
+    assert np.mean([one.inside - one.outside for one in found]) > 0.1
 
 
 def test_a_configuration_that_is_truly_better_is_no_luck() -> None:

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-import psutil  # type: ignore[import-untyped]  # for development only
+import psutil  # for development only
 
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import Inputs, ReferenceEa
@@ -333,7 +333,7 @@ class Soak:
             kill_switch=desk.kill_switch,
         )  # fmt: skip
         view = DatabaseView(desk.database, settings, desk)
-        app = open_app(view, backing=backing)  # type: ignore[no-untyped-call]
+        app = open_app(view, backing=backing)
         self.visitor = app.test_client()
         self.addresses = cycle(PAGES)
         self.numbers = count()
@@ -395,7 +395,7 @@ class Soak:
     def _between(self, moment: datetime) -> None:
         self.clock.set(moment)
         self.terminal.step(self.clock)
-        self.desk._route.turn()  # type: ignore[union-attr]  # the courier
+        self.desk._route.turn()  # the courier
 
     def _wake(self, name: str) -> tuple[float, float, int]:
         """Wake an instance; return the milliseconds, those of CPU, and how many ticks it ran."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ def sound(count: int = COUNT, seed: int = 1) -> pd.DataFrame:
     )
 
 
-def refusal(frame: pd.DataFrame, **changes: object) -> str:
+def refusal(frame: pd.DataFrame, **changes: Any) -> str:
     with pytest.raises(DataUnavailable) as caught:
         door.check(frame, "M15", **{"as_of": AS_OF, **changes})
     assert caught.value.detail

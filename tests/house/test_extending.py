@@ -427,7 +427,7 @@ def test_a_provider_that_breaks_is_an_agent_that_failed(how: str) -> None:
             raise RuntimeError("no")
 
     provider = GuardedProvider(Broken(), "torra-acme:broken")
-    future: Future[Any] = provider.submit(None)  # type: ignore[arg-type]
+    future: Future[Any] = provider.submit(None)
     error = future.exception()
     assert isinstance(error, ModelUnavailable) and error.billed, "nobody knows"
     assert "eeee" not in str(error)

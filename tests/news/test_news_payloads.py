@@ -237,7 +237,7 @@ def not_utf8(writer: Writer) -> Case:
     row, truth = writer.row()
     body = dumped(writer.payload([row])).replace(b"number", b"num\xffber")
     told = (truth[0].replace("number", "num\ufffdber"), *truth[1:])
-    return Said(body), Expected(NewsStatus.AVAILABLE, {key_of(told): told})  # type: ignore[arg-type]
+    return Said(body), Expected(NewsStatus.AVAILABLE, {key_of(told): told})
 
 
 SPELLINGS: tuple[Callable[[str], str], ...] = (
@@ -267,7 +267,7 @@ def echo(writer: Writer) -> Case:
     if writer.chance.random() < 0.5:
         body = body.replace(b"/", rb"\/")
     return Said(body), Expected(
-        NewsStatus.AVAILABLE, {key_of(told): told}  # type: ignore[arg-type]
+        NewsStatus.AVAILABLE, {key_of(told): told}
     )  # fmt: skip
 
 

@@ -308,7 +308,7 @@ def test_only_a_few_ticks_are_remembered() -> None:
 def test_a_request_that_makes_no_sense_is_a_failed_future() -> None:
     with bench() as way:
         provider = way.provider("anthropic")
-        for odd in (None, object(), a_request(None), a_request(HAIKU, role=None)):  # type: ignore[arg-type]
+        for odd in (None, object(), a_request(None), a_request(HAIKU, role=None)):
             error = provider.submit(odd).exception(timeout=10)  # type: ignore[arg-type]
             assert isinstance(error, ModelUnavailable)
         stray = RoutedProvider(AgentSettings(provider="recorded"), way.switchboard)

@@ -686,8 +686,8 @@ def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
 
 def test_nothing_runs_before_it_is_needed() -> None:
     before = threading.active_count()
-    Switchboard({}, prices=None).close()  # type: ignore[arg-type]
-    Switchboard({}, prices=None)  # type: ignore[arg-type]
+    Switchboard({}, prices=None).close()
+    Switchboard({}, prices=None)
     assert threading.active_count() == before
 
 

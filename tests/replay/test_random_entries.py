@@ -40,7 +40,7 @@ def on_paper(bars: pd.DataFrame, atr: np.ndarray, at: int, side: str, of: Symbol
     decided = bars.index[at].to_pydatetime() + timedelta(minutes=15)
     order = paper.PaperOrder(
         "S", "open", side, 1.0, found.stop, found.target, decided, None, found.entry, *allowed
-    )  # type: ignore[arg-type]
+    )
     path = list(as_bars(bars.iloc[at + 1 :]))
     done, _ = paper.advance_all([order], None, path, cursor=None, spread=of.spread, spec=of)
     ended = [event for event in done.events if event.kind in ("STOPPED", "TARGET")]

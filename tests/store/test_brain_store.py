@@ -90,7 +90,7 @@ def test_the_old_name_still_works(database: Database) -> None:
         deliberation=None, timeframes=("M15",),
     )  # fmt: skip
     assert saved.consensus == 0.2
-    assert database.tick(key_of(NOON))["deliberation"] is None  # type: ignore[index]
+    assert database.tick(key_of(NOON))["deliberation"] is None
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, 1.01, -1.5, "0.4", True, None])
@@ -324,7 +324,7 @@ def test_a_rewound_copy_knows_what_was_known_then(database: Database, tmp_path: 
     assert copy.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
     assert copy.highest("BTCUSD", "M15", as_of=moment) == 105.0
     assert [row["sid"] for row in copy.signals()] == ["T1"]
-    assert copy.position("BTCUSD").state == "PUBLISHED"  # type: ignore[union-attr]
+    assert copy.position("BTCUSD").state == "PUBLISHED"
     copy.rewind("BTCUSD", NOON + 4 * STEP)
     assert copy.ticks("BTCUSD", "H1", 1)[0]["close_time"] == iso(NOON)
     assert count(copy, "sentiment") == count(copy, "chains") == count(copy, "journal") == 5
@@ -459,7 +459,7 @@ def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert database.apply_profile("BTCUSD", "{}", "aaa") is False
     assert database.apply_profile("BTCUSD", '{"x": 1}', "bbb") is True
     assert database.apply_profile("BTCUSD", "{}", "aaa") is True
-    assert database.applied_profile("BTCUSD")["digest"] == "aaa"  # type: ignore[index]
+    assert database.applied_profile("BTCUSD")["digest"] == "aaa"
     assert count(database, "trading_config") == 3
 
 

@@ -48,7 +48,7 @@ def test_a_lease_that_ran_out_is_taken_over(database: Database, now: Hand) -> No
     now.pass_by(TTL - 0.001)
     assert database.acquire_lease("b", TTL) is None
     now.pass_by(0.001)
-    assert database.lease()["alive"] is False  # type: ignore[index]
+    assert database.lease()["alive"] is False
     assert database.acquire_lease("b", TTL) == 2
     assert database.renew_lease("a", 1, TTL) is False
     assert database.renew_lease("b", 2, TTL) is True

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +33,7 @@ def walk(database: Database, sid: str, *states: str, **fields: object) -> None:
         database.move_signal(sid, state, fields=fields if state == states[-1] else None)
 
 
-def hold(database: Database, sid: str = "T1", **more: object) -> None:
+def hold(database: Database, sid: str = "T1", **more: Any) -> None:
     database.enqueue_signal(opening(sid, **more))
     walk(database, sid, "PUBLISHED", "FILLED", price=101.0, opened_at=NOON + STEP)
 
@@ -92,10 +93,10 @@ def test_a_reversal_waits_for_its_close(database: Database) -> None:
     assert len(database.positions()) == 1
     with pytest.raises(ValueError, match="has an opening"):
         database.move_signal("T2", "PENDING")
-    assert database.signal("T2")["state"] == "WAITING"  # type: ignore[index]
+    assert database.signal("T2")["state"] == "WAITING"
     walk(database, "C1", "PUBLISHED", "FILLED")
     end(database, "T1")
-    assert database.position("BTCUSD").state == "WAITING"  # type: ignore[union-attr]
+    assert database.position("BTCUSD").state == "WAITING"
     walk(database, "T2", "PENDING", "PUBLISHED", "FILLED", price=99.0, opened_at=NOON + STEP)
     held = database.position("BTCUSD")
     assert held is not None
@@ -148,7 +149,7 @@ def test_only_steps_of_the_table_are_taken(database: Database, state: str, follo
     else:
         with pytest.raises(ValueError, match=f"is {state} cannot become {following}"):
             database.move_signal("T1", following)
-        assert database.signal("T1")["state"] == state  # type: ignore[index]
+        assert database.signal("T1")["state"] == state
 
 
 def way_to(state: str) -> tuple[str, ...]:

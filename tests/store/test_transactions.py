@@ -228,7 +228,7 @@ def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken:
         with pytest.raises(ValueError, match=r"finite|not JSON compliant"):
             write()  # type: ignore[operator]
     assert [count(database, name) for name in ("signals", "journal", "sentiment")] == [1, 0, 0]
-    assert database.signal("T1")["state"] == "FILLED"  # type: ignore[index]
+    assert database.signal("T1")["state"] == "FILLED"
 
 
 def test_a_full_disk_halts_and_heals(database: Database) -> None:

@@ -111,7 +111,7 @@ def test_approving_sends_under_the_ticks_own_id_with_fresh_levels_and_life(
     assert (row["entry"], row["stop"], row["target"]) == (2001.0, 1991.0, 2021.0)
     assert row["decided_at"] == "2026-02-13T12:05:00Z"
     assert row["expires"] == "2026-02-13T12:08:00Z"
-    assert database.proposal(sid)["state"] == "APPROVED"  # type: ignore[index]
+    assert database.proposal(sid)["state"] == "APPROVED"
     assert now + LIFE < EXPIRES
 
 
@@ -147,7 +147,7 @@ def test_clicks_at_the_same_moment_send_one_signal(tmp_path: Path, scaled: Any) 
         for thread in threads:
             thread.join()
         assert ends.count("refused") == 2, ends
-        state = database.proposal(sid)["state"]  # type: ignore[index]
+        state = database.proposal(sid)["state"]
         assert len(database.signals()) == (state == "APPROVED")
         database.close()
 
@@ -173,7 +173,7 @@ def test_what_nobody_decides_expires_by_itself(database: Database) -> None:
     sid = propose(database)
     assert database.expire_proposals(EXPIRES - timedelta(seconds=1), "late") == 0
     assert database.expire_proposals(EXPIRES, "late") == 1
-    assert database.proposal(sid)["state"] == "EXPIRED"  # type: ignore[index]
+    assert database.proposal(sid)["state"] == "EXPIRED"
     assert database.expire_proposals(EXPIRES, "late") == 0
 
 
@@ -238,7 +238,7 @@ def test_a_close_and_a_reversal_can_be_approved(database: Database) -> None:
     held = hold(database)
     profile = PROFILE.model_copy(update={"on_opposite": "reverse"})
     sid = propose(database, "SELL", profile=profile)
-    assert database.proposal(sid)["action"] == "REVERSE"  # type: ignore[index]
+    assert database.proposal(sid)["action"] == "REVERSE"
     decided = approve(database, sid, profile=profile)
     assert decided.state == "APPROVED"
     close, opening = decided.signals
@@ -385,5 +385,5 @@ def test_a_typed_size_must_be_that_of_now(database: Database) -> None:
     lots = preview(database, sid).lots
     with pytest.raises(ConfigError, match=f"the size is {lots:g} lots"):
         approve(database, sid, typed=lots * 2)
-    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert database.proposal(sid)["state"] == "WAITING"
     assert approve(database, sid, typed=lots).state == "APPROVED"

@@ -190,7 +190,7 @@ def test_who_costs_nothing_never_touches_the_database(
     database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
     monkeypatch.setattr(database, "connection", None)
-    settings = AgentSettings(provider=provider, max_api_cost_per_hour=0.0)  # type: ignore[arg-type]
+    settings = AgentSettings(provider=provider, max_api_cost_per_hour=0.0)
     account = SpendingAccount(
         database, PRICES, "mine", lambda vendor: vendor == "openai_compatible", hand
     )

@@ -206,7 +206,7 @@ FAILING = {
     "another symbol": report(symbol="EURUSD"),
     "nan": json.dumps(report(value=0.1)).replace("0.1", "NaN"),
     "cut off": Completion('{"symbol"', "scripted-1", stop_reason="length"),
-    "no completion": Completion(None, "scripted-1"),  # type: ignore[arg-type]
+    "no completion": Completion(None, "scripted-1"),
 }
 
 

@@ -350,7 +350,7 @@ def test_a_bridge_that_is_not_well_is_on_record(world: World) -> None:
     (row,) = world.database.bridges()
     assert (row["name"], row["deny"]) == ("scripted main", "BRIDGE_DEAD")
     assert "Expert Advisor" in row["detail"]
-    assert "Expert Advisor" in world.database.signal("T1")["detail"]  # type: ignore[index]
+    assert "Expert Advisor" in world.database.signal("T1")["detail"]
     world.bridge.told = ScriptedBridge().told
     world.turn()
     assert world.database.bridges()[0]["deny"] == ""

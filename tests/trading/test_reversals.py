@@ -191,7 +191,7 @@ class Life:
             str(item.ticket) for item in self.stage.broker.held.values() if item.magic == EUR.magic
         }
         ours = self.database.position(EUR.id)
-        told = {self.database.signal(ours.signal_id)["ticket"]} if ours else set()  # type: ignore[index]
+        told = {self.database.signal(ours.signal_id)["ticket"]} if ours else set()
         assert told == held
         self.seen["lives"] += 1
 

@@ -165,7 +165,7 @@ def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 0
     assert f"{sid} is APPROVED" in result.stdout
     assert "open BUY" in result.stdout
-    assert database.signal(sid)["entry"] == 2001.0  # type: ignore[index]
+    assert database.signal(sid)["entry"] == 2001.0
     again = torra(home, "approve", sid)
     assert again.exit_code == 2
     assert "is APPROVED since" in again.stderr
@@ -186,7 +186,7 @@ def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     database = open_home(home)
     sid = propose(database)
     assert torra(home, "approve", sid).exit_code == 2, "no price is known yet"
-    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert database.proposal(sid)["state"] == "WAITING"
     torra(home, "halt")
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
@@ -290,7 +290,7 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
                   ("resume", "--reason", "looked")):  # fmt: skip
         result = torra(home, *words)
         assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
-    assert database.proposal(sid)["state"] == "WAITING"  # type: ignore[index]
+    assert database.proposal(sid)["state"] == "WAITING"
     assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
     assert (database.trading_states(), len(database.alarms())) == ([], 1)
     assert caplog.records == []

@@ -115,7 +115,7 @@ def test_the_thesis_stands_beside_the_result() -> None:
     }
     assert json.loads(json.dumps(found.as_dict(), allow_nan=False)) == found.as_dict()
     with pytest.raises(AttributeError):
-        found.profit = 1.0  # type: ignore[misc]
+        found.profit = 1.0
 
 
 def test_a_shorts_percentages_are_gains_of_the_trade_too() -> None:
